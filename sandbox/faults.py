@@ -38,7 +38,7 @@ class BrokenBody(ConnectionAbortedError):  # noqa: N818
 class Fault:
     """A fault for requests that match ``method`` and ``path``, a regular expression searched in path and query below the tenant.
 
-    ``fault`` is its kind. ``status`` and ``retry_after`` (seconds, ``http-date``, or any text) belong to the kind ``status``,
+    ``fault`` is its kind. ``status``, ``code`` and ``retry_after`` (seconds, ``http-date``, or any text) belong to the kind ``status``,
     ``seconds`` to ``hang`` and ``jump``. ``when``: whether ``status`` and ``reset`` happen before or after the effect. ``edit``
     changes the library just before the request: it removes or retitles publications by id and adds some. ``jump`` moves the
     service's clock by ``seconds`` just before the request. ``late`` carries the request out after a random time between
@@ -54,6 +54,7 @@ class Fault:
     method: str = ""
     path: str = ""
     status: int = at_least(400, 503)
+    code: str = "FaultOnOrder"
     retry_after: int | str | None = None
     seconds: float = 60.0
     least_seconds: float = at_least(0, 0.0)
@@ -143,7 +144,7 @@ def _status(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     if fault.when == "after":
         proceed()
     headers = {} if fault.retry_after is None else {"Retry-After": _retry_after(fault.retry_after, target.clock.now())}
-    return error_response(ApiError(fault.status, "FaultOnOrder", "This answer was ordered", headers))
+    return error_response(ApiError(fault.status, fault.code, "This answer was ordered", headers))
 
 
 def _retry_after(value: int | str, now: float) -> str:
@@ -195,7 +196,7 @@ def _late(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     target.clock.sleep(fault.answer_seconds)
     if fault.answer == "reset":
         raise ConnectionReset("reset by a fault")
-    return error_response(ApiError(fault.status, "FaultOnOrder", "This answer was ordered; the effect follows"))
+    return error_response(ApiError(fault.status, fault.code, "This answer was ordered; the effect follows"))
 
 
 def _edit(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:

@@ -82,7 +82,7 @@ def test_the_page_on_signing_in_names_keys_that_exist(tmp_path: Path) -> None:
 
 
 def test_the_changelog_is_short() -> None:
-    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 40
+    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 60
 
 
 def test_the_index_has_every_page_and_notebook() -> None:
