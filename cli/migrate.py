@@ -79,7 +79,7 @@ def make_plan(
 
 def _planned_status(plan: Plan) -> ExitStatus:
     quarantined = plan.facts.count(Action.QUARANTINED) + plan.facts.unfit
-    return ExitStatus.PARTIAL if quarantined else ExitStatus.COMPLETE
+    return ExitStatus.PARTIAL if quarantined or plan.facts.twins else ExitStatus.COMPLETE
 
 
 def apply_plan(
@@ -104,7 +104,8 @@ def apply_plan(
         {"plan": plan.name, **as_json(result.applied, result.requests), **_beside(plan)},
         lambda console: print_applied(console, plan, result),
     )
-    failed = result.applied.failed + result.applied.quarantined + result.applied.lacking.total
+    applied = result.applied
+    failed = applied.failed + applied.quarantined + applied.lacking.total + len(applied.twins)
     return ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE
 
 

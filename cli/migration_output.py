@@ -55,6 +55,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "notes": facts.notes,
         "lacking": msgspec.to_builtins(lacking_of(plan)),
         "unsent": counts_by_path(facts.unsent),
+        "twins": [msgspec.to_builtins(twin) for twin in facts.twins or ()],
     }
 
 
@@ -95,12 +96,16 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
         console.print(f"and {applied.failed - MOST_PRINTED:,} more: bookferry migrate status {plan.name}")
     print_lacking(console, applied.lacking)
     print_by_rule(console, plan)
+    for twin in applied.twins[:MOST_PRINTED]:
+        print_warning(console, str(twin))
     what = f"{applied.created:,} created, {applied.patched:,} patched, {applied.unchanged:,} unchanged"
     what += f", {counted(applied.files_uploaded, 'file')} uploaded; {counted(result.requests, 'request')}"
     if applied.complete:
         verdict = Text.assemble(("Complete:", "bold green"), f" {what}. Next: bookferry migrate verify {plan.name}")
-    elif applied.failed or applied.quarantined or applied.lacking.total:
+    elif applied.failed or applied.quarantined or applied.lacking.total or applied.twins:
         failed = f"{applied.failed:,} failed, {applied.quarantined:,} quarantined"
+        if applied.twins:
+            failed += f", {len(applied.twins):,} there twice"
         lacking = f"; lacking: {applied.lacking}" if applied.lacking.total else ""
         verdict = Text.assemble(
             ("PARTIAL:", "bold yellow"), f" {what}; {failed}{lacking}. {plan.path(ISSUES)} and `status` list them."

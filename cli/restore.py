@@ -64,7 +64,8 @@ def restore_snapshot(
     if not proof.as_planned:
         return ExitStatus.DIFFERENCES
     applied = result.applied
-    left = applied.failed + applied.quarantined + applied.lacking.total + plan.facts.count(Action.CONFLICT)
+    left = applied.failed + applied.quarantined + applied.lacking.total + len(applied.twins)
+    left += plan.facts.count(Action.CONFLICT)
     return ExitStatus.PARTIAL if left else ExitStatus.COMPLETE
 
 

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from sandbox.app import CONTROL, Sandbox
 from sandbox.clock import SystemClock
 from sandbox.errors import ApiError, unprocessable
+from sandbox.faults import Fault, parse_fault
 from sandbox.objects.external_store import ExternalStore
 from sandbox.objects.sigv4 import Keys
 from sandbox.server import Server
@@ -126,6 +127,9 @@ class _Service:
             external_store = _external_store(options)
             self._database = Database(options.state)
             tenants.update(_open_tenants(self._database, settings, options, storage.port, external_store))
+            for tenant in tenants.values():
+                for fault in options.faults:
+                    tenant.faults.add(fault)
         except ApiError as error:
             parser.error(error.message)
         except sqlite3.Error as error:
@@ -203,6 +207,16 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="a setting of the sign-in to v3, for example refresh_policy=leeway; repeatable, see the README",
     )
+    parser.add_argument(
+        "--fault",
+        type=_fault_option,
+        action="append",
+        default=[],
+        dest="faults",
+        metavar="JSON",
+        help='wrong answers from the start, as for POST /_control/faults: \'{"fault": "late", "share": 0.3, "seconds": 55, "times": 1000, '
+        '"match": {"method": "POST"}}\'; repeatable, see the README',
+    )
     parser.add_argument("--user", default=Account().email, metavar="EMAIL", help="account of each tenant (%(default)s)")
     parser.add_argument("--password", default=Account().password, metavar="PW", help="its password (%(default)s)")
     parser.add_argument(
@@ -227,6 +241,13 @@ def _name_value_option(text: str) -> tuple[str, object]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def _fault_option(text: str) -> Fault:
+    try:
+        return parse_fault(json.loads(text))
+    except ApiError as error:
+        raise argparse.ArgumentTypeError(error.message) from None
 
 
 def _wait_for_eof() -> None:

@@ -38,26 +38,34 @@ class BrokenBody(ConnectionAbortedError):  # noqa: N818
 class Fault:
     """A fault for requests that match ``method`` and ``path``, a regular expression searched in path and query below the tenant.
 
-    ``fault`` is its kind. ``status`` and ``retry_after`` (seconds, ``http-date``, or any text) belong to the kind ``status``,
+    ``fault`` is its kind. ``status``, ``code`` and ``retry_after`` (seconds, ``http-date``, or any text) belong to the kind ``status``,
     ``seconds`` to ``hang`` and ``jump``. ``when``: whether ``status`` and ``reset`` happen before or after the effect. ``edit``
     changes the library just before the request: it removes or retitles publications by id and adds some. ``work`` is people at work:
     before one in ``one_in`` requests, at random by ``seed``, a publication is added, removed, retitled, or one is added as another is
-    removed. ``jump`` moves the service's clock by ``seconds`` just before the request.
+    removed. ``jump`` moves the service's clock by ``seconds`` just before the request. ``late`` carries the request out after a random
+    time between ``least_seconds`` and ``seconds``, whether or not its sender is still there. ``answer``: what the sender gets. ``held``
+    keeps it waiting for the real response, ``reset`` and ``status`` answer after ``answer_seconds``, before the effect. ``share``: of
+    the matching requests, chosen at random by ``seed``.
     """
 
-    fault: str = one_of("status", "reset", "cut", "garble", "hang", "edit", "work", "jump")
+    fault: str = one_of("status", "reset", "cut", "garble", "hang", "late", "edit", "work", "jump")
     times: int = at_least(1, 1)
+    share: float = at_least(0, 1.0)
+    seed: int = 0
     method: str = ""
     path: str = ""
     status: int = at_least(400, 503)
+    code: str = "FaultOnOrder"
     retry_after: int | str | None = None
     seconds: float = 60.0
+    least_seconds: float = at_least(0, 0.0)
+    answer: str = one_of("held", "reset", "status")
+    answer_seconds: float = at_least(0, 0.0)
     when: str = one_of("before", "after")
     remove: list[int] = field(default_factory=list)
     add: int = at_least(0, 0)
     change: list[int] = field(default_factory=list)
     one_in: int = at_least(1, 8)
-    seed: int = 0
 
     def matches(self, method: str, target: str) -> bool:
         """Returns whether the fault applies to a request."""
@@ -70,17 +78,24 @@ class FaultQueue:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pending: list[Fault] = []
+        self._random = random.Random(0)  # noqa: S311  # not a secret
 
     def add(self, fault: Fault) -> None:
         """Adds a fault."""
         with self._lock:
             self._pending.append(fault)
+            self._random.seed(fault.seed)
+
+    def seconds_of(self, fault: Fault) -> float:
+        """Returns how long a late request waits for its effect."""
+        with self._lock:
+            return self._random.uniform(min(fault.least_seconds, fault.seconds), fault.seconds)
 
     def take(self, method: str, target: str) -> Fault | None:
         """Returns the fault for this request and counts it down."""
         with self._lock:
             for position, fault in enumerate(self._pending):
-                if fault.matches(method, target):
+                if fault.matches(method, target) and self._random.random() < fault.share:
                     remaining = fault.times - 1
                     self._pending[position : position + 1] = [replace(fault, times=remaining)] if remaining else []
                     return fault
@@ -115,6 +130,7 @@ class FaultTarget(Protocol):
     """The parts of a tenant that a fault changes."""
 
     clock: ShiftedClock
+    faults: FaultQueue
     publications: Publications
 
 
@@ -130,7 +146,7 @@ def _status(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     if fault.when == "after":
         proceed()
     headers = {} if fault.retry_after is None else {"Retry-After": _retry_after(fault.retry_after, target.clock.now())}
-    return error_response(ApiError(fault.status, "FaultOnOrder", "This answer was ordered", headers))
+    return error_response(ApiError(fault.status, fault.code, "This answer was ordered", headers))
 
 
 def _retry_after(value: int | str, now: float) -> str:
@@ -167,6 +183,24 @@ def _hang(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     return proceed()
 
 
+def _late(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+    """The effect comes in a thread of its own where the sender is answered before it."""
+    seconds = target.faults.seconds_of(fault)
+    if fault.answer == "held":
+        target.clock.sleep(seconds)
+        return proceed()
+
+    def take_effect() -> None:
+        target.clock.sleep(seconds)
+        proceed()
+
+    threading.Thread(target=take_effect, name="late effect", daemon=True).start()
+    target.clock.sleep(fault.answer_seconds)
+    if fault.answer == "reset":
+        raise ConnectionReset("reset by a fault")
+    return error_response(ApiError(fault.status, fault.code, "This answer was ordered; the effect follows"))
+
+
 def _edit(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     target.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
     return proceed()
@@ -192,6 +226,7 @@ FAULT_KINDS: Mapping[str, Callable[[Fault, Proceed, FaultTarget], Response]] = {
     "cut": _cut,
     "garble": _garble,
     "hang": _hang,
+    "late": _late,
     "edit": _edit,
     "work": _work,
     "jump": _jump,

@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
-from pipelines.migration.apply.reconcile_pending import reconcile_pending_records
+from pipelines.migration.apply.last_look import look_at, to_look_at
+from pipelines.migration.apply.late_effects import LateEffects, check_undo_ended, wait_for_others
+from pipelines.migration.apply.reconcile_pending import reconcile_pending_publications, reconcile_pending_records
 from pipelines.migration.apply.run import (
     EVERYTHING,
     LIMITS,
@@ -30,17 +33,18 @@ from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.comparable import ComparableLibrary, normalise
 from pipelines.migration.model.journal import Journal, WriteState
 from pipelines.migration.model.lacking import lacking_of
-from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, Plan
+from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, Plan, Twin
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.target_reading import reading_name
+from pipelines.migration.model.twins import TwinFinder, ids_before
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.scope import check_movable, check_target, chosen_other_resources, has_all_publications
 from pipelines.migration.report.pages import write_pages
 from pipelines.migration.report.status import PlanStatus, RecordView, status_of, three_way
 from pipelines.migration.session import MigrationSession, check_same_target
 from pipelines.migration.undo.dry_run import dry_run
-from pipelines.migration.undo.result import UndoResult, save_result
+from pipelines.migration.undo.result import UndoResult, leave_twins, save_result
 from pipelines.migration.undo.run import undo
 from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.evidence import check_free, write_evidence
@@ -49,7 +53,7 @@ from pipelines.migration.verify.run import verify
 from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.forms import form_of
 from pipelines.records.matching import comparable
-from pipelines.service.client import LibraryClient, Waiting
+from pipelines.service.client import READ_SECONDS, LibraryClient, Waiting
 from pipelines.service.clock import Clock
 from pipelines.service.files.upload import Uploads
 from pipelines.settings.settings import Settings
@@ -89,10 +93,16 @@ class Migration:
         on_wait: Callable[[Waiting], None] = lambda _: None,
         clock: Clock | None = None,
         source_data: DataFolder | None = None,
+        read_seconds: float = READ_SECONDS,
     ) -> None:
         self.settings = settings
         self.session = MigrationSession(
-            settings, on_progress=on_progress, on_wait=on_wait, clock=clock, source_data=source_data
+            settings,
+            on_progress=on_progress,
+            on_wait=on_wait,
+            clock=clock,
+            source_data=source_data,
+            read_seconds=read_seconds,
         )
         self.data = self.session.data
         self._on_progress = on_progress
@@ -121,10 +131,11 @@ class Migration:
         name = new_plan_name(self.data, source, target, request.now)
         with unfinished_plan(self.data, name) as folder:
             builder = PlanBuilder(self.session, request, folder)
-            with self.session.client(target) as client:
-                builder.read_target(client)
-            libraries = builder.normalise()
             with self.session.journal(source.manifest.base_url, self.settings.tenant(target).base_url) as journal:
+                with self.session.client(target) as client:
+                    wait_for_others(journal, client)
+                    builder.read_target(client)
+                libraries = builder.normalise()
                 plan = builder.build(libraries, journal)
             sends_invalid = self.settings.tenant(target).send_invalid_identifiers
             write_pages(plan, now=request.now, sends_invalid=sends_invalid)
@@ -155,6 +166,7 @@ class Migration:
         """
         facts = plan.facts
         with self.session.at_target(plan) as (journal, client), self._writer(plan, journal, client) as writer:
+            check_undo_ended(plan, journal)
 
             def report(applied: ApplyResult) -> None:
                 done = applied.created + applied.patched + applied.failed
@@ -163,20 +175,40 @@ class Migration:
                     ApplyProgress(done, facts.writes, client.requests, remaining, client.requests_per_minute)
                 )
 
-            run = ApplyRun(plan, journal, writer, limits=limits, selection=selection, wait=client.wait, on_row=report)
-            self._results.apply = result = AppliedPlan(run.applied, 0)
-            if run.has_work():
+            late = LateEffects(client)
+            run = ApplyRun(
+                plan, journal, writer, late, limits=limits, selection=selection, wait=client.wait, on_row=report
+            )
+            self._results.apply = AppliedPlan(run.applied, 0)
+            if has_work := run.has_work():
                 check_limits(plan, limits)
+                wait_for_others(journal, client, plan.name)
                 reconcile_pending_records(plan, journal, writer)
-                self._check_fresh(plan, client, journal)
-                try:
+                self._check_fresh(plan, client, journal, late)
+            try:
+                if has_work:
                     run.run(client.requests_per_minute)
-                finally:
-                    self._results.apply = result = AppliedPlan(run.applied, client.requests)
+                run.applied.twins += self._last_look(plan, client, journal)
+            finally:
+                self._results.apply = result = AppliedPlan(run.applied, client.requests)
             run.applied.lacking = lacking_of(plan, journal)
             return result
 
-    def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal) -> None:
+    def _last_look(self, plan: Plan, client: LibraryClient, journal: Journal, *, looked_at: bool = False) -> list[Twin]:
+        """Read the target again where the plan sent anything more than once; returns what is there twice."""
+        entries = to_look_at(journal, plan.name, looked_at=looked_at)
+        if not entries:
+            return []
+        LateEffects(client).wait_before_last_look(entries)
+        run, target = f"look-{self.session.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
+        with workdir(plan) as folder:
+            _raw, now = self._read_target(plan, client, folder, run)
+            others = {entry.resource for entry in entries} - {PUBLICATIONS}
+            listed = self.session.reader.read_other_resources(target, client, folder, run, others)
+            finder = TwinFinder(journal, now, listed, partial(ids_before, plan), plan.source)
+            return look_at(journal, entries, finder)
+
+    def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal, late: LateEffects) -> None:
         """Read the target again, and raise `StopError` where the plan does not fit any more."""
         run = f"apply-{self.session.clock.now():%Y%m%dT%H%M%S}"
         with workdir(plan) as folder:
@@ -186,6 +218,7 @@ class Migration:
                 for entry in journal.of_plan(plan.name)
                 if entry.state != WriteState.UNDONE
             }
+            reconcile_pending_publications(plan, now, journal, late.is_over)
             publications = {number for resource, number in begun if resource == PUBLICATIONS}
             check_fresh(plan, now, folder, journal=journal, begun=publications)
             resources = plan.facts.written_other_resources
@@ -231,6 +264,7 @@ class Migration:
             check_free(evidence)
         target, reader = plan.facts.target.tenant, self.session.reader
         with self.session.at_target(plan) as (journal, client), workdir(plan) as folder:
+            wait_for_others(journal, client)
             run = reading_name("verify", plan, journal)
             raw, now = self._read_target(plan, client, folder, run)
             base_url = self.settings.tenant(target).base_url
@@ -251,7 +285,10 @@ class Migration:
 
     def undo(self, plan: Plan, *, really: bool = False) -> UndoResult:
         """Take back the writes of a plan, except in records that people edited since. Without `really`, only report the effect."""
-        with self.session.at_target(plan) as (journal, client), workdir(plan) as folder:
+        with self.session.at_target(plan) as (journal, client), ExitStack() as stack:
+            wait_for_others(journal, client)
+            twins = self._last_look(plan, client, journal, looked_at=True) if really else []
+            folder = stack.enter_context(workdir(plan))
             run, target, reader = reading_name("undo", plan, journal), plan.facts.target.tenant, self.session.reader
             listed = reader.read_other_resources(target, client, folder, run, plan.facts.written_other_resources)
             with read_target_lists(folder, listed) as target_lists:
@@ -268,6 +305,7 @@ class Migration:
                         target_lists=target_lists,
                         on_progress=self._on_progress,
                     )
+            leave_twins(result, twins)
             save_result(plan, result, self.session.clock.now())
             return result
 

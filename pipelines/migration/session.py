@@ -26,7 +26,8 @@ class MigrationSession:
     """Access to both ends of migrations on one data folder. It holds the leases of targets until it is closed.
 
     The lease keeps two migrations from writing into one library, and a migration from writing into one that is being backed up.
-    `source_data`: where the snapshots and file contents are, if that is another data folder. `clock` is for tests.
+    `source_data`: where the snapshots and file contents are, if that is another data folder. `clock` and `read_seconds`, the read timeout,
+    are for tests.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class MigrationSession:
         on_wait: Callable[[Waiting], None],
         clock: Clock | None,
         source_data: DataFolder | None,
+        read_seconds: float,
     ) -> None:
         self.settings = settings
         self.data = open_data(settings, personal_keys(settings))
@@ -46,6 +48,7 @@ class MigrationSession:
         self.reader = TargetReader(self.data, settings, self.kinds, self.clock, on_progress)
         self._on_wait = on_wait
         self._given_clock = clock
+        self._read_seconds = read_seconds
         self._leases = Leases(self.data)
 
     def hold(self, target: str) -> None:
@@ -55,7 +58,12 @@ class MigrationSession:
     def client(self, tenant: str) -> AbstractContextManager[LibraryClient]:
         """Open a client of a library."""
         return open_client(
-            self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait, clock=self._given_clock
+            self.settings,
+            tenant,
+            state=self.data.state_path,
+            on_wait=self._on_wait,
+            clock=self._given_clock,
+            read_seconds=self._read_seconds,
         )
 
     @contextmanager

@@ -28,9 +28,9 @@ from pipelines.service.http.responses import (
     write_result,
 )
 from pipelines.service.http.retries import RetryTransport
-from pipelines.service.http.transport import BudgetTransport, OriginTransport, RequestMeter
+from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport, RequestMeter
 from pipelines.service.redaction import keep_secret
-from pipelines.service.search import SearchResult, first_and_last_pages, look_up
+from pipelines.service.search import SearchResult, ends_of_list, look_up
 from pipelines.service.sign_in.bearer import BearerAuth, TokenTransport, open_refresher
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.settings import Settings
@@ -40,6 +40,9 @@ READ_SECONDS = 60.0
 """Seconds without a single byte from the service. Then the request is sent again, or its effect is looked up; a hanging request does not
 delay a run for long."""
 
+
+EFFECT_SHARE = 1.25
+"""The read timeout times this is how long after it was sent a request may still take effect. Lists and searches may lag behind a little."""
 
 _HEADERS = {
     "accept": "application/json",
@@ -87,6 +90,7 @@ class LibraryClient:
         on_wait: Callable[[Waiting], None] = lambda _: None,
         transport: httpx.BaseTransport | None = None,
         meter: RequestMeter | None = None,
+        read_seconds: float = READ_SECONDS,
     ) -> None:
         self.api_url = f"{base_url}/api/{api}"
         self.requests_per_minute = requests_per_minute
@@ -96,7 +100,9 @@ class LibraryClient:
         self._announcements = Announcements()
         self._budget = budget
         self._auth = auth
-        self._timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS).as_dict()
+        self._timeout = httpx.Timeout(read_seconds, connect=CONNECT_SECONDS).as_dict()
+        self.effect_seconds = EFFECT_SHARE * read_seconds
+        """Seconds after its departure for which a write without a response may still take effect (I8)."""
         self._budget_transport = BudgetTransport(
             transport or NetworkTransport(base_url), budget=budget, meter=self._meter, clock=clock
         )
@@ -176,17 +182,30 @@ class LibraryClient:
         """
         return look_up(self.get, f"{self.api_url}/publications", params)
 
-    def list_ends(self, resource: str) -> list[dict[str, Any]]:
-        """Return the records of a list's first page and of its last two, where a new record appears. Raises the errors of `get`."""
-        return first_and_last_pages(self.get, f"{self.api_url}/{resource}")
+    def list_ends(
+        self, resource: str, reaches_back: Callable[[list[dict[str, Any]]], bool] = lambda _: True
+    ) -> list[dict[str, Any]]:
+        """Return the records at both ends of a list, where new ones appear. Raises the errors of `get`.
 
-    def write(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        They are those of the first page and of the last two. `reaches_back`: gets a page's records; while it is false at an end, the page
+        before it is read, too.
+        """
+        return ends_of_list(self.get, f"{self.api_url}/{resource}", reaches_back)
+
+    def write(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        on_leave: Callable[[], None] = lambda: None,
+    ) -> Any:
         """Send a POST, PATCH or DELETE to a path below `api_url`; return the JSON of the response, `None` if it is empty.
 
         A POST is repeated only if it certainly had no effect: after a 429, after a 401 and a new token, and if no connection was opened. If
         it ended unclearly, this raises `UnclearError` (I8). PATCH and DELETE are repeated like a GET; a DELETE whose repetition gets a 404
         has succeeded. Otherwise this raises the errors of `get`; for a POST, `TemporaryError` says that it had no effect. No message shows
-        the body.
+        the body. `on_leave` is called just before each try leaves.
         """
         content = (
             b""
@@ -195,7 +214,9 @@ class LibraryClient:
         )
         headers = {**_HEADERS, "content-type": "application/json"} if content else _HEADERS
         try:
-            request = httpx.Request(method, f"{self.api_url}/{path}", content=content, headers=headers)
+            request = httpx.Request(
+                method, f"{self.api_url}/{path}", content=content, headers=headers, extensions={ON_LEAVE: on_leave}
+            )
             response = self._send(request, self._auth, self._transport)
         except httpx.InvalidURL as error:
             raise unsent_error(method, path, error) from None
@@ -260,6 +281,7 @@ def open_client(
     state: Path,
     on_wait: Callable[[Waiting], None] = lambda _: None,
     clock: Clock | None = None,
+    read_seconds: float = READ_SECONDS,
 ) -> Iterator[LibraryClient]:
     """Opens a client for `tenant`, signed in as the settings say, on the budget in the database `state`. Sends nothing yet.
 
@@ -297,6 +319,7 @@ def open_client(
             on_wait=on_wait,
             transport=transport,
             meter=meter,
+            read_seconds=read_seconds,
         )
         stack.callback(client.close)
         stack.callback(interrupted.set)

@@ -44,20 +44,40 @@ def look_up(get: Callable[[httpx.URL], httpx.Response], url: str, params: Mappin
     return SearchResult(list(found.values()), complete=False)
 
 
-def first_and_last_pages(get: Callable[[httpx.URL], httpx.Response], url: str) -> list[dict[str, Any]]:
+def ends_of_list(
+    get: Callable[[httpx.URL], httpx.Response], url: str, reaches_back: Callable[[list[dict[str, Any]]], bool]
+) -> list[dict[str, Any]]:
     """Returns the records of a list's first page and of its last two: a new record appears at one of the ends.
 
-    Raises the errors of `look_up`.
+    `reaches_back`: whether a page has a record that is older than the one that is looked for. From an end whose pages have none, the
+    next page inwards is read, and so on. Raises the errors of `look_up`.
     """
     first = httpx.URL(url, params={"page": "1", "per_page": str(PER_PAGE)})
     response, route = get(first), Route()
-    records = _records(response)
-    paging = read_paging_headers(response, first, len(records))
+    raw = _records(response)
+    paging = read_paging_headers(response, first, len(raw))
     route.after(paging)
     last = page_number(route.last_page(paging, first) or first) or 1
-    for number in range(max(2, last - 1), last + 1):
-        records += _records(get(first.copy_set_param("page", str(number))))
-    return list({identity(record): decode_record(bytes(record)) for record in records}.values())
+    found: dict[bytes, dict[str, Any]] = {}
+
+    def add(page: list[msgspec.Raw]) -> bool:
+        records = {identity(record): decode_record(bytes(record)) for record in page}
+        found.update(records)
+        return reaches_back([*records.values()])
+
+    def read(number: int) -> bool:
+        return add(_records(get(first.copy_set_param("page", str(number)))))
+
+    begins_late = not add(raw)
+    back, number = False, last
+    while number > 1 and not (back and number < last - 1):
+        back = read(number) or back
+        number -= 1
+    forward = 2
+    while begins_late and forward <= number:
+        begins_late = not read(forward)
+        forward += 1
+    return list(found.values())
 
 
 def _records(response: httpx.Response) -> list[msgspec.Raw]:

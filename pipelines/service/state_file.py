@@ -23,6 +23,7 @@ class StateFile:
     """One connection to the SQLite file for all threads of a process, opened when needed.
 
     `what` names the content of the file in messages. `durable`: a write survives a loss of power too, at the price of waiting for the disk.
+    `upgrade` gets each new connection after the schema, to change what an earlier version left.
     The connection is closed before every fork: SQLite in the child would take the locks of the parent's connection for its own.
     """
 
@@ -34,11 +35,13 @@ class StateFile:
         *,
         what: str = "The budget of requests",
         durable: bool = False,
+        upgrade: Callable[[sqlite3.Connection], None] = lambda _: None,
     ) -> None:
         self._path = path
         self._schema = schema
         self._what = what
         self._durable = durable
+        self._upgrade = upgrade
         self._clock = clock
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -76,6 +79,7 @@ class StateFile:
             )  # a killed process loses nothing either way
             for statement in self._schema:
                 db.execute(statement)
+            self._upgrade(db)
         except BaseException:
             db.close()
             raise

@@ -23,25 +23,26 @@ ROOT_PATHS = ("/oauth/", "/_control/")
 FAULTS = ("reset before", "reset after", "500 before", "500 after", "503 after", "429", "cut", "hang", "lag", "expired")
 
 ZYGOTE = """
-import sys, os
+import json, os, sys
 from pathlib import Path
 import pipelines.service.webhook
 from pipelines.migration.flow import Migration
-from pipelines.migration.apply.run import Limits
+from pipelines.migration.apply.run import Limits, as_json
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.settings.loading import load_settings
 from tests.migration.library_pair import FastClock
 
-def work(config, plan, what):
-    with Migration(load_settings(Path(config)), clock=FastClock()) as migration:
+def work(config, plan, what, read_seconds):
+    with Migration(load_settings(Path(config)), clock=FastClock(), read_seconds=float(read_seconds)) as migration:
         found = find_plan(migration.data, plan)
         if what == "undo":
             undone = migration.undo(found, really=True)
             print([one.reason for one in undone.examples][:3], file=sys.stderr, flush=True)
             os._exit(0 if all(one.resource in ("authorities", "tasks") for one in undone.examples) else 3)
         limits = Limits(failures=10**9, failures_percent=100)
-        applied = migration.apply(found, limits=limits).applied
-        os._exit(3 if applied.failed or applied.left else 0)
+        applied, requests = migration.apply(found, limits=limits)
+        Path(config).with_name("result.json").write_text(json.dumps(as_json(applied, requests)))
+        os._exit(3 if applied.failed or applied.left or applied.twins else 0)
 
 for line in sys.stdin:
     child = os.fork()
@@ -55,7 +56,7 @@ for line in sys.stdin:
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 """A process with all modules imported. Each line that it reads forks a child, which applies or undoes a plan. An undo leaves authorities
-and tasks, because the service deletes none."""
+and tasks, because the service deletes none. The result of an apply is in result.json, beside the configuration."""
 
 
 _SIGNATURE = re.compile(rb'(?i)("x-amz-signature":\s*"[0-9a-f]+)[0-9a-f]{4}')
@@ -67,7 +68,8 @@ _JSON = {"Content-Type": "application/json"}
 class Applies:
     """Runs applies or undos of a plan in processes of their own, which start at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_seconds: float = 1.0) -> None:
+        self.read_seconds = read_seconds
         self._zygote = subprocess.Popen(
             [sys.executable, "-c", ZYGOTE],
             stdin=subprocess.PIPE,
@@ -80,7 +82,7 @@ class Applies:
         """Run one; returns its exit status, negative if it was killed. `kill_after`: seconds."""
         assert self._zygote.stdin is not None
         assert self._zygote.stdout is not None
-        self._zygote.stdin.write(f"{config} {plan} {what}\n")
+        self._zygote.stdin.write(f"{config} {plan} {what} {self.read_seconds}\n")
         self._zygote.stdin.flush()
         child = int(self._zygote.stdout.readline())
         if kill_after is not None:

@@ -49,8 +49,12 @@ class FastClock(SystemClock):
     """A clock on which a minute of waiting takes a second."""
 
     def sleep(self, seconds: float) -> None:
-        """Wait a sixtieth of it."""
-        super().sleep(seconds / 60)
+        """Wait a sixtieth of it, but no shorter than a wait for a certain time of the clock needs."""
+        super().sleep(max(seconds / 60, min(seconds, 0.02)))
+
+
+READ_SECONDS = 2.0
+"""The read timeout of tests: a thirtieth of the real one."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ class LibraryPair:
     @contextmanager
     def migration(self) -> Iterator[Migration]:
         """The steps of a migration, with a fast clock."""
-        with Migration(load_settings(self.config), clock=FastClock()) as migration:
+        with Migration(load_settings(self.config), clock=FastClock(), read_seconds=READ_SECONDS) as migration:
             yield migration
 
     def newest(self) -> Snapshot:

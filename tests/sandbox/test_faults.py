@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
@@ -131,3 +132,38 @@ def test_impossible_orders_are_refused(wrong: dict[str, object]) -> None:
 def test_every_kind_can_be_ordered() -> None:
     for kind in FAULT_KINDS:
         assert parse_fault({"fault": kind}) == Fault(kind)
+
+
+LATE = {"fault": "late", "least_seconds": 20, "seconds": 55, "match": {"method": "POST", "path": "publications$"}}
+
+
+def create(service: Service) -> int:
+    with service.client() as client:
+        return client.post("/publications", json={"title": "On tides"}).status_code
+
+
+def test_a_late_request_is_held_for_a_random_time(library: Service, clock: FakeClock) -> None:
+    add_fault(library, **LATE)
+    assert create(library) == 200
+    assert [20 <= seconds <= 55 for seconds in clock.slept] == [True]
+
+
+@pytest.mark.parametrize("answer", ["reset", "status"])
+def test_a_late_request_takes_effect_after_another_answer(library: Service, answer: str) -> None:
+    """A proxy answers 504, or the connection breaks; the service carries the request out all the same."""
+    before = library.tenant.publications.count()
+    add_fault(library, **LATE, answer=answer, status=504)
+    if answer == "reset":
+        with pytest.raises(ConnectionResetError):
+            create(library)
+    else:
+        assert create(library) == 504
+    for thread in [each for each in threading.enumerate() if each.name == "late effect"]:
+        thread.join()
+    assert library.tenant.publications.count() == before + 1
+
+
+def test_a_share_of_the_requests_meets_a_fault(library: Service) -> None:
+    add_fault(library, "status", status=500, times=1000, share=0.3, seed=7)
+    statuses = [library.get("/publications/1").status_code for _ in range(200)]
+    assert 40 <= statuses.count(500) <= 80

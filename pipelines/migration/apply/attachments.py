@@ -1,13 +1,15 @@
 """Attaches files to a record: form, upload, then POST /assets (service.md#upload).
 
 An upload alone changes nothing in the library and may be repeated. POST /assets must take effect only once: after a lost response the
-record is read again, and a new asset that is like the file is the one created.
+record is read again, and a new asset that is like the file is the one created. It is sent again only once it can take no effect any more.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO, Literal
 
@@ -15,6 +17,7 @@ import msgspec
 
 from pipelines.errors import RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.file_visibility import FileVisibility
+from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.model.journal import (
     FailedWriteError,
     Journal,
@@ -23,6 +26,7 @@ from pipelines.migration.model.journal import (
     WriteState,
     in_doubt,
     is_done,
+    is_unsettled,
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import OCTETS, part_of
@@ -31,10 +35,8 @@ from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 
-PAUSES = (0.0, 2.0, 4.0)
-"""Seconds before each lookup of an asset: a request that is still under way gets some seconds to arrive."""
-
 TRIES = 3
+"""Times that a run sends a POST whose response was lost and that had no effect, or whose upload was lost."""
 
 UNNAMED = "file"
 """The name of a file without one, where a name is needed."""
@@ -55,7 +57,10 @@ class Attachments:
         client: LibraryClient,
         uploads: Uploads,
         open_blob: Callable[[str], AbstractContextManager[BinaryIO]],
+        *,
+        late: LateEffects,
     ) -> None:
+        self._late = late
         self._plan = plan
         self._journal = journal
         self._client = client
@@ -63,18 +68,22 @@ class Attachments:
         self._open_blob = open_blob
         self._file_visibility = FileVisibility(client, journal.ids_with_new_files)
 
-    def attach(self, row: PlanRow, target_id: int, file: PlannedFile, entry: JournalEntry | None) -> None:
-        """Attach one file, unless an earlier process did. `entry`: its write in the journal. Raises `FailedWriteError` for a refusal."""
-        asset_id = None
+    def attach(
+        self, row: PlanRow, target_id: int, file: PlannedFile, entry: JournalEntry | None, sends: Counter[str]
+    ) -> None:
+        """Attach one file, unless an earlier request did. `entry`: its write in the journal. `sends`: part → requests of this run.
+
+        Raises `FailedWriteError` for a refusal, `PendingWriteError` where an earlier request may still take effect.
+        """
         key = (self._plan, row.resource, row.source_id, WriteKind.ASSET, part_of(file))
-        if entry is not None and in_doubt(entry):
-            asset_id = self._find_attached(row, entry.number, target_id, file)
-        changes = None
+        asset_id, changes = None, None
         try:
-            uploaded = None if asset_id is not None else self.upload(file)
-            number = self._journal.intend(*key, target_id=target_id)
-            if uploaded is not None:
-                asset_id, changes = self._post(row, number, target_id, file, uploaded)
+            if entry is not None and is_unsettled(entry):
+                if not sends[part_of(file)] and not self._late.is_over(entry):
+                    raise PendingWriteError(self._late.due(entry))
+                number, asset_id = entry.number, self._look_up(row, target_id, file, sends)
+            if asset_id is None:
+                number, asset_id, changes = self._post(row, target_id, file, sends)
         except (RefusedError, StorageError) as refusal:  # one damaged content must not cost the others
             message, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", None)
             self._journal.refused(self._journal.intend(*key, target_id=target_id), message, status)
@@ -97,54 +106,76 @@ class Attachments:
         return uploaded
 
     def _post(
-        self, row: PlanRow, number: int, target_id: int, file: PlannedFile, uploaded: dict[str, Any]
-    ) -> tuple[int, str | None]:
-        """Returns the id of the asset, and what the service changed about it."""
-        error: UnclearError | None = None
-        sent = file
-        for attempt in range(TRIES):
+        self, row: PlanRow, target_id: int, file: PlannedFile, sends: Counter[str]
+    ) -> tuple[int, int, str | None]:
+        """Upload a file and create its asset. Returns the numbers of the journal entry and of the asset, and what the service changed."""
+        part, uploaded, sent, error = part_of(file), self.upload(file), file, ""
+        key = (self._plan, row.resource, row.source_id, WriteKind.ASSET, part)
+        while True:
+            number = self._journal.intend(*key, target_id=target_id)
+            sends[part] += 1
             try:
                 response = self._client.write(
-                    "POST", "assets", {"publication_id": target_id, **asset_body(sent, uploaded)}
+                    "POST",
+                    "assets",
+                    {"publication_id": target_id, **asset_body(sent, uploaded)},
+                    on_leave=partial(self._journal.sent, number),
                 )
             except UnclearError as unclear:
-                error = unclear
+                error = str(unclear)
             except RefusedError as refusal:
+                self._journal.answered(number)
                 if refusal.status == HTTPStatus.UNPROCESSABLE_ENTITY and "" in (sent.name, sent.filename):
                     sent, uploaded = _with_names(sent, uploaded)  # it takes no empty name; the change is in the journal
                     continue
-                if refusal.status != HTTPStatus.NOT_FOUND or attempt == TRIES - 1:
+                if not is_upload_lost(refusal) or sends[part] >= TRIES:
                     raise
-                uploaded = self.upload(file)  # the storage does not find the upload any more (service.md#assets)
+                uploaded = self.upload(file)
                 continue
             else:
                 if isinstance(response, dict) and (asset_id := whole_number(response.get("id"))) is not None:
-                    return asset_id, changes_in(file, {"assets": [response]}) or _changes(file, sent)
-            attached = self._find_attached(row, number, target_id, sent)
-            if attached is not None:
-                return attached, _changes(file, sent)
-        message = f"{describe_file(file)}: {TRIES} tries did not attach it. {error or 'The responses had no id.'}"
-        self._journal.refused(number, message)
+                    return number, asset_id, changes_in(file, {"assets": [response]}) or _changes(file, sent)
+                error = "The response had no id."
+            if (found := self._look_up(row, target_id, file, sends, error)) is not None:
+                return number, found, _changes(file, sent)
+
+    def _look_up(
+        self, row: PlanRow, target_id: int, file: PlannedFile, sends: Counter[str], error: str = ""
+    ) -> int | None:
+        """Returns the asset that a POST without a response created; None where it is to be sent again.
+
+        Raises `PendingWriteError` where it may still be created, `FailedWriteError` where it was sent often enough.
+        """
+        entries = [entry for entry in self._journal.of_record(row.resource, row.source_id) if entry.plan == self._plan]
+        [entry] = [one for one in entries if (one.kind, one.part) == (WriteKind.ASSET, part_of(file))]
+        final = self._late.is_over(entry)
+        others = [one for one in entries if one.kind == WriteKind.ASSET and one != entry and in_doubt(one)]
+        if final or not others:  # two files may be alike
+            found = self._find_attached(row, entry.number, target_id, file)
+            if found is not None:
+                return found
+        if not final:
+            raise PendingWriteError(self._late.due(entry))
+        if sends[part_of(file)] < TRIES:
+            return None
+        message = f"{describe_file(file)}: {TRIES} tries did not attach it. {error}".rstrip()
+        self._journal.refused(entry.number, message)
         raise FailedWriteError(message)
 
     def _find_attached(self, row: PlanRow, number: int, target_id: int, file: PlannedFile) -> int | None:
-        """Returns the id of the asset that a POST with a lost response created; None where it created none.
+        """Returns the id of an asset like the file that no write accounts for; None where the record has none.
 
-        Raises `FailedWriteError` where that stays unknown, and parks the journal entry with this number.
+        Raises `FailedWriteError` where the service does not show that, and parks the journal entry with this number.
         """
-        for pause in PAUSES:
-            if pause:
-                self._client.clock.sleep(pause)
-            record = self._client.get_record(f"{row.resource}/{target_id}")
-            if not self._file_visibility.shows_all(record):
-                message = f"{describe_file(file)}: it is unknown whether it was attached, because the service does not show the files"
-                self._journal.parked(number, message)
-                raise FailedWriteError(message)
-            known = self._known_asset_ids(row)
-            new = [asset for asset in attached_files(record) if asset.kind == ASSET and asset.asset_id not in known]
-            if alike := [asset for asset in new if is_like(file, asset)]:
-                return min(asset.asset_id for asset in alike if asset.asset_id is not None)
-        return None
+        record = self._client.get_record(f"{row.resource}/{target_id}")
+        if not self._file_visibility.shows_all(record):
+            message = f"{describe_file(file)}: it is unknown whether it was attached, because the service does not show the files"
+            self._journal.parked(number, message)
+            raise FailedWriteError(message)
+        known = self._known_asset_ids(row)
+        new = [asset for asset in attached_files(record) if asset.kind == ASSET and asset.asset_id not in known]
+        alike = [asset.asset_id for asset in new if asset.asset_id is not None and is_like(file, asset)]
+        return min(alike, default=None)
 
     def enter_sent_files(self, row: PlanRow, target_id: int, record: Mapping[str, Any]) -> int:
         """Enter the files that were sent together with a record, as far as the record shows them. Returns how many."""
@@ -224,3 +255,9 @@ def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:
 def describe_file(file: PlannedFile) -> str:
     """Returns a file as messages name it."""
     return f"The {'cover' if file.kind == COVER else 'file'} {file.filename or file.name or ''}".rstrip()
+
+
+def is_upload_lost(refusal: RefusedError) -> bool:
+    """Whether the service did not find an upload in its storage: told by the error code, at any 4xx (service.md#upload)."""
+    code = "".join(filter(str.isalnum, refusal.code)).lower()
+    return "storage" in code and ("notfound" in code or "missing" in code)

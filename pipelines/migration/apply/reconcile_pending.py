@@ -7,6 +7,7 @@ resources are looked up singly.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -31,11 +32,13 @@ _SAME_CONTENT = """
 """
 
 
-def reconcile_pending_publications(plan: Plan, now: ComparableLibrary, journal: Journal) -> None:
+def reconcile_pending_publications(
+    plan: Plan, now: ComparableLibrary, journal: Journal, is_over: Callable[[JournalEntry], bool]
+) -> None:
     """Enter as done the pending creates of publications whose exact content is in the target `now`; the others stay pending.
 
-    Records with the same content are interchangeable: each entry takes one that is new. Where more of them are new than were sent, the
-    entries stay pending.
+    Records with the same content are interchangeable: each entry takes one that is new, but only once it `is_over`, so that no other one
+    may still come. Where more of them are new than were sent, the entries stay pending.
     """
     pending = {source_id: entry for (resource, source_id), entry in _pending(plan, journal) if resource == PUBLICATIONS}
     if not pending:
@@ -44,7 +47,10 @@ def reconcile_pending_publications(plan: Plan, now: ComparableLibrary, journal: 
     with duckdb.connect(config={"memory_limit": "512MB", "threads": 2}) as database:
         matches = database.execute(_SAME_CONTENT.format(**paths), [list(pending)]).fetchall()
     unmatched = Counter(content for _source_id, content, _ids in matches)
+    alone = {content for content, count in unmatched.items() if count == 1}
     for source_id, content, ids in matches:
+        if content not in alone and not is_over(pending[source_id]):
+            continue
         free = sorted(set(ids) - plan.ids_when_planned(PUBLICATIONS, ids) - journal.known_ids(PUBLICATIONS, ids))
         if free and len(free) <= unmatched[content]:
             entry = pending[source_id]

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 
-from pipelines.errors import RefusedError
+from pipelines.errors import AccessDeniedError, RefusedError
 from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal import FailedWriteError, Journal, WriteKind
 from pipelines.migration.model.plan import PlannedReference, PlanRow
-from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.publication_fields import REFERENCES
+from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
+from pipelines.records.values import whole_number
+from pipelines.service.client import LibraryClient
+
+LOOKED_UP = {"contributor": USERS}
+"""Reference of a publication → the resource in which it can be looked up. No endpoint reads an organization (service.md#not-shown)."""
 
 
 class References:
     """Resolves the references of a plan's rows with the help of the journal."""
 
-    def __init__(self, plan: str, journal: Journal, digests: RecordDigests) -> None:
+    def __init__(self, plan: str, journal: Journal, digests: RecordDigests, client: LibraryClient) -> None:
+        self._client = client
         self._plan = plan
         self._journal = journal
         self._digests = digests
@@ -55,6 +61,43 @@ class References:
             ids.append(target_id)
         return ids
 
+    def without_missing(self, row: PlanRow, refusal: RefusedError, problems: list[str]) -> PlanRow | None:
+        """Returns a publication's row without the references that the target certainly lacks; None where none is certainly the reason.
+
+        A reference to a deleted record must not cost the record itself (service.md#references). A 404 names no field, so each reference is
+        looked up before it is left out; one without an endpoint stays. What is left out is added to `problems`.
+        """
+        if row.resource != PUBLICATIONS or not is_record_not_found(refusal):
+            return None
+        names = [
+            name
+            for name, resource in LOOKED_UP.items()
+            if (number := _id_of(row.payload.get(name))) is not None and self._is_missing(resource, number)
+        ]
+        if not names:
+            return None
+        for name in names:
+            number = _id_of(row.payload[name])
+            problem = (
+                f"{name} {number}: not sent, the target has no such record ({LOOKED_UP[name]}/{number}). {refusal}"
+            )
+            if problem not in problems:
+                problems.append(problem)
+        payload, expected = (
+            {name: fields[name] for name in fields if name not in names} for fields in (row.payload, row.expected)
+        )
+        return msgspec.structs.replace(row, payload=payload, expected=expected)
+
+    def _is_missing(self, resource: str, number: int) -> bool:
+        """Whether the service says that there is no such record; any other answer leaves that open."""
+        try:
+            self._client.get_record(f"{resource}/{number}")
+        except RefusedError as refusal:
+            return is_record_not_found(refusal)
+        except AccessDeniedError:
+            return False
+        return False
+
     def _refused(self, row: PlanRow, message: str) -> FailedWriteError:
         kind = WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH
         number = self._journal.intend(self._plan, row.resource, row.source_id, kind, target_id=row.target_id)
@@ -62,17 +105,10 @@ class References:
         return FailedWriteError(message)
 
 
-def without_references(row: PlanRow, refusal: RefusedError, problems: list[str]) -> PlanRow | None:
-    """Returns a publication's row without its references where they may be why it was refused: 404 (service.md#references).
+def is_record_not_found(refusal: RefusedError) -> bool:
+    """Whether a refusal says that a record does not exist; a 404 alone may say that of an address or of an upload (service.md#errors)."""
+    return refusal.status == HTTPStatus.NOT_FOUND and refusal.code == "RecordNotFound"
 
-    A reference to a deleted record must not cost the record itself. What is left out is added to `problems`.
-    """
-    names = [name for name in REFERENCES if row.payload.get(name)] if row.resource == PUBLICATIONS else []
-    if refusal.status != HTTPStatus.NOT_FOUND or not names:
-        return None
-    references = ", ".join(f"{name} {row.payload[name].get('id')}" for name in names)
-    problems.append(f"{references}: not sent, the target has no such record. {refusal}")
-    payload, expected = (
-        {name: fields[name] for name in fields if name not in names} for fields in (row.payload, row.expected)
-    )
-    return msgspec.structs.replace(row, payload=payload, expected=expected)
+
+def _id_of(reference: Any) -> int | None:
+    return whole_number(reference.get("id")) if isinstance(reference, dict) else None

@@ -13,12 +13,13 @@ import msgspec
 
 from pipelines.errors import SafetyLimitError, TemporaryError
 from pipelines.humanize import MOST_LISTED
+from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import RowResult, Writer
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
 from pipelines.migration.model.journal import Journal, WriteKind, is_done
 from pipelines.migration.model.lacking import Lacking
-from pipelines.migration.model.plan import Plan, PlanRow
+from pipelines.migration.model.plan import Plan, PlanRow, Twin
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import part_of
@@ -98,13 +99,15 @@ class ApplyResult:
     left: int = 0
     """Rows outside the selection."""
     failures: list[Failure] = field(default_factory=list)
+    twins: list[Twin] = field(default_factory=list)
+    """Records and files that the target may have more than once, because they were sent again after a lost response."""
     lacking: Lacking = field(default_factory=Lacking)
     """What the plan could not send, and what the service did not keep; counted at the end."""
 
     @property
     def complete(self) -> bool:
-        """Whether the target has everything of the source that this plan is about."""
-        return not self.failed and not self.left and not self.quarantined and not self.lacking.total
+        """Whether the target has everything of the source that this plan is about, and nothing of it twice."""
+        return not (self.failed or self.left or self.quarantined or self.lacking.total or self.twins)
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,7 @@ class ApplyRun:
         plan: Plan,
         journal: Journal,
         writer: Writer,
+        late: LateEffects,
         *,
         limits: Limits,
         selection: Selection,
@@ -158,6 +162,7 @@ class ApplyRun:
         self._plan = plan
         self._journal = journal
         self._writer = writer
+        self._late = late
         self._limits = limits
         self._selection = selection
         self._on_row = on_row
@@ -170,6 +175,8 @@ class ApplyRun:
         self._waited = 0.0
         self._postponed: set[int] | None = None
         """Ids in the source of the rows with a temporary error; None in their second turn."""
+        self._pending: list[tuple[float, RowResult]] = []
+        """When to look up a write without a response, and its row with what was written of it."""
         self.applied = self._empty_result()
 
     def has_work(self) -> bool:
@@ -189,6 +196,7 @@ class ApplyRun:
         """Write every pending row of the selection. A problem of one row is in the result; any other error is raised.
 
         One resource after the other, so that the records to which the next one refers exist. Rows with temporary errors have a second turn.
+        A write without a response is decided once it can take no effect any more; the other rows go on meanwhile.
         """
         self._workers = worker_count(requests_per_minute)
         for resource, rows in groupby(self._limited(self.pending()), key=attrgetter("resource")):
@@ -203,7 +211,22 @@ class ApplyRun:
     def _write_all(self, rows: Iterator[PlanRow]) -> None:
         with WorkerPool(self._write, self._workers) as pool:
             for row in rows:
-                pool.submit(row)
+                pool.submit(RowResult(row))
+                for result in self._due(self._late.now()):
+                    pool.submit(result)
+        while self._pending:
+            due = max(due for due, _result in self._pending)
+            self._late.wait_until(due)
+            with WorkerPool(self._write, self._workers) as pool:
+                for result in self._due(due):
+                    pool.submit(result)
+
+    def _due(self, now: float) -> list[RowResult]:
+        """Takes the pending rows that can be decided."""
+        with self._lock:
+            taken = [result for due, result in self._pending if due <= now]
+            self._pending = [(due, result) for due, result in self._pending if due > now]
+        return taken
 
     def _limited(self, rows: Iterator[PlanRow]) -> Iterator[PlanRow]:
         for number, row in enumerate(rows):
@@ -231,10 +254,15 @@ class ApplyRun:
                 wanted.add((WriteKind.COVER if file.kind == COVER else WriteKind.ASSET, part_of(file)))
         return not wanted <= done
 
-    def _write(self, row: PlanRow) -> None:
-        result = RowResult(row)
+    def _write(self, result: RowResult) -> None:
+        row = result.row
         try:
             self._writer.write(row, result)
+        except PendingWriteError as pending:
+            result.problems.clear()  # what failed is tried again together with what is pending
+            with self._lock:
+                self._pending.append((pending.due, result))
+            return
         except TemporaryError as error:
             if self._writer.stopped:
                 raise
@@ -268,9 +296,9 @@ class ApplyRun:
         applied.created += result.created
         applied.patched += result.patched
         applied.files_uploaded += result.files
-        if result.problems:
+        if problems := [*result.lasting, *result.problems]:
             applied.failed += 1
-            problem = outside_text(" ".join(result.problems), 2000)
+            problem = outside_text(" ".join(problems), 2000)
             if len(applied.failures) < MOST_LISTED:
                 applied.failures.append(
                     Failure(resource=row.resource, source_id=row.source_id, title=row.display_title, problem=problem)
@@ -303,6 +331,7 @@ def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
         "complete": applied.complete,
         "quarantined": applied.quarantined,
         "left": applied.left,
+        "twins": [msgspec.to_builtins(one) for one in applied.twins],
         "failures": [msgspec.to_builtins(one) for one in applied.failures],
         "lacking": msgspec.to_builtins(applied.lacking),
     }

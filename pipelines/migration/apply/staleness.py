@@ -7,7 +7,6 @@ from itertools import islice
 from pathlib import Path
 
 from pipelines.errors import StopError
-from pipelines.migration.apply.reconcile_pending import reconcile_pending_publications
 from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
@@ -49,7 +48,6 @@ def check_fresh(plan: Plan, now: ComparableLibrary, workdir: Path, *, journal: J
 
     Checks the records that are still to be written, without those that an apply has `begun`: their matches, and the values to replace.
     """
-    reconcile_pending_publications(plan, now, journal)
     with compare_libraries(
         plan.source,
         now,

@@ -7,20 +7,31 @@ intended there is looked up first.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from functools import partial
+from http import HTTPStatus
 from typing import Any, BinaryIO
 
 from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
-from pipelines.migration.apply.attachments import Attachments, changes_in, describe_file
+from pipelines.migration.apply.attachments import Attachments, changes_in, describe_file, is_upload_lost
 from pipelines.migration.apply.digests import RecordDigests, content_of, not_kept
+from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded
-from pipelines.migration.apply.references import References, without_references
+from pipelines.migration.apply.references import References
 from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.journal import FailedWriteError, Journal, JournalEntry, WriteKind, in_doubt, is_done
+from pipelines.migration.model.journal import (
+    FailedWriteError,
+    Journal,
+    JournalEntry,
+    WriteKind,
+    is_done,
+    is_unsettled,
+    may_have_been_sent,
+)
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import part_of
 from pipelines.records.files import COVER
@@ -31,7 +42,7 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 
 TRIES = 3
-"""Times a POST is sent whose response was lost and that certainly had no effect."""
+"""Times that a run sends a POST whose response was lost and that had no effect."""
 
 OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
 """Opens a stored content by its SHA-256."""
@@ -46,8 +57,19 @@ class RowResult:
     patched: bool = False
     files: int = 0
     problems: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    """References that are left out because their record does not exist."""
+    unresolved: list[str] = field(default_factory=list)
+    """References that have nothing in the target to lead to; among the problems, too."""
+    lasting: list[str] = field(default_factory=list)
+    """Problems that stay where the row is written again: references that the service refused."""
+    sends: Counter[str] = field(default_factory=Counter)
+    """How often this run sent the POST of each part of the row; the record itself has the name ""."""
+    unclear: str = ""
+    """What came back from the last POST of the record, where that said nothing."""
+
+    @property
+    def left_out(self) -> list[str]:
+        """The references that the record is written without."""
+        return [*self.unresolved, *self.lasting]
 
 
 class Writer:
@@ -74,9 +96,10 @@ class Writer:
         self._journal = journal
         self._client = client
         self._digests = RecordDigests(kinds)
-        self._references = References(plan, journal, self._digests)
+        self._references = References(plan, journal, self._digests, client)
         self._ambiguous = AmbiguousCreates(client, kinds, journal, self._digests, known_before)
-        self._attachments = Attachments(plan, journal, client, uploads, open_blob)
+        self._late = LateEffects(client)
+        self._attachments = Attachments(plan, journal, client, uploads, open_blob, late=self._late)
         self._trial_lock = threading.Lock()
         self._takes_files: bool | None = None if files_with_record else False
         """Whether the service takes files together with their record; None until that was tried."""
@@ -88,14 +111,17 @@ class Writer:
         self.stopped = True
 
     def write(self, row: PlanRow, result: RowResult) -> None:
-        """Write the parts of a row that are not written yet. Problems of this row alone go into `result`; any other error is raised."""
+        """Write the parts of a row that are not written yet. Problems of this row alone go into `result`; any other error is raised.
+
+        Raises `PendingWriteError` where a part has to wait; the row is written again then, with the same `result`.
+        """
         entries = self._entries(row)
         cover = next((file for file in row.files if file.kind == COVER and file.action == FileAction.UPLOAD), None)
         if cover is not None and is_done(entries.get((WriteKind.COVER, part_of(cover)))):
             cover = None
         try:
             row = self._references.resolve(row, result.problems)
-            result.left_out += result.problems
+            result.unresolved = list(result.problems)
             if row.action == Action.CREATE:
                 target_id = self._create(row, entries.get((WriteKind.CREATE, "")), cover, result)
                 entries = self._entries(row)
@@ -107,26 +133,38 @@ class Writer:
         except FailedWriteError as error:
             result.problems.append(str(error))
             return
+        self._attach_files(row, target_id, entries, result)
+        result.patched |= row.action != Action.CREATE and result.files > 0
+
+    def _attach_files(
+        self, row: PlanRow, target_id: int, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult
+    ) -> None:
+        pending: PendingWriteError | None = None
         for file in row.attached:
             entry = entries.get((WriteKind.ASSET, part_of(file)))
             if not is_done(entry):
                 try:
-                    self._attachments.attach(row, target_id, file, entry)
+                    self._attachments.attach(row, target_id, file, entry, result.sends)
                 except FailedWriteError as error:
                     result.problems.append(str(error))
+                except PendingWriteError as later:
+                    pending = later
                 else:
                     result.files += 1
-        result.patched |= row.action != Action.CREATE and result.files > 0
+        if pending is not None:
+            raise pending
 
-    def reconcile_create(self, row: PlanRow, entry: JournalEntry, *, lookups: int = 1) -> bool:
+    def reconcile_create(self, row: PlanRow, entry: JournalEntry) -> bool:
         """Look up a record that an earlier process began to create, and enter it as done if it is there.
 
         Returns whether it is certainly not there; the journal stays as it is then.
         """
+        if not may_have_been_sent(entry):
+            return True
+        final = self._late.is_over(entry)
         try:
             row = self._references.resolve(row, [])
-            sent_at, content = datetime.fromisoformat(entry.begun_at), content_of(row.expected)
-            return self._ambiguous.find(row, entry.number, content, sent_at, lookups=lookups) is None
+            return self._ambiguous.find(row, entry, final=final) is None and final
         except FailedWriteError:
             return False
 
@@ -139,7 +177,7 @@ class Writer:
         """Create the record of a row with its cover, and with its files if the service takes them. Returns its id."""
         if entry is not None and is_done(entry) and entry.target_id is not None:
             target_id, has_cover = entry.target_id, False
-        elif self._takes_files is None and row.attached and not in_doubt(entry):
+        elif self._takes_files is None and row.attached and not (entry is not None and is_unsettled(entry)):
             with self._trial_lock:
                 with_files = self._takes_files is not False
                 target_id, has_cover = self._create_record(row, entry, cover, result, with_files=with_files)
@@ -162,45 +200,71 @@ class Writer:
         with_files: bool,
     ) -> tuple[int, bool]:
         """Returns the id of the record, and whether its cover is done: it is sent with the record, which saves a request."""
-        content, doubtful = content_of(row.expected), in_doubt(entry)
-        uploaded = NOTHING_UPLOADED if doubtful else self._upload(row, cover, result, with_files=with_files)
-        record, sent = None, NOTHING_UPLOADED
-        if entry is not None and doubtful:
-            number = entry.number
-            record = self._ambiguous.find(row, number, content, datetime.fromisoformat(entry.begun_at))
+        content, sent, uploaded, record = content_of(row.expected), NOTHING_UPLOADED, NOTHING_UPLOADED, None
+        if entry is not None and is_unsettled(entry):
+            if not result.sends[""] and not self._late.is_over(entry):
+                raise PendingWriteError(self._late.due(entry))  # the reading of the target was the first look
+            record = self._look_up(row, entry, result)
+        adopted = record is not None
         if record is None:
-            number = self._intend_create(row, content)
-            record, sent = self._post(row, number, content, uploaded, result)
+            uploaded = self._upload(row, cover, result, with_files=with_files)
+            record, sent, adopted = self._post(row, content, uploaded, result)
         target_id = int(record["id"])
-        digests = self._digests.of_response(row.resource, record, row.expected)
-        incomplete = not_kept(record, row.expected, digests, result.left_out)
-        self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
+        if not adopted:
+            digests = self._digests.of_response(row.resource, record, row.expected)
+            incomplete = not_kept(record, row.expected, digests, result.left_out)
+            self._journal.done(self._creation(row).number, target_id=target_id, held=digests, message=incomplete)
         result.created = True
         has_cover = bool(record.get("cover", sent.cover is not None))
         if cover is not None and has_cover:
             self._enter_cover(row, cover, target_id, result, record)
-        if sent.files or doubtful:
+        if sent.files or adopted:
             result.files += self._attachments.enter_sent_files(row, target_id, record)
-        return target_id, has_cover or (uploaded.cover is None and not doubtful)
+        return target_id, has_cover or (uploaded.cover is None and not adopted)
 
     def _intend_create(self, row: PlanRow, content: str) -> int:
         key = (self._plan, row.resource, row.source_id, WriteKind.CREATE)
         return self._journal.intend(*key, content=content, wanted=row.expected)
 
+    def _creation(self, row: PlanRow) -> JournalEntry:
+        return self._entries(row)[WriteKind.CREATE, ""]
+
+    def _look_up(self, row: PlanRow, entry: JournalEntry, result: RowResult) -> dict[str, Any] | None:
+        """Returns the record that a POST without a response created; None where it is to be sent again.
+
+        Raises `PendingWriteError` where it may still be created, `FailedWriteError` where it was sent often enough.
+        """
+        final = self._late.is_over(entry)
+        record = self._ambiguous.find(row, entry, final=final)
+        if record is not None:
+            return record
+        if not final:
+            raise PendingWriteError(self._late.due(entry))
+        if result.sends[""] >= TRIES:
+            raise self._refused(
+                entry.number, f"{TRIES} tries did not create it: it is not in the target. {result.unclear}".rstrip()
+            )
+        return None
+
     def _post(
-        self, row: PlanRow, number: int, content: str, sent: Uploaded, result: RowResult
-    ) -> tuple[dict[str, Any], Uploaded]:
-        """Create a record; look it up after every lost response. Returns the record, and the files that were sent with it."""
-        error: BookferryError | None = None
-        for attempt in range(TRIES):
-            sent_at = self._client.clock.now()
-            if attempt:
-                self._intend_create(row, content)  # a lookup later on must count from this attempt
+        self, row: PlanRow, content: str, sent: Uploaded, result: RowResult
+    ) -> tuple[dict[str, Any], Uploaded, bool]:
+        """Create a record; look it up after a lost response. Returns the record, the files sent with it, and whether it was looked up."""
+        while True:
+            number = self._intend_create(row, content)
+            result.sends[""] += 1
             try:
-                response = self._client.write("POST", row.resource, sent.added_to(row.payload))
+                response = self._client.write(
+                    "POST", row.resource, sent.added_to(row.payload), on_leave=partial(self._journal.sent, number)
+                )
             except UnclearError as unclear:
-                error = unclear
+                result.unclear = str(unclear)
             except RefusedError as refusal:
+                entry = self._creation(row)
+                if entry.repeated and (found := self._ambiguous.find(row, entry, final=True)) is not None:
+                    return found, sent, True  # the service refused a twin of the first one
+                self._journal.answered(number)
+                result.sends[""] -= 1
                 row, sent = self._without_refused_part(row, number, sent, refusal, result)
                 continue
             except BookferryError:
@@ -208,21 +272,22 @@ class Writer:
                 raise
             else:
                 if isinstance(response, dict) and whole_number(response.get("id")) is not None:
-                    return response, sent
-            if (record := self._ambiguous.find(row, number, content, sent_at)) is not None:
-                return record, sent
-        raise self._refused(
-            number, f"{TRIES} tries did not create it: it is not in the target. {error or 'The responses had no id.'}"
-        )
+                    return response, sent, False
+                result.unclear = "The response had no id."
+            if (record := self._look_up(row, self._creation(row), result)) is not None:
+                return record, sent, True
 
     def _without_refused_part(
         self, row: PlanRow, number: int, sent: Uploaded, refusal: RefusedError, result: RowResult
     ) -> tuple[PlanRow, Uploaded]:
-        """Returns what to try next after a refusal: the record without references, then without files; they must not cost the record."""
-        if (reduced := without_references(row, refusal, result.problems)) is not None:
+        """Returns what to try next after a refusal: the record without a missing reference, then without files; neither must cost it.
+
+        A 404 says that something was not found. Where its code does not say what, the record is refused.
+        """
+        if (reduced := self._references.without_missing(row, refusal, result.lasting)) is not None:
             return reduced, sent
-        if sent:
-            return row, NOTHING_UPLOADED
+        if sent and (refusal.status != HTTPStatus.NOT_FOUND or is_upload_lost(refusal)):
+            return row, NOTHING_UPLOADED  # the files follow one by one, each with a new upload
         raise self._refused(number, str(refusal), refusal.status) from None
 
     def _has_its_files(self, row: PlanRow, target_id: int, result: RowResult) -> bool:
@@ -240,7 +305,10 @@ class Writer:
         if not payload and not sent:
             return
         wanted = {name: row.expected.get(name) for name in payload}
-        number = None
+        number = cover_number = None
+        if cover is not None and sent:
+            key = (self._plan, row.resource, row.source_id, WriteKind.COVER, part_of(cover))
+            cover_number = self._journal.intend(*key, target_id=target_id)
         if payload:
             number = self._journal.intend(
                 self._plan,
@@ -251,17 +319,23 @@ class Writer:
                 wanted=wanted,
                 before=None if row.resource in PERSONAL else row.before,  # the plan has it, encrypted
             )
+        intended = [one for one in (number, cover_number) if one is not None]
+        path = f"{row.resource}/{target_id}"
         try:
-            response = self._client.write("PATCH", f"{row.resource}/{target_id}", sent.added_to(payload))
+            response = self._client.write(
+                "PATCH", path, sent.added_to(payload), on_leave=partial(self._journal.sent, *intended)
+            )
         except RefusedError as refusal:
-            reduced = without_references(row, refusal, result.problems)
-            if reduced is not None:
-                result.left_out.append(result.problems[-1])
+            if sent and is_upload_lost(refusal) and result.sends[COVER] < TRIES - 1:
+                result.sends[COVER] += 1
+                self._change(row, target_id, payload, cover, result)
+                return
+            reduced = self._references.without_missing(row, refusal, result.lasting)
             if reduced is not None and reduced.payload:
                 self._change(reduced, target_id, reduced.payload, cover, result)
                 return
-            if number is not None:
-                self._journal.refused(number, str(refusal), refusal.status)
+            for one in intended:
+                self._journal.refused(one, str(refusal), refusal.status)
             raise FailedWriteError(str(refusal)) from None
         has_record = isinstance(response, dict)
         if number is not None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from pipelines.migration.model.journal_schema import COLUMNS, LOOKED_AT, SCHEMA, upgrade
 from pipelines.service.clock import Clock
 from pipelines.service.state_file import StateFile
 
@@ -48,28 +49,6 @@ class WriteState(StrEnum):
 RECORD_WRITES = (WriteKind.CREATE, WriteKind.PATCH)
 """Kinds of writes of a record itself; the others write its files."""
 
-_SCHEMA = (
-    """CREATE TABLE IF NOT EXISTS migration_writes (
-        number INTEGER PRIMARY KEY,
-        source TEXT NOT NULL, target TEXT NOT NULL, plan TEXT NOT NULL,
-        resource TEXT NOT NULL, source_id INTEGER NOT NULL, kind TEXT NOT NULL, part TEXT NOT NULL,
-        state TEXT NOT NULL,
-        target_id INTEGER, asset_id INTEGER,
-        content TEXT, wanted TEXT, held TEXT, before TEXT,
-        status INTEGER, message TEXT,
-        begun_at TEXT NOT NULL, ended_at TEXT,
-        UNIQUE (source, target, resource, source_id, kind, part, plan)
-    )""",
-    "CREATE INDEX IF NOT EXISTS migration_writes_state ON migration_writes (target, state)",
-    "CREATE INDEX IF NOT EXISTS migration_writes_target ON migration_writes (target, resource, target_id)",
-    "CREATE INDEX IF NOT EXISTS migration_writes_plan ON migration_writes (plan, state)",
-)
-
-_COLUMNS = (
-    "number, plan, resource, source_id, kind, part, state, target_id, asset_id, content, wanted, held, before, status, message, "
-    "begun_at, ended_at"
-)
-
 
 class FailedWriteError(Exception):
     """A write was refused or parked, and the journal has it; other rows go on."""
@@ -100,6 +79,12 @@ class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
     message: str | None
     begun_at: str
     ended_at: str | None
+    sent_at: str | None
+    """When its request last left, while no response to that is known."""
+    sent_tick: float | None
+    """The same on the clock's `monotonic`."""
+    repeated: int
+    """Whether it was sent again after a request whose response is not known: 0, 1 or `LOOKED_AT`."""
 
 
 class WrittenRecord(msgspec.Struct, kw_only=True):
@@ -118,7 +103,7 @@ class Journal:
         self._path = path
         self._pair = (source, target)
         self._clock = clock
-        self._file = StateFile(path, clock, _SCHEMA, what="The journal of writes", durable=True)
+        self._file = StateFile(path, clock, SCHEMA, what="The journal of writes", durable=True, upgrade=upgrade)
 
     def intend(
         self,
@@ -133,7 +118,10 @@ class Journal:
         wanted: dict[str, str | None] | None = None,
         before: dict[str, Any] | None = None,
     ) -> int:
-        """Store durably that a write is about to be sent; returns the number of its entry. An earlier entry of this write is reused."""
+        """Store durably that a write is about to be sent; returns the number of its entry. An earlier entry of this write is reused.
+
+        Where that one was sent and its response is not known, this write is a repetition: it may take effect beside the first one.
+        """
         key = (*self._pair, plan, resource, source_id, kind, part)
         values = (target_id, content, _json(wanted), _json(before), self._now(), WriteState.INTENDED)
         with self._file.transaction() as db:
@@ -143,10 +131,32 @@ class Journal:
                 "ON CONFLICT DO UPDATE SET state = excluded.state, target_id = excluded.target_id, asset_id = NULL, "
                 "content = excluded.content, wanted = excluded.wanted, "
                 "before = iif(migration_writes.state = ?, excluded.before, coalesce(migration_writes.before, excluded.before)), "
+                "repeated = CASE WHEN migration_writes.state = ? THEN 0 WHEN migration_writes.sent_at IS NOT NULL THEN 1 "
+                "ELSE migration_writes.repeated END, "
                 "held = NULL, status = NULL, message = NULL, begun_at = excluded.begun_at, ended_at = NULL RETURNING number",
-                (*key, *values, WriteState.UNDONE),
+                (*key, *values, WriteState.UNDONE, WriteState.UNDONE),
             ).fetchone()
         return int(number)
+
+    def sent(self, *numbers: int) -> None:
+        """Store durably that a request of these entries leaves now."""
+        with self._file.transaction() as db:
+            db.executemany(
+                "UPDATE migration_writes SET sent_at = ?, sent_tick = ? WHERE number = ?",
+                [(self._now(), self._clock.monotonic(), number) for number in numbers],
+            )
+
+    def answered(self, *numbers: int) -> None:
+        """The response to the last request of these entries is known: it has no effect that is still to come."""
+        with self._file.transaction() as db:
+            db.executemany(
+                "UPDATE migration_writes SET sent_at = NULL WHERE number = ?", [(number,) for number in numbers]
+            )
+
+    def looked_at(self, number: int) -> None:
+        """A last look found no twin of this entry."""
+        with self._file.transaction() as db:
+            db.execute("UPDATE migration_writes SET repeated = ? WHERE number = ?", (LOOKED_AT, number))
 
     def done(
         self,
@@ -173,16 +183,21 @@ class Journal:
         """The writes were taken back; all entries change at once."""
         with self._file.transaction() as db:
             db.executemany(
-                "UPDATE migration_writes SET state = ?, ended_at = ? WHERE number = ?",
+                "UPDATE migration_writes SET state = ?, ended_at = ?, sent_at = NULL WHERE number = ?",
                 [(WriteState.UNDONE, self._now(), number) for number in numbers],
             )
 
     def withdraw(self, number: int) -> None:
-        """Remove an intended entry whose request had no effect."""
+        """Remove an intended entry whose request had no effect, unless an earlier request of it may have had one."""
         with self._file.transaction() as db:
-            db.execute("DELETE FROM migration_writes WHERE number = ? AND state = ?", (number, WriteState.INTENDED))
+            db.execute(
+                "DELETE FROM migration_writes WHERE number = ? AND state = ? AND repeated = 0",
+                (number, WriteState.INTENDED),
+            )
 
     def _settle(self, number: int, state: WriteState, **columns: Any) -> None:
+        if state != WriteState.PARKED:
+            columns["sent_at"] = None
         changes = ", ".join(f"{name} = ?" for name in ("state", *columns, "ended_at"))
         with self._file.transaction() as db:
             db.execute(
@@ -221,25 +236,42 @@ class Journal:
 
     def known_ids(self, resource: str, ids: Iterable[int]) -> set[int]:
         """Returns those ids of the target that entries created or changed."""
+        kinds, states = RECORD_WRITES, (WriteState.DONE, WriteState.INTENDED)
+        return self._among(resource, ids, "kind IN (?, ?) AND state IN (?, ?)", (*kinds, *states))
+
+    def created_before(self, resource: str, ids: Iterable[int], moment: str) -> set[int]:
+        """Returns those ids of the target that entries had created before a moment, which is an ISO date and time as in an entry."""
+        values = (WriteKind.CREATE, WriteState.DONE, moment)
+        return self._among(resource, ids, "kind = ? AND state = ? AND ended_at < ?", values)
+
+    def _among(self, resource: str, ids: Iterable[int], where: str, values: Sequence[str]) -> set[int]:
         wanted = list(ids)
         marks = ", ".join("?" * len(wanted))
         with self._file.transaction() as db:
             rows = db.execute(
-                f"SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND target_id IN ({marks}) "  # noqa: S608
-                f"AND kind IN ('{WriteKind.CREATE}', '{WriteKind.PATCH}') AND state IN ('{WriteState.DONE}', '{WriteState.INTENDED}')",
-                (self._pair[1], resource, *wanted),
+                f"SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND target_id IN ({marks}) AND {where}",  # noqa: S608
+                (self._pair[1], resource, *wanted, *values),
             ).fetchall()
         return {number for (number,) in rows}
 
-    def created_after(self, resource: str, moment: datetime) -> set[int]:
-        """Ids of some records of the target that were certainly created after a moment."""
-        with self._file.transaction() as db:
-            rows = db.execute(
-                "SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind = ? AND ended_at > ? "
-                "ORDER BY number DESC LIMIT 50",
-                (self._pair[1], resource, WriteState.DONE, WriteKind.CREATE, moment.isoformat(timespec="milliseconds")),
-            ).fetchall()
-        return {number for (number,) in rows}
+    def unanswered(self) -> list[JournalEntry]:
+        """The entries of the target, of every source, whose last request has no known response: it may still take effect."""
+        return self._entries("target = ? AND sent_at IS NOT NULL", (self._pair[1],))
+
+    def repeated(self, plan: str = "", *, looked_at: bool = False) -> list[JournalEntry]:
+        """The creations that were sent again after a request without a response: of one plan or of all, with those already `looked_at`."""
+        return self._entries(
+            "source = ? AND target = ? AND (plan = ? OR ? = '') AND kind IN (?, ?) AND state != ? AND repeated BETWEEN 1 AND ?",
+            (
+                *self._pair,
+                plan,
+                plan,
+                WriteKind.CREATE,
+                WriteKind.ASSET,
+                WriteState.UNDONE,
+                LOOKED_AT if looked_at else 1,
+            ),
+        )
 
     def count_twins(self, resource: str, content: str) -> int:
         """How many intended creates have this content: a record of the service with it may be from any of them."""
@@ -317,7 +349,7 @@ class Journal:
     def _entries(self, where: str, values: tuple[Any, ...], most: int = 1_000_000) -> list[JournalEntry]:
         with self._file.transaction() as db:
             rows = db.execute(
-                f"SELECT {_COLUMNS} FROM migration_writes WHERE {where} ORDER BY number LIMIT {most}",  # noqa: S608  our own words
+                f"SELECT {COLUMNS} FROM migration_writes WHERE {where} ORDER BY number LIMIT {most}",  # noqa: S608  our own words
                 values,
             ).fetchall()
         return [_entry(row) for row in rows]
@@ -341,13 +373,25 @@ def is_done(entry: JournalEntry | None) -> bool:
     return entry is not None and entry.state == WriteState.DONE
 
 
+def may_have_been_sent(entry: JournalEntry) -> bool:
+    """Whether a request of an intended entry may have left; where none did, there is nothing to look up."""
+    return entry.state != WriteState.INTENDED or entry.sent_at is not None or bool(entry.repeated)
+
+
+def is_unsettled(entry: JournalEntry) -> bool:
+    """Whether an entry has to be looked up before it is sent: it is in doubt, or was refused after a repetition."""
+    return (in_doubt(entry) and may_have_been_sent(entry)) or (
+        entry.state == WriteState.REFUSED and bool(entry.repeated)
+    )
+
+
 def in_doubt(entry: JournalEntry | None) -> bool:
     """Whether it is unknown if the write happened."""
     return entry is not None and entry.state in (WriteState.INTENDED, WriteState.PARKED)
 
 
 def _entry(row: tuple[Any, ...]) -> JournalEntry:
-    values = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    values = dict(zip(COLUMNS.split(", "), row, strict=True))
     for name in ("wanted", "held", "before"):
         values[name] = msgspec.json.decode(values[name]) if values[name] else {}
     values["kind"], values["state"] = WriteKind(values["kind"]), WriteState(values["state"])

@@ -124,6 +124,29 @@ class FileCounts(msgspec.Struct, kw_only=True):
             self.missing += 1
 
 
+class Twin(msgspec.Struct, kw_only=True):
+    """A record of the target, or a file of it, that may be there more than once. `file`: the name of the file; empty for a record."""
+
+    resource: str
+    source_id: int
+    target_id: int
+    twins: list[int]
+    """Ids of the other records, or of the other assets."""
+    file: str = ""
+
+    def __str__(self) -> str:
+        what = (
+            f"the file {self.file} of {self.resource} {self.target_id}"
+            if self.file
+            else f"{self.resource} {self.target_id}"
+        )
+        also = f"{'asset' if self.file else 'record'} {', '.join(map(str, self.twins))}"
+        return (
+            f"{what} is there more than once, also as {also}: a request without a response was sent again, and took effect late. "
+            "Compare them in the library, and delete what is superfluous there."
+        )
+
+
 class PlanFacts(msgspec.Struct, kw_only=True):
     """plan.json: all of a plan except its rows."""
 
@@ -156,6 +179,9 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     mails: int = 0
     """Persons to whom the service may write, because an account is made for them (service.md#users)."""
     notes: list[str] = []
+    twins: list[Twin] | msgspec.UnsetType = msgspec.UNSET
+    """What the target has twice because an earlier apply sent it again. Absent where there is nothing, as in plans of version 0.1: the seal
+    covers only what is there."""
     decisions: int = 0
     """Decisions of a person that the plan follows."""
     rows_sha256: str

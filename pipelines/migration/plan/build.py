@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import ComparableLibrary
-from pipelines.migration.model.journal import RECORD_WRITES, Journal, WriteState
-from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, Plan, PlanFacts
-from pipelines.migration.model.plan_folders import plan_name, plans_folder
+from pipelines.migration.model.journal import RECORD_WRITES, Journal, JournalEntry, WriteState
+from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, Plan, PlanFacts, Twin
+from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, referenced_resources
 from pipelines.migration.model.target_reading import TargetListing, file_table, local_table, snapshot_listing
+from pipelines.migration.model.twins import TwinFinder, ids_before, twin_of
 from pipelines.migration.plan.comparison import normalise_both
 from pipelines.migration.plan.conflicts import RecordDecision, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
@@ -103,10 +104,28 @@ class PlanBuilder:
             if path.name not in (ROWS, PEOPLE):
                 path.unlink()
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
+        if twins := self._twins(inputs):
+            facts.twins = twins
+            facts.notes += [str(twin) for twin in twins]
         plan = Plan(folder, facts, session.data.keys)
         decided = {(decision.resource, decision.source_id): decision for decision in decisions}
         write_conflicts(folder / CONFLICTS, plan.rows(Action.CONFLICT), decided)
         return plan
+
+    def _twins(self, inputs: PlanInputs) -> list[Twin]:
+        """What the target has twice because an apply sent it again and the first request took effect late, even after its last look."""
+        entries = [entry for entry in inputs.journal.repeated(looked_at=True) if entry.state == WriteState.DONE]
+        if not entries:
+            return []
+        plans = {plan.name: plan for plan in all_plans(self._session.data)}
+
+        def known_before(entry: JournalEntry, ids: Collection[int]) -> set[int]:
+            plan = plans.get(entry.plan)
+            return set() if plan is None else ids_before(plan, entry, ids)
+
+        listed = {resource: target for resource, (_source, target) in self._listed.items()}
+        finder = TwinFinder(inputs.journal, inputs.target, listed, known_before)
+        return [twin_of(*found) for found in finder.find(entries)]
 
 
 def plan_facts(

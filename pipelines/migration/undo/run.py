@@ -7,12 +7,13 @@ deleted except what the journal says this plan created or attached.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from itertools import groupby
+from typing import Any
 
 from pipelines.errors import RefusedError, TemporaryError
-from pipelines.migration.apply.ambiguous_writes import PAUSES
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.run import TEMPORARY_IN_A_ROW, ApplyProgress
 from pipelines.migration.apply.target_lists import TargetLists
@@ -44,7 +45,7 @@ def undo(
 
     One resource after the other, the last one first: a record is deleted after those that refer to it, which would look edited otherwise.
     """
-    run = UndoRun(plan, journal, kinds, client, writer, on_progress)
+    run = UndoRun(plan, journal, kinds, client, writer, target_lists, on_progress)
     try:
         for _resource, items in groupby(worklist(plan, journal, target_lists), key=lambda item: item.row.resource):
             if run.postponed:
@@ -69,8 +70,10 @@ class UndoRun:
         kinds: Kinds,
         client: LibraryClient,
         writer: Writer,
+        target_lists: TargetLists,
         on_progress: Callable[[ApplyProgress], None],
     ) -> None:
+        self._target_lists = target_lists
         self._plan = plan
         self._journal = journal
         self._kinds = kinds
@@ -116,13 +119,16 @@ class UndoRun:
         self._on_progress(ApplyProgress(self._done, writes, client.requests, requests_left, client.requests_per_minute))
 
     def _resolve_creation(self, item: UndoItem) -> UndoItem:
-        """Look up whether a publication was created whose response was lost. Returns the item with what the journal knows then."""
+        """Look up whether a record was created whose response was lost. Returns the item with what the journal knows then."""
         row, creation = item.row, item.creation
-        if row.resource != PUBLICATIONS or creation is None or not in_doubt(creation):
+        if creation is None or not in_doubt(creation):
             return item
-        if self._writer.reconcile_create(row, creation, lookups=len(PAUSES)):
+        if self._writer.reconcile_create(row, creation):
             self._journal.undone(creation.number)
-        return item._replace(entries=self._journal.of_record(row.resource, row.source_id))
+        item = item._replace(entries=self._journal.of_record(row.resource, row.source_id))
+        if row.resource == PUBLICATIONS or item.target_id is None:
+            return item
+        return item._replace(listed=self._target_lists.record(row.resource, item.target_id))
 
     def _read(self, item: UndoItem) -> TargetRecord | None:
         if item.target_id is None or item.row.resource != PUBLICATIONS:
@@ -133,24 +139,31 @@ class UndoRun:
         return TargetRecord.of_publication(record, self._kinds, all_files=self._file_visibility.shows_all(record))
 
     def _execute(self, item: UndoItem, operations: InverseOperations) -> None:
-        """Send the operations; each is in the journal once it is answered."""
+        """Send the operations; each is in the journal when it leaves and once it is answered."""
         path = f"{item.row.resource}/{item.target_id}"
         for entry, asset_id in operations.assets:
-            self._delete(f"assets/{asset_id}")
+            self._delete(f"assets/{asset_id}", [entry])
             self._journal.undone(entry)
         if operations.patch:
-            self._client.write("PATCH", path, operations.patch)
+            self._write("PATCH", path, operations.patch_entries, operations.patch)
         if operations.patch_entries:
             self._journal.undone(*operations.patch_entries)
         if operations.delete:
-            self._delete(path)
+            self._delete(path, operations.final_entries)
         if operations.final_entries:
             self._journal.undone(*operations.final_entries)
 
-    def _delete(self, path: str) -> None:
+    def _write(self, method: str, path: str, entries: Sequence[int], body: Mapping[str, Any] | None = None) -> None:
+        try:
+            self._client.write(method, path, body, on_leave=partial(self._journal.sent, *entries))
+        except RefusedError:
+            self._journal.answered(*entries)
+            raise
+
+    def _delete(self, path: str, entries: Sequence[int]) -> None:
         """Delete; a 404 is a success: the first try had its effect, or somebody else deleted it (I8)."""
         try:
-            self._client.write("DELETE", path)
+            self._write("DELETE", path, entries)
         except RefusedError as refusal:
             if refusal.status != HTTPStatus.NOT_FOUND:
                 raise

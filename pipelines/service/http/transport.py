@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,6 +22,9 @@ from pipelines.service.http.budget import Budget, Permit
 from pipelines.service.http.retries import LEFT_AT
 from pipelines.service.http.retry_after import pause_for_all
 from pipelines.service.redaction import outside_text
+
+ON_LEAVE = "on_leave"
+"""Request extension: a function that is called just before the headers of the request leave, at each try."""
 
 AT_ONCE = 0.01
 """Seconds that headers take on any line that is not stuck. The budget's margin covers so little, so it need not be stored again."""
@@ -58,7 +62,8 @@ class BudgetTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send it when a slot is free. A request that did not leave costs nothing, whatever went wrong."""
-        departure = _OutgoingRequest(self._budget.acquire(), self._meter, self._clock)
+        on_leave = request.extensions.get(ON_LEAVE, lambda: None)
+        departure = _OutgoingRequest(self._budget.acquire(), self._meter, self._clock, on_leave)
         request.extensions = {**request.extensions, "trace": departure.trace}
         granted = self._clock.monotonic()
         try:
@@ -85,8 +90,9 @@ class _OutgoingRequest:
     progress.
     """
 
-    def __init__(self, permit: Permit, meter: RequestMeter, clock: Clock) -> None:
+    def __init__(self, permit: Permit, meter: RequestMeter, clock: Clock, on_leave: Callable[[], None]) -> None:
         self.at: float | None = None
+        self._on_leave = on_leave
         self._permit = permit
         self._meter = meter
         self._clock = clock
@@ -108,6 +114,7 @@ class _OutgoingRequest:
         """Charge the request as leaving now. May wait: see `Permit.sent`."""
         self._permit.sent()
         if self.at is None:
+            self._on_leave()
             self._meter.count()
         self.at = self._clock.monotonic()
 

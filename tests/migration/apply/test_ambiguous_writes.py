@@ -40,6 +40,6 @@ def test_a_created_record_is_found_although_the_service_changed_it(
     client = client_for(serve(lambda _request: Answer({"records": [found]})).url)
     compared = comparable(form_of(SENT).fields)
     expected_digests = {name: digest(compared.get(name)) for name in WRITTEN}
-    lookup = Lookup(client, STANDARD_KINDS, lambda _resource, ids: set(ids), lambda _resource, _moment: set())
-    result = lookup.publication(SENT, expected_digests, sent_at=client.clock.now())
+    lookup = Lookup(client, STANDARD_KINDS, lambda _resource, ids: set(ids))
+    result = lookup.publication(SENT, expected_digests, final=True)
     assert isinstance(result, expected)
