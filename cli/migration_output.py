@@ -96,9 +96,10 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
         failed = f"{applied.failed:,} failed, {applied.quarantined:,} quarantined"
         if applied.twins:
             failed += f", {len(applied.twins):,} there twice"
-        verdict = Text.assemble(
-            ("PARTIAL:", "bold yellow"), f" {what}; {failed}. {plan.path(ISSUES)} and `status` list them."
-        )
+        remedy = "Delete what is superfluous, then apply the plan again."
+        if applied.failed or applied.quarantined:
+            remedy = f"{plan.path(ISSUES)} and `status` list them."
+        verdict = Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {failed}. {remedy}")
     else:
         verdict = Text(f"So far: {what}; {counted(applied.left, 'record')} of plan {plan.name} remain, as you asked.")
     console.print(verdict)

@@ -188,6 +188,8 @@ class Migration:
                 if has_work:
                     run.run(client.requests_per_minute)
                 run.applied.twins += self._last_look(plan, client, journal)
+                if not has_work:  # what is there twice is not unchanged
+                    run.applied.unchanged -= len({(twin.resource, twin.source_id) for twin in run.applied.twins})
             finally:
                 self._results.apply = result = AppliedPlan(run.applied, client.requests)
             return result
