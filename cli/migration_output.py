@@ -107,9 +107,10 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
         if applied.twins:
             failed += f", {len(applied.twins):,} there twice"
         lacking = f"; lacking: {applied.lacking}" if applied.lacking.total else ""
-        verdict = Text.assemble(
-            ("PARTIAL:", "bold yellow"), f" {what}; {failed}{lacking}. {plan.path(ISSUES)} and `status` list them."
-        )
+        remedy = "Delete what is superfluous, then apply the plan again."
+        if applied.failed or applied.quarantined or applied.lacking.total:
+            remedy = f"{plan.path(ISSUES)} and `status` list them."
+        verdict = Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {failed}{lacking}. {remedy}")
     else:
         verdict = Text(f"So far: {what}; {counted(applied.left, 'record')} of plan {plan.name} remain, as you asked.")
     console.print(verdict)

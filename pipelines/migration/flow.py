@@ -31,7 +31,8 @@ from pipelines.migration.apply.staleness import check_fresh, check_other_resourc
 from pipelines.migration.apply.target_lists import read_target_lists
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.comparable import ComparableLibrary, normalise
-from pipelines.migration.model.journal import Journal, WriteState
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.lacking import lacking_of
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, Plan, Twin
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
@@ -189,6 +190,8 @@ class Migration:
                 if has_work:
                     run.run(client.requests_per_minute)
                 run.applied.twins += self._last_look(plan, client, journal)
+                if not has_work:  # what is there twice is not unchanged
+                    run.applied.unchanged -= len({(twin.resource, twin.source_id) for twin in run.applied.twins})
             finally:
                 self._results.apply = result = AppliedPlan(run.applied, client.requests)
             run.applied.lacking = lacking_of(plan, journal)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.journal import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.lacking import LackingCounts, LackingKind, lacking_of
 from pipelines.migration.model.plan import ISSUES, Plan, PlannedFile
 from pipelines.migration.plan.files import planned_files
@@ -102,6 +102,9 @@ def test_another_content_under_the_same_asset_is_lacking() -> None:
         message=None,
         begun_at="",
         ended_at="",
+        sent_at=None,
+        sent_tick=None,
+        repeated=0,
     )
     for size, action in ((7, FileAction.THERE), (8, FileAction.MISSING)):
         described = {"id": 50, "file": {"metadata": {"size": size, "filename": "b.pdf"}}}

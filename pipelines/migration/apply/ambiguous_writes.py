@@ -14,7 +14,8 @@ from typing import Any
 from pipelines.errors import RefusedError
 from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.journal import FailedWriteError, Journal, JournalEntry
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import FailedWriteError, JournalEntry
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
 from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST

@@ -18,9 +18,9 @@ import msgspec
 from pipelines.errors import RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
-from pipelines.migration.model.journal import (
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import (
     FailedWriteError,
-    Journal,
     JournalEntry,
     WriteKind,
     WriteState,

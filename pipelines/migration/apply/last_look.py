@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pipelines.migration.model.journal import Journal, JournalEntry, WriteState
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteState
 from pipelines.migration.model.plan import Twin
 from pipelines.migration.model.twins import TwinFinder, twin_of
 

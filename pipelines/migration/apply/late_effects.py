@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from pipelines.errors import StopError
-from pipelines.migration.model.journal import Journal, JournalEntry, WriteState, in_doubt
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteState, in_doubt
 from pipelines.migration.model.plan import Plan
 from pipelines.service.client import LibraryClient, Waiting
 

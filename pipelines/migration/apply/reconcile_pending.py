@@ -14,7 +14,8 @@ import duckdb
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
-from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.store.parquet import escaped, literal

@@ -10,7 +10,8 @@ import msgspec
 from pipelines.errors import AccessDeniedError, RefusedError
 from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.journal import FailedWriteError, Journal, WriteKind
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind
 from pipelines.migration.model.plan import PlannedReference, PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
 from pipelines.records.values import whole_number

@@ -17,7 +17,8 @@ from pipelines.migration.apply.late_effects import LateEffects, PendingWriteErro
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import RowResult, Writer
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
-from pipelines.migration.model.journal import Journal, WriteKind, is_done
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WriteKind, is_done
 from pipelines.migration.model.lacking import Lacking
 from pipelines.migration.model.plan import Plan, PlanRow, Twin
 from pipelines.migration.model.resource_types import PUBLICATIONS

@@ -23,9 +23,9 @@ from pipelines.migration.apply.late_effects import LateEffects, PendingWriteErro
 from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded
 from pipelines.migration.apply.references import References
 from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.journal import (
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import (
     FailedWriteError,
-    Journal,
     JournalEntry,
     WriteKind,
     is_done,

@@ -15,7 +15,8 @@ import msgspec
 from pipelines.humanize import MOST_LISTED, counted
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, FileAction
 from pipelines.migration.model.comparable import STEP
-from pipelines.migration.model.journal import RECORD_WRITES, Journal, WriteState
+from pipelines.migration.model.journal import RECORD_WRITES, Journal
+from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import Plan, PlannedFile
 from pipelines.migration.model.unsent_values import advice_on_unsent, is_reference
 from pipelines.migration.model.wording import advice_on

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 import duckdb
 
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
-from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan, Twin
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import TargetListing

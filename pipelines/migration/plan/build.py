@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import ComparableLibrary
-from pipelines.migration.model.journal import RECORD_WRITES, Journal, JournalEntry, WriteState
+from pipelines.migration.model.journal import RECORD_WRITES, Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteState
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, Plan, PlanFacts, Twin
 from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN

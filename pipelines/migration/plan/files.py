@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.journal import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.records.files import ASSET, COVER, KEPT, AttachedFile, attached_files
 from pipelines.records.forms import add_unsent_files

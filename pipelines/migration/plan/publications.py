@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, FileAction
 from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary, digest, sent_json
-from pipelines.migration.model.journal import Journal, WrittenRecord
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WrittenRecord
 from pipelines.migration.model.plan import PlannedFile, PlannedReference
 from pipelines.migration.model.plan_table import PLAN, PlanTableRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS

@@ -16,7 +16,8 @@ from pipelines.humanize import MOST_LISTED
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
 from pipelines.migration.model.formatting import display_text, value_of
-from pipelines.migration.model.journal import RECORD_WRITES, Journal, JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal import RECORD_WRITES, Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.lacking import Lacking, lacking_of
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipelines.migration.apply.attachments import describe_file, is_like
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.journal import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.model.wording import plural

@@ -19,7 +19,8 @@ from pipelines.migration.apply.run import TEMPORARY_IN_A_ROW, ApplyProgress
 from pipelines.migration.apply.target_lists import TargetLists
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
-from pipelines.migration.model.journal import Journal, in_doubt
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import in_doubt
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.undo.inverse_operations import InverseOperations, TargetRecord, inverse_operations

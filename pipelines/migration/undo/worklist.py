@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from pipelines.migration.apply.target_lists import TargetLists
 from pipelines.migration.model.actions import WRITTEN_ACTIONS
 from pipelines.migration.model.comparable import RECORDS
-from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState, in_doubt
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, in_doubt
 from pipelines.migration.model.plan import Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.files import described_files

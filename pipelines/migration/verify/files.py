@@ -14,7 +14,7 @@ from pipelines.migration.apply.attachments import differing_parts, is_like
 from pipelines.migration.model.actions import FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.comparison_database import append_rows, create_table
-from pipelines.migration.model.journal import WriteState
+from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.plan.files import described_files, part_of
 from pipelines.migration.verify.discrepancies import (

@@ -13,7 +13,8 @@ from typing import Any
 from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.journal import Journal, WriteKind, WriteState
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, USERS
 from pipelines.migration.model.target_reading import TargetListing

@@ -15,7 +15,8 @@ import pyarrow as pa
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import CONTRIBUTOR, ComparableLibrary
 from pipelines.migration.model.comparison_database import comparison_database, create_table
-from pipelines.migration.model.journal import Journal, WriteKind, WriteState
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import ROWS, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.contributors import map_contributors

@@ -14,7 +14,8 @@ import pytest
 from pipelines.errors import StopError
 from pipelines.migration.apply.late_effects import LateEffects, wait_for_others
 from pipelines.migration.apply.run import as_json
-from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.journal_schema import SCHEMA
 from pipelines.service.client import EFFECT_SHARE, READ_SECONDS, LibraryClient, Waiting
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -76,7 +77,8 @@ def test_a_twin_is_named_by_apply_by_the_next_one_and_by_the_next_plan(pair: Lib
             "file": "",
         }
     ]
-    assert pair.apply(plan).applied.twins == [twin]
+    again = pair.apply(plan).applied
+    assert (again.twins, again.unchanged) == ([twin], RECORDS - 1)
     later = pair.plan(snapshot)
     assert (later.facts.twins, [str(twin)]) == (
         [twin],

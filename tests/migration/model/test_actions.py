@@ -6,7 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 from pipelines.migration.model.actions import Action, Decision, FileAction
-from pipelines.migration.model.journal import Journal, WriteKind, WriteState
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.service.clock import SystemClock
 
 

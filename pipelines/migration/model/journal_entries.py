@@ -1,0 +1,101 @@
+"""One write of a migration as the journal has it: what was written, of which kind, and in which state."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class WriteKind(StrEnum):
+    """What a write does in the target."""
+
+    CREATE = "create"
+    PATCH = "patch"
+    ASSET = "asset"
+    """It attaches a file."""
+    COVER = "cover"
+    """It sets the cover."""
+
+
+class WriteState(StrEnum):
+    """How far a write is."""
+
+    INTENDED = "intended"
+    """Its request may have been sent, and no response is known."""
+    DONE = "done"
+    REFUSED = "refused"
+    """The service refused it; nothing was written."""
+    PARKED = "parked"
+    """It is unknown whether it happened; a person must look."""
+    UNDONE = "undone"
+    """It was taken back."""
+
+
+class FailedWriteError(Exception):
+    """A write was refused or parked, and the journal has it; other rows go on."""
+
+
+class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
+    """One write. `part` names a file of the record, and is empty for the record itself."""
+
+    number: int
+    plan: str
+    resource: str
+    source_id: int
+    kind: WriteKind
+    part: str
+    state: WriteState
+    target_id: int | None
+    """The record in the target; for a file, the record to which it is attached."""
+    asset_id: int | None
+    content: str | None
+    """Digest of what is written. Entries with the same digest look the same in the target."""
+    wanted: dict[str, str | None]
+    """Field → digest of what was sent, in compared form."""
+    held: dict[str, str | None]
+    """Field → digest of what the service then had."""
+    before: dict[str, Any]
+    """Field → the value in the target before a patch."""
+    status: int | None
+    message: str | None
+    begun_at: str
+    ended_at: str | None
+    sent_at: str | None
+    """When its request last left, while no response to that is known."""
+    sent_tick: float | None
+    """The same on the clock's `monotonic`."""
+    repeated: int
+    """Whether it was sent again after a request whose response is not known: 0, 1 or `LOOKED_AT`."""
+
+
+class WrittenRecord(msgspec.Struct, kw_only=True):
+    """What all plans together wrote for one record of the source."""
+
+    source_id: int
+    target_id: int
+    wanted: dict[str, str | None]
+    held: dict[str, str | None]
+
+
+def is_done(entry: JournalEntry | None) -> bool:
+    """Whether the write happened."""
+    return entry is not None and entry.state == WriteState.DONE
+
+
+def may_have_been_sent(entry: JournalEntry) -> bool:
+    """Whether a request of an intended entry may have left; where none did, there is nothing to look up."""
+    return entry.state != WriteState.INTENDED or entry.sent_at is not None or bool(entry.repeated)
+
+
+def is_unsettled(entry: JournalEntry) -> bool:
+    """Whether an entry has to be looked up before it is sent: it is in doubt, or was refused after a repetition."""
+    return (in_doubt(entry) and may_have_been_sent(entry)) or (
+        entry.state == WriteState.REFUSED and bool(entry.repeated)
+    )
+
+
+def in_doubt(entry: JournalEntry | None) -> bool:
+    """Whether it is unknown if the write happened."""
+    return entry is not None and entry.state in (WriteState.INTENDED, WriteState.PARKED)
