@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +21,22 @@ from urllib.parse import urlsplit
 ROOT_PATHS = ("/oauth/", "/_control/")
 """Paths without faults: a lost response to a refresh ends a sign-in under the strict policy, and other tests cover that."""
 
-FAULTS = ("reset before", "reset after", "500 before", "500 after", "503 after", "429", "cut", "hang", "lag", "expired")
+FAULTS = (
+    "reset before",
+    "reset after",
+    "500 before",
+    "500 after",
+    "503 after",
+    "429",
+    "cut",
+    "hang",
+    "late",
+    "lag",
+    "expired",
+)
+
+LATE_SECONDS = 0.1, 0.9
+"""Seconds after which a late request is carried out: less than the read timeout of `Applies`."""
 
 ZYGOTE = """
 import json, os, sys
@@ -148,7 +164,9 @@ class RoughWay:
             if self._random.random() >= self.share or any(one in path for one in ROOT_PATHS):
                 return ""
             presign, search = "/presign" in path, method == "GET" and "/publications?" in path
-            fits = [one for one in FAULTS if {"lag": search, "expired": presign}.get(one, True)]
+            fits = [
+                one for one in FAULTS if {"lag": search, "expired": presign, "late": method != "GET"}.get(one, True)
+            ]
             fault = self._random.choice(fits)
             self.happened[f"{method} {fault}"] += 1
             return fault
@@ -157,29 +175,37 @@ class RoughWay:
         """Answer a request, or make it fail."""
         body = request.rfile.read(int(request.headers.get("content-length") or 0))
         fault = self.fault_of(request.command, request.path)
-        if fault == "reset before":
+        if fault in {"reset before", "500 before", "429", "late"}:
+            self._fail_before(request, fault)
+            if fault == "late":
+                time.sleep(self._random.uniform(*LATE_SECONDS))  # in the thread of this request alone
+                self._forward(request, body)
+            return
+        status, headers, content = self._forward(request, body)
+        if fault == "hang":
+            time.sleep(0.05)  # longer than anything here takes
             self._reset(request)
-        elif fault == "500 before":
+        elif fault == "reset after":
+            self._reset(request)
+        elif fault in {"500 after", "503 after"}:
+            self._answer(request, int(fault[:3]), b'{"error": {"code": "Ordered", "message": "after"}}')
+        elif fault == "cut":
+            self._answer(request, status, content[: len(content) // 2], headers, whole=len(content))
+        elif fault == "expired":
+            self._answer(request, status, _SIGNATURE.sub(rb"\g<1>0000", content), headers)
+        elif fault == "lag" and "/publications?" in request.path and "page=1" in request.path:
+            self._answer(request, 200, b'{"records": []}', {"X-Total": "0"})
+        else:
+            self._answer(request, status, content, headers)
+
+    def _fail_before(self, request: BaseHTTPRequestHandler, fault: str) -> None:
+        """Answer, or cut the connection, before the request has an effect."""
+        if fault == "500 before":
             self._answer(request, 500, b'{"error": {"code": "Ordered", "message": "before"}}')
         elif fault == "429":
             self._answer(request, 429, b'{"error": {"code": "Ordered", "message": "slow"}}', {"Retry-After": "1"})
         else:
-            status, headers, content = self._forward(request, body)
-            if fault == "hang":
-                time.sleep(0.05)  # longer than anything here takes
-                self._reset(request)
-            elif fault == "reset after":
-                self._reset(request)
-            elif fault in {"500 after", "503 after"}:
-                self._answer(request, int(fault[:3]), b'{"error": {"code": "Ordered", "message": "after"}}')
-            elif fault == "cut":
-                self._answer(request, status, content[: len(content) // 2], headers, whole=len(content))
-            elif fault == "expired":
-                self._answer(request, status, _SIGNATURE.sub(rb"\g<1>0000", content), headers)
-            elif fault == "lag" and "/publications?" in request.path and "page=1" in request.path:
-                self._answer(request, 200, b'{"records": []}', {"X-Total": "0"})
-            else:
-                self._answer(request, status, content, headers)
+            self._reset(request)
 
     def _forward(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
         with closing(HTTPConnection(self._server.hostname or "", self._server.port, timeout=60)) as connection:
@@ -192,6 +218,8 @@ class RoughWay:
     @staticmethod
     def _reset(request: BaseHTTPRequestHandler) -> None:
         request.close_connection = True
+        with suppress(OSError):
+            request.connection.shutdown(socket.SHUT_RDWR)  # at once, though the handler still has files on it
         request.connection.close()
 
     @staticmethod

@@ -41,7 +41,7 @@ def contents_of(records: list[dict[str, Any]]) -> Counter[str]:
 def test_killed_again_and_again_on_a_rough_way_it_ends_as_if_nothing_had_happened(
     pair: LibraryPair, snapshot: Snapshot, another_target: Callable[[], LibraryPair]
 ) -> None:
-    """One request in ten: resets and 500s before and after the effect, 429, cut bodies, hangs, a late search index, expired tokens."""
+    """One request in ten: resets and 500s before, long before and after the effect, 429, cut bodies, hangs, late index, expired tokens."""
     pair.apply(pair.plan(snapshot))
     expected, dice, kills = contents_of(pair.publications()), random.Random(20261121), 0
     while kills < KILLS:

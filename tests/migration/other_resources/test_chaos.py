@@ -59,7 +59,7 @@ def without_three_users(pair: LibraryPair) -> LibraryPair:
 def test_apply_and_undo_of_every_resource_survive_faults_and_kills(
     pair: LibraryPair, snapshot: Snapshot, another_target: Callable[[], LibraryPair]
 ) -> None:
-    """Resets and 500s before and after the effect, 429, cut bodies, hangs, expired tokens, and kills: nothing is duplicated or lost."""
+    """Resets and 500s before, long before and after the effect, 429, cut bodies, hangs, expired tokens, kills: none twice or lost."""
     before = contents_of(without_three_users(pair))
     pair.apply(pair.plan(snapshot, resources=ALL_RESOURCES))
     expected, dice, kills = contents_of(pair), random.Random(20261122), Counter[str]()
