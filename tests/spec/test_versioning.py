@@ -108,6 +108,22 @@ def test_v2_answers_until_it_is_shut_down(library: Library) -> None:
     assert client.patch("/publications/1", json={"abstract": "x"}).json()["abstract"] == "x"
 
 
+@pytest.mark.parametrize("status", [410, 404])
+def test_v2_ends_and_v3_stays(library: Library, status: int) -> None:
+    """service.md#shutdown: once v2 has ended it reads, writes and describes nothing; v3 has the same records. Assumption: its status."""
+    client = library.v2()
+    library.change(variations={"v2_ended": status})
+    answers = [
+        client.get("/publications"),
+        client.patch("/publications/1", json={"title": "x"}),
+        client.get("/swagger.yaml"),
+    ]
+    assert [answer.status_code for answer in answers] == [status] * 3
+    assert library.v3().get("/publications/1").json()["title"] != "x"
+    library.change(variations={"v2_ended": 0})
+    assert client.get("/publications").headers["X-Total"] == "60"
+
+
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_a_tenant_may_have_a_subdomain(make_library: Callable[..., Library], version: str) -> None:
     """service.md#overview: {base_url} may be an assigned subdomain. Then it has no path, and every address is below it."""
