@@ -146,7 +146,13 @@ def _read(
         walk, spent = known.walks.get(resource, 1), known.spent.get(resource, 0)
         with capture.page_log(resource) as log:
             listing = Listing(
-                client, ENDPOINTS[resource], log=log, may_restart=walk < walks, may_go_back=walks > 1, walk=walk
+                client,
+                ENDPOINTS[resource],
+                log=log,
+                may_restart=walk < walks,
+                may_go_back=walks > 1,
+                walk=walk,
+                may_go_down=resource not in known.unsorted,
             )
             try:
                 facts, staged, restless = walk_over(listing)
@@ -162,6 +168,8 @@ def _read(
                     return facts
                 before = found
             known.walks[resource], known.spent[resource] = min(walk + 1, walks), spent + listing.facts.requests
+            if listing.is_unsorted:
+                known.unsorted = [*known.unsorted, resource]
             capture.save()
             if listing.has_old_marks:
                 log.clear()  # the next walk could not tell these pages from its own

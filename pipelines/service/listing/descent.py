@@ -121,6 +121,11 @@ class Descent:
         return not self.has_moved and self._distinct == self._total
 
     @property
+    def total_changed(self) -> bool:
+        """Whether X-Total changed."""
+        return self._changed
+
+    @property
     def has_moved(self) -> bool:
         """Whether X-Total or the places of records changed."""
         return self._changed or self._overlaps
@@ -235,7 +240,7 @@ class Descent:
             self.in_order, self._phase = False, _Phase.DONE
 
     def _after_the_way_down(self) -> _Phase:
-        if self.is_quiet:
+        if self.is_quiet or not self.in_order:
             return _Phase.DONE
         if self._early and (self._low is None or self._low > max(self._early) + 1):
             return _Phase.OLDEST  # a record may have sunk to the oldest page after that was read

@@ -56,7 +56,8 @@ class Listing:
 
     `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `may_go_back`: the walk may
     read pages again where the collection changed. `may_restart`: a walk that cannot determine the change raises `CollectionMovedError`, so
-    that a new walk can start. `walk`: its number; `earlier_pages` has the pages of the walks before it.
+    that a new walk can start. `walk`: its number; `earlier_pages` has the pages of the walks before it. `may_go_down`: the list may be
+    in the order of its ids.
     """
 
     def __init__(
@@ -68,12 +69,13 @@ class Listing:
         may_restart: bool = False,
         may_go_back: bool = False,
         walk: int = 1,
+        may_go_down: bool = True,
     ) -> None:
         self._client = client
         self._requests = PageRequests(client, endpoints)
         self._log = log or NoCheckpoints()
         self._may_restart, self._may_go_back = may_restart, may_go_back
-        self._number = walk
+        self._number, self._may_go_down = walk, may_go_down
         self._descent: Descent | None = None
         self._template = httpx.URL()
         self._early: SavedPage | None = None
@@ -86,6 +88,8 @@ class Listing:
         self.facts = ListingFacts()
         self.has_old_marks = False
         """Whether the log has pages of version 0.1.0, which did not note the number of their walk."""
+        self.is_unsorted = False
+        """Whether the walk went down the list and found that it does not have the order of its ids."""
 
     def pages(self) -> Iterator[Page]:
         """Yield the pages as they are read; a page that is read again comes again.
@@ -141,7 +145,7 @@ class Listing:
                 continue
             if self.facts.pages == 1 and not self._goes_down(descent, number, answer):
                 self._ahead.drop()
-                self._early = answer
+                self._early, self._descent = answer, None
                 return False
             page = self._accept_down(descent, number, answer, in_turn=in_turn)
             self._append(number, answer, in_turn=in_turn)
@@ -180,13 +184,12 @@ class Listing:
             self._ahead.fill(upcoming, foreseen, answer.seconds, len(answer.body), in_turn=True)
 
     def _settle(self, descent: Descent) -> None:
-        """Take over the verdict of the walk down the list."""
+        """Take over the verdict of the walk down the list. In a list without order, X-Total alone decides, as on the way up."""
         self.facts.again += descent.again
-        if descent.is_quiet:
-            return
-        if descent.is_sound:
+        self.is_unsorted = not descent.in_order
+        if descent.is_sound and not descent.is_quiet:
             self.facts.follow(descent.added, descent.deleted, descent.end_total, moved=descent.has_moved)
-        else:
+        elif not descent.is_sound and (descent.in_order or descent.total_changed):
             self._give_up()
 
     # ---- from the first page to the last
@@ -254,7 +257,7 @@ class Listing:
         """Return the way down the list that begins with this page, if it has one."""
         paging = answer.paging
         last = self._route.last_page(paging, self._upcoming)
-        if last is None or page_number(paging.url) != 1 or not is_counted(paging.url, last):
+        if not self._may_go_down or last is None or page_number(paging.url) != 1 or not is_counted(paging.url, last):
             return None
         self._template, number = last, page_number(last) or 1
         return Descent.begin(answer.ids, paging.total, number) if paging.last in (None, number) else None

@@ -128,6 +128,8 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     """The resources of its run, sorted."""
     walks: dict[str, int] = {}
     """Resource → the current walk over it, from the second on."""
+    unsorted: list[str] = []
+    """Resources whose list has no order of ids, as an earlier walk found."""
     spent: dict[str, int] = {}
     """Resource → requests of its earlier walks."""
     resources: dict[str, ResourceFacts] = {}

@@ -213,6 +213,24 @@ def test_one_record_deleted_costs_one_more_request(one_budget: Budget) -> None:
     assert "people added or deleted records" in facts.notes[0]
 
 
+def test_a_list_that_only_begins_in_the_order_of_its_ids_is_complete_at_rest(one_budget: Budget) -> None:
+    """X-Total decides then, as for a list in no order, and no request is added."""
+    library = MovingLibrary(500, 50, "oldest first", [])
+    library.ids[210:290] = reversed(library.ids[210:290])
+    facts, ids, walks = listed(library, one_budget)
+    assert (facts.complete, facts.problems, sorted(ids), walks) == (True, [], list(range(1, 501)), 1)
+    assert len(library.asked) == 10
+
+
+def test_a_list_that_only_begins_in_the_order_of_its_ids_is_no_proof_if_it_moves(one_budget: Budget) -> None:
+    """The walk notices the order, and another one begins."""
+    library = MovingLibrary(500, 50, "oldest first", [[]] * 4 + [[("delete", 499)]])
+    library.ids[210:290] = reversed(library.ids[210:290])
+    facts, ids, walks = listed(library, one_budget)
+    assert (facts.complete, walks) == (True, 2)
+    assert library.throughout <= set(ids)
+
+
 def test_a_record_that_sinks_to_the_first_page_is_found_there(one_budget: Budget) -> None:
     """The first page is read first. Where ids leave a gap before the second page, it is read again at the end."""
     library = MovingLibrary(200, 50, "oldest first", [[], [("delete", 49)], [("delete", 7)]])
