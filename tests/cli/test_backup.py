@@ -150,9 +150,13 @@ def _plain_http(installation: Installation) -> dict[str, object]:
     [
         (_wrong_password, 4, ["401", "Check user name and password"]),
         (_forbidden, 4, ["403", "account"]),
-        (_down_in_the_middle, 1, ["page=2", "503", "run the same command again after"]),
         (_loop, 1, ["nothing was published"]),
         (_foreign, 1, ["elsewhere.example"]),
+        (
+            _down_in_the_middle,
+            1,
+            ["page=2", "503", "run the same command again after"],
+        ),  # the next backup would go on from page 3
         (
             _missing_variable,
             2,

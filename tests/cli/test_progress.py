@@ -132,7 +132,8 @@ def test_a_terminal_shows_a_bar_and_then_the_result(slow: SandboxProcess, tmp_pa
     status, output = _on_a_terminal(installation, 100)
     assert status == 0
     assert re.search(r"publications [━╸╺]+ ([0-9]+ of 500, [0-9]+/s|500 read), [0-9]+ requests", _drawn(output))
-    files, report, path, last = _left(output)
+    *notes, files, report, path, last = _left(output)
+    assert any("import_state" in note for note in notes)
     assert "file" in files
     assert Path(report.partition(": ")[2]).is_file()
     assert Path(path).is_dir()

@@ -112,7 +112,11 @@ def test_following_next_covers_every_entry_once(total: int, per_page: int) -> No
         assert 1 <= page.size <= 50
         covered += min(page.size, total - covered)
         pages += 1
-        answer = httpx.Response(200, headers=page_headers(request, page, total, Variations()))
+        sent = page_headers(request, page, total, Variations())
+        lines = [
+            (name, line) for name, value in sent.items() for line in ([value] if isinstance(value, str) else value)
+        ]
+        answer = httpx.Response(200, headers=lines)
         target = links(answer).get("next", "")
     assert covered == total
     assert pages == max(1, -(-total // page.size))
