@@ -192,7 +192,7 @@ def _invalid_address(description: str) -> OAuthError:
 
 
 def _too_many(at_most: int, wait: float | None) -> ApiError:
-    """Returns 429 with the error body of the API; ``Retry-After`` has the seconds to wait, if they are told."""
+    """Returns 429 with the error body of the API; ``Retry-After`` has the seconds to wait, if they are given."""
     message = f"At most {at_most} clients may register in a day; store the client_id and reuse it"
     return ApiError(
         429, "TooManyRequests", message, {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}

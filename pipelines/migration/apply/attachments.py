@@ -258,6 +258,6 @@ def describe_file(file: PlannedFile) -> str:
 
 
 def is_upload_lost(refusal: RefusedError) -> bool:
-    """Whether the service did not find an upload in its storage: told by the error code, at any 4xx (service.md#upload)."""
+    """Whether the service did not find an upload in its storage, by the error code at any 4xx (service.md#upload)."""
     code = "".join(filter(str.isalnum, refusal.code)).lower()
     return "storage" in code and ("notfound" in code or "missing" in code)
