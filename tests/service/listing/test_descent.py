@@ -31,6 +31,7 @@ def begun(ids: Sequence[int | None], total: int | None, last: int) -> Descent:
         ([1, 2, 3], 10, 3),
         ([1, 3, 2], 9, 3),
         ([1, 1, 2], 9, 3),
+        ([9, 1, 7], 9, 3),
         ([3, 2, 1], None, 3),
     ],
     ids=[
@@ -41,6 +42,7 @@ def begun(ids: Sequence[int | None], total: int | None, last: int) -> Descent:
         "more pages",
         "no order",
         "twice",
+        "no order either",
         "newest first, no X-Total",
     ],
 )
@@ -58,6 +60,13 @@ def test_the_oldest_first() -> None:
     assert (descent.added, descent.deleted, descent.end_total, descent.has_moved) == (0, 0, None, False)
 
 
+@pytest.mark.parametrize(("first", "second"), [([1, 2], [3]), ([3, 2], [1])])
+def test_two_records_show_an_order(first: list[int], second: list[int]) -> None:
+    descent = begun(first, 3, 2)
+    descent.take(2, second, 3)
+    assert (descent.next_page, descent.is_quiet) == (None, True)
+
+
 def test_the_newest_first() -> None:
     descent = begun(NEWEST, 9, 3)
     for number, ids in ((2, [11, 9, 7]), (3, [5, 3, 1])):
@@ -72,7 +81,7 @@ def test_without_x_total_the_oldest_page_is_read_again() -> None:
     descent.take(2, [7, 9, 11], None)
     assert descent.next_page == 1
     descent.take(1, OLDEST, None)
-    assert (descent.next_page, descent.is_sound, descent.has_moved) == (None, True, False)
+    assert (descent.next_page, descent.is_sound, descent.has_moved, descent.again) == (None, True, False, 1)
     adjacent = begun(OLDEST, None, 2)
     adjacent.take(2, [6, 9, 11], None)
     assert adjacent.next_page is None
@@ -91,6 +100,7 @@ def test_without_x_total_the_oldest_page_is_read_again() -> None:
         (NEWEST, [17, 15, 13], True),
         (NEWEST, [19, 15, 13], False),
         (NEWEST, [7, 9, 11], False),
+        (NEWEST, [11, 1, 9], False),
     ],
 )
 def test_the_second_page_shows_whether_the_list_has_the_order(
@@ -146,6 +156,18 @@ class TestInFlightTogether:
         assert descent.next_page is None
         assert (descent.added, descent.deleted, descent.is_sound) == (1, 2, sound)
 
+    def test_one_open_pair_is_enough(self) -> None:
+        """Later pages in their turn do not settle it."""
+        descent = begun([1, 3], 8, 4)
+        descent.take(4, [13, 15], 8)
+        descent.take(3, [9, 11], 8, in_turn=False)
+        descent.take(2, [5, 7], 7)
+        descent.take(1, [1, 3], 7)
+        descent.take(4, [17], 7)
+        assert descent.next_page == 3
+        descent.take(3, [11, 13], 7)
+        assert (descent.next_page, descent.added, descent.is_sound) == (None, 1, False)
+
 
 class TestMovement:
     """Records that are added or deleted during the walk."""
@@ -168,10 +190,50 @@ class TestMovement:
         descent = begun(OLDEST, 9, 3)
         descent.take(3, [13, 15, 17], 9)
         descent.take(2, [7, 9, 11], 13)
-        for number, ids in ((1, OLDEST), (5, [25]), (4, [19, 21, 23]), (3, [13, 15, 17])):
+        for number, ids, total in ((1, OLDEST, 13), (5, [25], 13), (4, [19, 21, 23], 13), (3, [13, 15, 17], 14)):
+            assert descent.next_page == number
+            descent.take(number, ids, total)
+        assert (descent.next_page, descent.added, descent.deleted, descent.end_total) == (None, 4, 0, 13)
+        assert descent.again == 4
+
+    def test_additions_fill_pages_at_the_beginning_of_the_list(self) -> None:
+        """The newest first: they are read up to a page with a record of the beginning."""
+        descent = begun(NEWEST, 9, 3)
+        descent.take(2, [11, 9, 7], 9)
+        descent.take(3, [9, 7, 5], 13)
+        for number, ids in ((4, [7, 5, 3]), (5, [1]), (1, [25, 23, 21]), (2, [19, 17, 15])):
             assert descent.next_page == number
             descent.take(number, ids, 13)
-        assert (descent.next_page, descent.added, descent.deleted, descent.end_total) == (None, 4, 0, 13)
+        assert (descent.next_page, descent.added, descent.deleted, descent.is_sound) == (None, 4, 0, True)
+
+    def test_a_change_stays_a_change(self) -> None:
+        """X-Total that returns to what it was has changed; a record that came twice has moved."""
+        descent = begun([1, 3], 8, 4)
+        descent.take(4, [13, 15], 8)
+        descent.take(3, [9, 11], 7)
+        descent.take(2, [5, 7], 8)
+        assert (descent.total_changed, descent.is_quiet) == (True, False)
+        overlapping = begun([1, 3], 8, 4)
+        overlapping.take(4, [13, 15], 8)
+        overlapping.take(3, [11, 13], 8)
+        overlapping.take(2, [5, 7], 8)
+        assert (overlapping.total_changed, overlapping.has_moved, overlapping.is_quiet) == (False, True, False)
+
+    def test_an_addition_before_the_second_page(self) -> None:
+        """The last page has it already; it counts as added, and not as a rise on the way down."""
+        descent = begun(OLDEST, 8, 3)
+        descent.take(3, [13, 15, 17], 9)
+        descent.take(2, [6, 9, 11], 9)
+        assert descent.next_page == 3
+        descent.take(3, [13, 15, 17], 9)
+        assert (descent.added, descent.deleted, descent.is_sound) == (1, 0, True)
+
+    def test_a_response_without_x_total_changes_nothing(self) -> None:
+        """The others have it."""
+        descent = begun(OLDEST, 9, 3)
+        descent.take(3, [13, 15, 17], None)
+        descent.take(2, [7, 9, 11], 9)
+        assert (descent.next_page, descent.is_quiet) == (None, True)
 
     def test_a_list_that_grows_on_at_the_end(self) -> None:
         """The page after it is read, too."""
@@ -222,6 +284,13 @@ class TestContradictions:
         descent.take(2, ids, 9)
         assert (descent.in_order, descent.is_sound, descent.next_page) == (False, False, None)
 
+    def test_a_contradiction_stays_one(self) -> None:
+        """Later pages in order do not settle it."""
+        descent = begun([1, 3], 8, 4)
+        descent.take(4, [15, 13], 8)
+        descent.take(3, [9, 11], 8)
+        assert not descent.in_order
+
     def test_a_rise_without_a_new_record(self) -> None:
         """A record came back in the middle of the list, so others may have moved up past the reader."""
         descent = begun(OLDEST, 9, 3)
@@ -249,6 +318,16 @@ class TestContradictions:
             total -= 1 + request % 2
             descent.take(descent.next_page, [], max(0, total))
         assert descent.next_page is None
+
+    def test_a_list_that_moves_with_each_page_is_given_up(self) -> None:
+        """I13: X-Total is always such that the page begins one record too low."""
+        descent, floor = begun(NEWEST, 9, 3), 6
+        for _request in range(3 * SPARE_PAGES):
+            number = descent.next_page
+            if number is None:
+                break
+            descent.take(number, [], 39 if number == 1 else floor + 3 * (number - 1) - 1)
+        assert (descent.next_page, descent.in_order, descent.again) == (None, False, 3 + SPARE_PAGES + 1)
 
     def test_a_list_that_grows_with_each_page_ends(self) -> None:
         """I13: after so many pages at its end the balance stays open."""
