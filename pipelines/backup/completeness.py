@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipelines.humanize import counted
 from pipelines.service.listing.drift import PAGES_REMEMBERED
 from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.service.redaction import outside_text
@@ -25,8 +26,8 @@ def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds) -> Resour
         )
     elif listing.settled and (listing.moved or not listing.followed):
         notes.append(
-            f"{_movement(listing)} {listing.again:,} of its pages were read again: every record that was there from the beginning to the "
-            "end is in it, once; a record that was deleted meanwhile may be in it."
+            f"{_movement(listing)} {counted(listing.again, 'page')} {'was' if listing.again == 1 else 'were'} read again: every record "
+            "that was there from the beginning to the end is in it, once; a record that was deleted meanwhile may be in it."
         )
     if repeats.apart > PAGES_REMEMBERED and not listing.followed:
         problems.append("Records changed their places during the listing, so that one may be missing.")

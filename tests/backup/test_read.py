@@ -218,7 +218,7 @@ class TestProof:
         assert manifest.resources["publications"].records == 123
         assert notes_on_reading(manifest)[0].startswith(
             "publications: X-Total changed during the listing (120 at first, 123 at last): people added or deleted records. "
-            "1 of its pages were read again: every record that was there from the beginning to the end is in it, once"
+            "1 page was read again: every record that was there from the beginning to the end is in it, once"
         )
 
     def test_x_total_returns_to_what_it_was(self, canned: Callable[..., BackupRunner]) -> None:
