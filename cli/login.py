@@ -145,7 +145,7 @@ def _open(url: str, output: Output, stack: ExitStack) -> None:
         start_new_session=True,
         umask=inherited_umask(),  # what the browser writes is not ours
     )
-    stack.callback(process.poll)
+    stack.callback(_leave_alone, process)
     try:
         failed = process.wait(1.0) != 0
     except subprocess.TimeoutExpired:
@@ -156,6 +156,12 @@ def _open(url: str, output: Output, stack: ExitStack) -> None:
             f"No browser could be opened. Open the address above in a browser on this machine{paste}, or run the command again with "
             "--no-browser."
         )
+
+
+def _leave_alone(process: subprocess.Popen[bytes]) -> None:
+    """Let the browser outlive this process, without the warning that it still runs."""
+    if process.poll() is None:
+        process.returncode = 0
 
 
 def _is_terminal() -> bool:
