@@ -92,7 +92,7 @@ def read_raw(
     """List `resource` into raw/<resource>.parquet, with each record as received, and prove what was read (I4).
 
     An interrupted earlier run is continued (I9). `walks`: how often the listing is begun at most when records move and cannot be followed.
-    With 1 nothing is read again, and a moving collection makes the snapshot partial.
+    With 1, a list in no order that moves makes the snapshot partial.
 
     A service may lack a resource, and an account may not see it. A resource that is refused before its first page is recorded and left
     out. `asked`: the resource was asked for by name, so that the snapshot is partial without it. `alone`: nothing else is read, so that

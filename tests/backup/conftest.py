@@ -1,5 +1,18 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.backup.files.conftest import file_library, plain_environment
+from tests.sandbox.process import SandboxProcess
 
 __all__ = ["file_library", "plain_environment"]
+
+
+@pytest.fixture
+def sandbox(shared_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> SandboxProcess:
+    """The `shared_sandbox` of a module in its initial state, with the account of version 2 in the environment."""
+    shared_sandbox.reset()
+    shared_sandbox.change(requests_per_minute=0)
+    monkeypatch.setenv("TEST_USER", shared_sandbox.user)
+    monkeypatch.setenv("TEST_PASSWORD", shared_sandbox.password)
+    return shared_sandbox

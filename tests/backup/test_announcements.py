@@ -30,16 +30,6 @@ def shared_sandbox() -> Iterator[SandboxProcess]:
         yield sandbox
 
 
-@pytest.fixture
-def sandbox(shared_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> SandboxProcess:
-    """The sandbox in its initial state, with its credentials in the environment."""
-    shared_sandbox.reset()
-    shared_sandbox.change(requests_per_minute=0)
-    monkeypatch.setenv("TEST_USER", shared_sandbox.user)
-    monkeypatch.setenv("TEST_PASSWORD", shared_sandbox.password)
-    return shared_sandbox
-
-
 def runner_on(folder: Path, sandbox: SandboxProcess, day: datetime) -> BackupRunner:
     """Returns a runner of backups on that day."""
     clock = ManualClock((day - MIDNIGHT) / timedelta(seconds=1))

@@ -38,7 +38,7 @@ class ResourceFacts(msgspec.Struct, kw_only=True):
     """Remarks on a proof that holds."""
     added: int = 0
     deleted: int = 0
-    """How many records came and went while it was read, by X-Total; the affected pages were read again until they agreed."""
+    """Records that were added and deleted while it was read, as far as X-Total and the newest pages show that."""
     read_again: int = 0
     """Pages that were read again for that reason."""
     walks: int = 1

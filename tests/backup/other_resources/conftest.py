@@ -48,16 +48,6 @@ def shared_sandbox() -> Iterator[SandboxProcess]:
         yield sandbox
 
 
-@pytest.fixture
-def sandbox(shared_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> SandboxProcess:
-    """The sandbox in its initial state, with the account of version 2 in the environment."""
-    shared_sandbox.reset()
-    shared_sandbox.change(requests_per_minute=0)
-    monkeypatch.setenv("TEST_USER", shared_sandbox.user)
-    monkeypatch.setenv("TEST_PASSWORD", shared_sandbox.password)
-    return shared_sandbox
-
-
 @dataclass
 class TwoVersionRunner:
     """Runs backups with a configuration of one library as two tenants: `new` (v3) and `old` (v2)."""
