@@ -23,7 +23,11 @@ from tests.sandbox.process import SandboxProcess
 ROOT = Path(__file__).parents[2]
 PASSWORD = "pässword-that-occurs-nowhere-else"
 
-INSTANCE = "telemetry: {enabled: false}\n"
+INSTANCE = """\
+telemetry: {enabled: false}
+compute_logs: {module: dagster._core.storage.noop_compute_log_manager, class: NoOpComputeLogManager}
+"""
+"""No capture of output: Dagster captures it with `tail` processes that outlive the run, and Python warns of each in a later test."""
 
 CONFIG = """
 data = "library-data"

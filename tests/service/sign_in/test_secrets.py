@@ -15,6 +15,7 @@ import pytest
 
 from assets_defs.definitions import build_definitions
 from assets_defs.factories import v3_tenants
+from tests.assets_defs.installation import INSTANCE
 from tests.cli.command import BOOKFERRY, environment
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import ROOT, SECONDS, Home, answer_in
@@ -59,13 +60,13 @@ def written(home: Home) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.timeout(400)
 def test_no_secret_of_a_run_is_left_anywhere(
-    confidential: Home, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch
+    confidential: Home, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Login, whoami, backup, daily refresh, a lost response and a revoked sign-in: logs, Dagster's storage, manifests, both outputs."""
     home, outputs, secrets = confidential, list[str](), {sandbox.password}
     dagster_home = home.folder / "dagster-home"
     dagster_home.mkdir()
-    (dagster_home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    (dagster_home / "dagster.yaml").write_text(INSTANCE)
     monkeypatch.setenv("DAGSTER_HOME", str(dagster_home))
     script, answer = home.folder / "browser", home.folder / "answer"
     details = {"user": sandbox.user, "password": sandbox.password, "answers": str(answer), "seconds": SECONDS}
@@ -98,6 +99,7 @@ def test_no_secret_of_a_run_is_left_anywhere(
     run("whoami", "new", status=4)
     outputs += _renewed_by_dagster(home, dagster_home, success=False)
     run("backup", "new", status=4)
+    outputs += capfd.readouterr()  # of the runs in this process
     files = dict(written(home))
     assert any(name.endswith("manifest.json") for name in files)
     assert any("dagster-home" in name and name.endswith(".db") for name in files)
