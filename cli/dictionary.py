@@ -40,6 +40,15 @@ one library. Two libraries use the same numbers, so **join by `tenant`, too**.
 "Key" lists the columns that, with `tenant` and `snapshot`, identify a row. "Always filled" is a promise; every other column may be empty
 (NULL). The views leave **personal** columns out; `bookferry query --personal` shows them. Times are in UTC.
 
+## Observed columns
+
+The service documents the fields of publications, files and users, and not those of hard copies, locations, collections, authorities and
+tasks. Their tables, and `users`, have the columns below, and one more for each further field that the service's own records have. It has
+the type of all its values: boolean, integer, number, date, text, or JSON for a list. An object becomes columns named after its members,
+such as `location_name`; `location.id` fills `location_id`. A column that was seen once stays, with its type; a type only widens, such as
+from date to text, and the backup says so. A described column that cannot hold a value has a neighbour with all of them, such as
+`acquired_on_raw`. `bookferry tables TABLE` lists the observed columns of your data, and since when each is there.
+
 ## All tables
 
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import Console
@@ -15,12 +16,17 @@ from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
 from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean
-from pipelines.store.catalogue import SNAPSHOTS, deleted_view, newest_with_table
+from pipelines.store.catalogue import SNAPSHOTS, deleted_view, newest_with_table, observed_table
+from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 
 
 def show_tables(settings: Settings | None, name: str | None, output: Output) -> ExitStatus:
-    """Show the data dictionary: every table with its description, or one table with its columns. `settings` adds row counts."""
+    """Show the data dictionary: every table with its description, or one table with its columns.
+
+    `settings`: adds the row counts and the observed columns of the data folder.
+    """
+    complete = _complete_snapshots(settings)
     if name is None:
         rows = _row_counts(settings)
         listed = [
@@ -31,11 +37,11 @@ def show_tables(settings: Settings | None, name: str | None, output: Output) -> 
                 "rows": rows.get(one.name),
                 "personal": any(column.personal for column in one.columns),
             }
-            for one in _described()
+            for one in _described(complete)
         ]
         output.result({"tables": listed}, lambda console: _print_tables(console, rows))
         return ExitStatus.COMPLETE
-    table = _view(name)
+    table = _view(name, _described(complete))
     document = {
         "table": name,
         "comment": table.comment,
@@ -64,9 +70,9 @@ def print_dictionary(output: Output) -> ExitStatus:
     return ExitStatus.COMPLETE
 
 
-def _view(name: str) -> Table:
+def _view(name: str, described: Sequence[Table]) -> Table:
     """The description of a view, by its name in queries."""
-    views = {one.name: one for one in _described()}
+    views = {one.name: one for one in described}
     if name in views:
         table = views[name]
     elif (base := name.removesuffix("_history")) in views and views[base] is not SNAPSHOTS:
@@ -74,7 +80,7 @@ def _view(name: str) -> Table:
     elif (base := name.removesuffix("_deleted")) in {tables[0].name for tables in STAGED.values()}:
         return deleted_view(views[base])
     else:
-        known = [one.name for one in _described()]
+        known = [*views]
         raise ConfigurationError(f"There is no table '{name}'{did_you_mean(name, known)}. Tables: {', '.join(known)}.")
     return table if table is SNAPSHOTS else replace(table, columns=(*SNAPSHOT_COLUMNS, *table.columns))
 
@@ -92,8 +98,20 @@ def _meaning(column: Column) -> str:
     return f"{column.comment}{' Always filled.' if column.required else ''}{' Personal.' if column.personal else ''}"
 
 
-def _described() -> list[Table]:
-    return [*TABLES.values(), *RAW_TABLES, SNAPSHOTS]
+def _described(complete: Sequence[Snapshot] = ()) -> list[Table]:
+    """Every table, with the columns that these snapshots have besides."""
+    staged = [
+        observed_table(table, resource, complete) if table is tables[0] else table
+        for resource, tables in STAGED.items()
+        for table in tables
+    ]
+    return [*staged, *RAW_TABLES, SNAPSHOTS]
+
+
+def _complete_snapshots(settings: Settings | None) -> list[Snapshot]:
+    if settings is None:
+        return []
+    return [snapshot for snapshot in open_data(settings).snapshots() if snapshot.manifest.complete]
 
 
 def _row_counts(settings: Settings | None) -> dict[str, int]:

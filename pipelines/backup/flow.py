@@ -26,6 +26,7 @@ from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.snapshots.leases import Leases
+from pipelines.store.snapshots.manifest import columns_before
 from pipelines.store.snapshots.snapshots import Snapshot, newest_complete
 from pipelines.store.snapshots.unfinished import begin_capture, resume_capture
 from pipelines.store.stores import open_data
@@ -113,7 +114,8 @@ class Backup:
         self._begin_step(tenant)
         capture = self.data.capture(tenant, run)
         if resource not in capture.facts.unreadable:
-            staging.stage(capture, resource, self._kinds)
+            earlier = columns_before(self.data.manifests_before(capture.facts), resource)
+            staging.stage(capture, resource, self._kinds, earlier=earlier)
         return capture
 
     def fetch_files(self, tenant: str, run: str) -> Capture:

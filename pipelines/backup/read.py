@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.backup.completeness import prove
-from pipelines.backup.staging import StagedFacts, StagingProcess, background_thread, record_tables
+from pipelines.backup.staging import DESCRIBED, StagedFacts, StagingProcess, background_thread, record_tables
 from pipelines.errors import (
     AccessDeniedError,
     BookferryError,
@@ -24,7 +24,9 @@ from pipelines.errors import (
 )
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
+from pipelines.records.shapes.observation import Observer
 from pipelines.records.tables.registry import PERSONAL, raw_table
+from pipelines.records.values import decode_record
 from pipelines.service.client import LibraryClient
 from pipelines.service.end_of_v2 import end_of_v2_explained
 from pipelines.service.listing.listing import CollectionMovedError, Listing, earlier_pages
@@ -36,6 +38,9 @@ from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadabl
 
 BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of JSON per row group. They bound the memory of a backup, however large the library."""
+
+SAMPLE = 100
+"""Publications of each row group whose fields are counted. The service documents these fields, so that a part of the records will do."""
 
 ENDPOINTS = {
     "publications": ("publications/all", "publications"),
@@ -200,13 +205,18 @@ _Walk = tuple[ResourceFacts, StagedFacts | None, bool]
 def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages: Iterator[Page]) -> _Walk:
     """Walk once into the raw file. Returns its facts, its staged tables, and whether another walk may prove more."""
     schema, text_ids = raw_table(resource).schema, resource not in WITH_NUMBERS_AS_IDS
-    key = capture.key_of(f"raw_{resource}")
+    key, observer = capture.key_of(f"raw_{resource}"), Observer()
     with capture.raw_writer(resource) as writer, StagingProcess(capture, resource, kinds) as staging:
         with background_thread() as behind:
             for records in _batches(pages):
+                if resource == DESCRIBED:
+                    observer.observe(map(decode_record, records.payloads[:SAMPLE]))
                 staging.start_if_large(listing.facts.last_total)
                 behind(partial(_write_batch, records, schema, writer, staging))
         staged = staging.finish(writer.rows)
+        if resource == DESCRIBED:
+            observer.shape.sampled = observer.shape.records < writer.rows
+            capture.facts.shapes[resource] = observer.shape
     path = capture.raw_path(resource)
     repeats = drop_duplicates(path, resource, key, text_ids=text_ids) if listing.facts.settled else DuplicateIds()
     ids = count_ids(path, key, text_ids=text_ids)

@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
 from functools import partial
 from importlib.abc import MetaPathFinder
 from io import IOBase
@@ -29,7 +30,11 @@ from pipelines.records.fast_staging import PublicationStager
 from pipelines.records.flat_records import RecordStager
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.residue import bounded
+from pipelines.records.shapes.columns import ObservedColumn, observe_columns, with_columns
+from pipelines.records.shapes.observation import Observer
+from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import STAGED, raw_table
+from pipelines.records.values import decode_record
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.parquet import TableWriter, row_batches
 from pipelines.store.snapshots.captures import Capture
@@ -42,6 +47,9 @@ KEY_VARIABLE = "BOOKFERRY_STAGING_KEY"
 
 MOST_PENDING = 2
 """Batches that may wait to be written, so that reading and writing do not stop for each other's fluctuations."""
+
+DESCRIBED = "publications"
+"""The resource whose fields the service documents. Its tables have the described columns only, so that it is staged while it is read."""
 
 RECORDS_PER_STEP = 400
 """Records per step: few enough for the processor's cache, which saves a fifth of the time."""
@@ -56,13 +64,17 @@ class StagedFacts(msgspec.Struct):
     residue: dict[str, int]
 
 
-def stage(capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS) -> dict[str, int]:
+def stage(
+    capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS, *, earlier: Iterable[ObservedColumn] = ()
+) -> dict[str, int]:
     """Make the staged tables of `resource` from its raw file, unless they exist. Returns table → rows.
 
-    `kinds`: the identifier types of the library.
+    `kinds`: the identifier types of the library; `earlier`: the observed columns of the snapshot before.
     """
     tables = STAGED[resource]
     if any(table.name not in capture.facts.tables for table in tables):
+        if resource != DESCRIBED:
+            _observe(capture, resource, earlier)
         with capture.open_file(f"raw_{resource}") as file:
             record_tables(
                 capture, resource, stage_batches(capture, resource, row_batches(file, ["payload", "sha256"]), kinds)
@@ -70,12 +82,34 @@ def stage(capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS) -> dic
     return {table.name: capture.facts.tables[table.name].rows for table in tables}
 
 
+def _observe(capture: Capture, resource: str, earlier: Iterable[ObservedColumn]) -> None:
+    """Count the fields of all raw records, and choose the columns of their table."""
+    facts, observer = capture.facts, Observer()
+    with capture.open_file(f"raw_{resource}") as file:
+        for batch in row_batches(file, ["payload"], RECORDS_PER_STEP):
+            payloads = batch.column("payload").cast(pa.binary()).to_pylist()
+            observer.observe(decode_record(payload or b"") for payload in payloads)
+    today = f"{datetime.fromisoformat(facts.started_at):%Y-%m-%d}"
+    found = observe_columns(observer.shape, STAGED[resource], earlier=earlier, today=today)
+    facts.shapes[resource], facts.observed[resource] = observer.shape, [*found.columns]
+    facts.widened[resource] = [
+        f"{'.'.join(one.path)} was {before} and is {one.type} now" for one, before in found.widened
+    ]
+
+
+def staged_tables(capture: Capture, resource: str) -> tuple[Table, ...]:
+    """The tables of a resource with their observed columns."""
+    table, *lists = STAGED[resource]
+    return with_columns(table, capture.facts.observed.get(resource, ())), *lists
+
+
 def stage_batches(capture: Capture, resource: str, batches: Iterable[pa.RecordBatch], kinds: Kinds) -> StagedFacts:
     """Write the staged tables of raw batches with the columns `payload` and `sha256`."""
-    stage_batch = PublicationStager(kinds) if resource == "publications" else RecordStager(resource)
+    observed = capture.facts.observed.get(resource, ())
+    stage_batch = PublicationStager(kinds) if resource == DESCRIBED else RecordStager(resource, observed)
     raw_rows, residue = 0, Counter[str]()
     with ExitStack() as stack:
-        writers = {table.name: stack.enter_context(capture.writer(table)) for table in STAGED[resource]}
+        writers = {table.name: stack.enter_context(capture.writer(table)) for table in staged_tables(capture, resource)}
         behind = stack.enter_context(background_thread())
         stack.enter_context(_no_cycle_collection())
         for batch in batches:
@@ -99,14 +133,15 @@ def record_tables(capture: Capture, resource: str, facts: StagedFacts) -> None:
 class StagingProcess:
     """Stages a resource in a second process while it is read: `start_if_large`, `send` the batches, then `finish`.
 
-    It is optional: on any failure `finish` returns None, and `stage` does the work.
+    It is optional: on any failure `finish` returns None, and `stage` does the work. The columns of undescribed resources depend on all of
+    their records, so that those are staged afterwards.
     """
 
     def __init__(self, capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS) -> None:
         self._command = python_command("-m", "pipelines.backup.staging", str(capture.path), resource, kinds.described)
         self._key = {KEY_VARIABLE: capture.key.text} if capture.key else {}
         self._schema = raw_table(resource).schema
-        self._decided = False
+        self._decided = resource != DESCRIBED
         self._process: subprocess.Popen[bytes] | None = None
         self._stream: pa.ipc.RecordBatchStreamWriter | None = None
 

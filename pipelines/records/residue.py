@@ -99,7 +99,11 @@ def record_json(record: dict[str, Any]) -> str:
 
 
 def _unsigned_json(record: dict[str, Any]) -> str:
-    text = compact_json({key: _display_value(key, value) for key, value in record.items()})
+    return without_signatures(compact_json({key: _display_value(key, value) for key, value in record.items()}))
+
+
+def without_signatures(text: str) -> str:
+    """A text whose addresses have no signatures (I10)."""
     return _ADDRESS.sub(_unsigned, text) if "://" in text else text
 
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
+from pipelines.records.shapes.columns import united, with_columns
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import PERSONAL, STAGED, raw_table
 from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
@@ -54,6 +55,7 @@ SNAPSHOTS = Table(
 SQL_TYPES = {
     pa.int64(): "BIGINT",
     pa.int32(): "INTEGER",
+    pa.float64(): "DOUBLE",
     pa.string(): "VARCHAR",
     pa.date32(): "DATE",
     _BOOLEAN: "BOOLEAN",
@@ -164,13 +166,21 @@ def _views(snapshots: Sequence[Snapshot], of: Iterable[str], keys: PersonalKeys 
     """The views over the tables of some resources. Without `keys` they lack personal columns and encrypted tables."""
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     for resource in of:
-        for description in (*STAGED[resource], raw_table(resource)):
+        first, *others = STAGED[resource]
+        first = observed_table(first, resource, complete)
+        for description in (first, *others, raw_table(resource)):
             table = description.impersonal if keys is None else description
             newest, history = table_views(table)
             yield from _view(newest, _rows(table, newest_with_table(table, complete), keys))
             yield from _view(history, _rows(table, complete, keys))
-        records = STAGED[resource][0].impersonal if keys is None else STAGED[resource][0]
+        records = first.impersonal if keys is None else first
         yield from _view(deleted_view(records), deleted_rows(records, resource))
+
+
+def observed_table(table: Table, resource: str, snapshots: Iterable[Snapshot]) -> Table:
+    """The table of a resource's records with the columns that were observed in any of these snapshots."""
+    observed = (column for snapshot in snapshots for column in snapshot.manifest.observed.get(resource, ()))
+    return with_columns(table, united(observed))
 
 
 def table_views(table: Table) -> tuple[Table, Table]:

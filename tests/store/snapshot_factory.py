@@ -17,6 +17,7 @@ from pipelines.records.values import record_ids
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import sha256_of
 from pipelines.store.snapshots.captures import Capture, ResourceFacts, count_ids
+from pipelines.store.snapshots.manifest import columns_before
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture
 
@@ -95,7 +96,7 @@ def publish_records(
         capture = new_capture(data, tenant=tenant, wanted=list(records), now=now)
         for resource, payloads in records.items():
             write_raw(capture, payloads, complete=complete, resource=resource)
-            staging.stage(capture, resource)
+            staging.stage(capture, resource, earlier=columns_before(data.manifests_before(capture.facts), resource))
         if "publications" in records:
             files.skip_files(capture)
         snapshot = data.publish(capture, now + timedelta(seconds=90))

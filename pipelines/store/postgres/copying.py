@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.records.shapes.columns import ColumnType
 from pipelines.records.tables.description import Table
+from pipelines.records.values import compact_json
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import open_table, row_batches
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -40,8 +43,14 @@ def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapsho
         existing = set(file.schema_arrow.names)
         present = [column for column in table.columns if column.name in existing]
         wanted = pa.schema([(column.name, pa.json_() if column.json else column.type) for column in present])
+        plain = {
+            column.name
+            for columns in snapshot.manifest.observed.values()
+            for column in columns
+            if column.type != ColumnType.JSON
+        }
         stream = pa.RecordBatchReader.from_batches(
-            wanted, _converted_batches(row_batches(file, wanted.names), wanted, copied)
+            wanted, _converted_batches(row_batches(file, wanted.names), wanted, plain, copied)
         )
         try:
             cursor.adbc_ingest(table.name, stream, mode="append", db_schema_name=schema)
@@ -66,16 +75,31 @@ def _open(data: DataFolder, snapshot: Snapshot, name: str) -> Iterator[pq.Parque
 
 
 def _converted_batches(
-    batches: Iterator[pa.RecordBatch], wanted: pa.Schema, copied: CopyProgress
+    batches: Iterator[pa.RecordBatch], wanted: pa.Schema, plain: AbstractSet[str], copied: CopyProgress
 ) -> Iterator[pa.RecordBatch]:
+    """Batches in the types of the database. `plain`: columns whose texts are no JSON yet, also where the database has JSON."""
     try:
         for batch in batches:
-            columns = [_converted_column(batch.column(field.name), field.type, copied) for field in wanted]
+            columns = [
+                _converted_column(
+                    _as_json(batch.column(field.name))
+                    if field.type == pa.json_() and field.name in plain
+                    else batch.column(field.name),
+                    field.type,
+                    copied,
+                )
+                for field in wanted
+            ]
             yield pa.RecordBatch.from_arrays(columns, schema=wanted)
             copied.rows += batch.num_rows
     except BaseException as error:
         copied.error = error
         raise
+
+
+def _as_json(values: Any) -> Any:
+    """The scalars of an earlier, narrower column as JSON."""
+    return pa.array([None if value is None else compact_json(value) for value in values.to_pylist()], pa.string())
 
 
 def _converted_column(values: Any, wanted: pa.DataType, copied: CopyProgress) -> Any:

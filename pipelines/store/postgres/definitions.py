@@ -17,6 +17,7 @@ MOST_BYTES = 63
 TYPES = {
     pa.int64(): "bigint",
     pa.int32(): "integer",
+    pa.float64(): "double precision",
     pa.string(): "text",
     pa.date32(): "date",
     pa.bool_(): "boolean",

@@ -27,6 +27,7 @@ from pipelines.store.postgres.definitions import (
     staged_columns,
 )
 from pipelines.store.postgres.keys import ForeignKey, KeyedTable, add_foreign_keys, add_own_keys, validate
+from pipelines.store.postgres.observed import loaded_table, widened_columns
 from pipelines.store.postgres.postgres_errors import later_connection_errors, statement_errors
 from pipelines.store.postgres.readers import transactions_before, wait_for_older
 from pipelines.store.postgres.schemas import (
@@ -132,6 +133,8 @@ class Database:
     ) -> tuple[LoadResult, list[KeyedTable]]:
         """Create, fill and key the tables in parallel."""
         tables, notes = _readable_tables(data, snapshot)
+        known = data.snapshots(schemas.tenant)
+        tables = [loaded_table(session, schemas, table, known) for table in tables]
 
         def fill(table: Table) -> tuple[CopyProgress, KeyedTable]:
             with self._server.copier() as cursor:
@@ -182,7 +185,7 @@ class Database:
         *,
         granted: bool,
     ) -> None:
-        tables = [TABLES[name] for name in staged.tables]
+        tables = [filled.table for filled in keyed]
         known = data.snapshots(schemas.tenant)
         there = {name: set(snapshots) for name, snapshots in loaded_tables(session, schemas.main).items()}
         gone = frozenset(
@@ -221,8 +224,9 @@ def _former_columns(session: Session, schemas: TenantSchemas, table: Table) -> d
     name = history_name(table.name)
     existing = columns_of(session, schemas.main, [name]).get(name, {})
     wanted = {column.name: sql_type(column) for column in staged_columns(table)}
+    widened = {column.name for column in widened_columns(table, existing)}
     for column, kind in wanted.items():
-        if existing.get(column, kind) != kind:
+        if existing.get(column, kind) != kind and column not in widened:
             raise ConfigurationError(
                 f"{schemas.main}.{name} was made by another version of Bookferry: {column} is {existing[column]} there and {kind} now. "
                 f"The data folder is enough to make it anew: DROP SCHEMA {quoted(schemas.main)} CASCADE, then run "

@@ -21,11 +21,12 @@ from pipelines.store.catalogue import SNAPSHOTS
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import grants_on_schemas, grants_on_table
 from pipelines.store.postgres.definitions import create_history, history_name, partition_name, sql_type
+from pipelines.store.postgres.observed import comments_of, observed_in_views, widen, widened_columns
 from pipelines.store.postgres.postgres_errors import UNTOUCHED
 from pipelines.store.postgres.readers import lock_holders
 from pipelines.store.postgres.schemas import LoadedTables, TenantSchemas, columns_of, loaded_tables, tenants_in_database
 from pipelines.store.postgres.server import Session
-from pipelines.store.postgres.views import Source, create_views, views_to_replace, wanted_views
+from pipelines.store.postgres.views import Source, create_views, drop_views, views_to_replace, wanted_views
 
 VIEWS_LOCK = 0x626F6F6B76696577
 """Advisory lock of a swap. There is one swap at a time, because the views are shared by all tenants."""
@@ -86,20 +87,24 @@ def _try_swap(session: Session, wanted: Swap, lock_seconds: float, contended: li
     )
     holding = loaded_tables(session, schemas.main)
     after = _tables_afterwards(holding, wanted, fresh)
-    histories = _history_statements(session, schemas, wanted.fresh)
-    there = columns_of(session, wanted.views, [view.table.name for view in wanted_views({})])
+    histories, widened = _history_statements(session, schemas, wanted.fresh)
+    observed = observed_in_views(session, [schemas, *tenants_in_database(session)], wanted.fresh)
+    there = columns_of(session, wanted.views, [view.table.name for view in wanted_views({}, observed)])
     changed = {SNAPSHOTS.name, *fresh, *histories}
     changed |= {name for name in holding if max(holding[name]) not in after[name]}  # what was newest is gone
-    views = views_to_replace(there, changed)
+    views = views_to_replace(there, changed, observed) if not widened else {*there}
     _lock(
         session,
         [quoted(wanted.views, name) for name in views if name in there],
         _tables_to_lock(session, wanted, holding),
         contended,
     )
+    if widened:  # a view depends on the types of its columns
+        drop_views(session, wanted.views, there)
+        there, views = {}, views_to_replace({}, changed, observed)
     for statements in histories.values():
         session.run(*statements)
-    create_views(session, wanted.views, _view_sources(session, wanted, holding, after), there, views)
+    create_views(session, wanted.views, _view_sources(session, wanted, holding, after), there, views, observed)
     replaced = sorted({names[wanted.snapshot] for names in holding.values() if wanted.snapshot in names})
     if replaced:
         session.run(f"DROP TABLE {', '.join(quoted(schemas.main, name) for name in replaced)}")
@@ -146,22 +151,27 @@ def _lock(session: Session, views: Sequence[str], tables: Sequence[str], contend
     session.run("SET LOCAL statement_timeout = 0")
 
 
-def _history_statements(session: Session, schemas: TenantSchemas, fresh: Sequence[Table]) -> dict[str, list[str]]:
-    """Returns history → the statements that create it, or that add the columns it lacks."""
+def _history_statements(
+    session: Session, schemas: TenantSchemas, fresh: Sequence[Table]
+) -> tuple[dict[str, list[str]], bool]:
+    """Returns history → the statements that create it, or that add and widen its columns; and whether any is widened."""
     names = [history_name(table.name) for table in fresh]
     there = columns_of(session, schemas.main, names)
     made: dict[str, list[str]] = {}
+    widened = False
     for table, name in zip(fresh, names, strict=True):
         if name not in there:
             made[name] = list(create_history(schemas.main, table))
             continue
+        relation = quoted(schemas.main, name)
         lacking = [column for column in table.columns if column.name not in there[name]]
-        if lacking:
-            relation = quoted(schemas.main, name)
-            made[name] = [
-                f"ALTER TABLE {relation} ADD COLUMN {quoted(column.name)} {sql_type(column)}" for column in lacking
-            ]
-    return made
+        wider = widened_columns(table, there[name])
+        statements = [f"ALTER TABLE {relation} ADD COLUMN {quoted(one.name)} {sql_type(one)}" for one in lacking]
+        statements += [*comments_of(relation, lacking), *(widen(relation, column) for column in wider)]
+        widened = widened or bool(wider)
+        if statements:
+            made[name] = statements
+    return made, widened
 
 
 def _tables_afterwards(holding: LoadedTables, wanted: Swap, fresh: dict[str, Table]) -> LoadedTables:

@@ -12,6 +12,7 @@ from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.store.catalogue import SNAPSHOTS, deleted_rows, deleted_view, table_views
 from pipelines.store.parquet import quoted
 from pipelines.store.postgres.definitions import comments, sql_type
+from pipelines.store.postgres.observed import ObservedOf, with_observed
 from pipelines.store.postgres.server import Session
 
 
@@ -44,35 +45,38 @@ class View:
         return {column.name: sql_type(column) for column in self.table.columns}
 
 
-def wanted_views(sources: Sources) -> list[View]:
-    """All views; each comes after the views it needs."""
-    plain = [SNAPSHOTS, *(view for table in TABLES.values() for view in table_views(table.impersonal))]
+def wanted_views(sources: Sources, observed: ObservedOf) -> list[View]:
+    """All views; each comes after the views it needs. `observed`: the columns of the tables besides the described ones."""
+    tables = [with_observed(table.impersonal, observed) for table in TABLES.values()]
+    plain = [SNAPSHOTS, *(view for table in tables for view in table_views(table))]
     views = [View(table, _union(table, sources.get(table.name, ()))) for table in plain]
     for resource, (records, *_) in STAGED.items():
-        gone = deleted_view(records.impersonal)
+        gone = deleted_view(with_observed(records.impersonal, observed))
         names = ", ".join(quoted(column.name) for column in gone.columns)
         views.append(View(gone, f"SELECT {names} FROM ({deleted_rows(records, resource)}) AS gone"))  # noqa: S608  names of ours
     return views
 
 
-def views_to_replace(existing: Columns, changed: AbstractSet[str]) -> set[str]:
+def views_to_replace(existing: Columns, changed: AbstractSet[str], observed: ObservedOf) -> set[str]:
     """The views to create or replace when the tables behind `changed` change.
 
     A view can only get new columns at its end. If a description changed otherwise, all views are replaced. `existing`: the columns of the
     existing views.
     """
-    views = {view.table.name: view for view in wanted_views({})}
+    views = {view.table.name: view for view in wanted_views({}, observed)}
     if any(not _extends(view.columns, existing.get(name, {})) for name, view in views.items()):
         return set(views)
     longer = {name for name, view in views.items() if list(existing.get(name, {})) != list(view.columns)}
     return longer | (changed & views.keys())
 
 
-def create_views(session: Session, schema: str, sources: Sources, existing: Columns, names: AbstractSet[str]) -> None:
+def create_views(  # noqa: PLR0917  what is there and what is wanted
+    session: Session, schema: str, sources: Sources, existing: Columns, names: AbstractSet[str], observed: ObservedOf
+) -> None:
     """Create the views of these names, in the caller's transaction."""
-    views = [view for view in wanted_views(sources) if view.table.name in names]
+    views = [view for view in wanted_views(sources, observed) if view.table.name in names]
     if any(not _extends(view.columns, existing.get(view.table.name, {})) for view in views):
-        _drop(session, schema, existing)
+        drop_views(session, schema, existing)
         existing = {}
     statements = [f"SET LOCAL search_path = {quoted(schema)}, pg_catalog"]
     for view in views:
@@ -91,7 +95,8 @@ def _functions(schema: str) -> Iterator[str]:
             yield _sql("as_of").format(schema=quoted(schema), table=table.name, resource=resource)
 
 
-def _drop(session: Session, schema: str, existing: Mapping[str, object]) -> None:
+def drop_views(session: Session, schema: str, existing: Mapping[str, object]) -> None:
+    """Drop these views, and the functions that return their rows."""
     functions = session.rows(
         "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = %s::text::regnamespace AND prorettype <> 'text[]'::regtype",
         quoted(schema),

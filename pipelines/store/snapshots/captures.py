@@ -12,6 +12,8 @@ import msgspec
 import pyarrow.parquet as pq
 
 from pipelines.errors import StorageError
+from pipelines.records.shapes.columns import ObservedColumn
+from pipelines.records.shapes.observation import RecordShape
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import PERSONAL_TABLES, raw_table
 from pipelines.store.durable import storage_errors, write_atomically
@@ -137,6 +139,12 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     tables: dict[str, TableFacts] = {}
     residue: dict[str, dict[str, int]] = {}
     """Resource → residue key → number of records with it."""
+    shapes: dict[str, RecordShape] = {}
+    """Resource → the fields of its records."""
+    observed: dict[str, list[ObservedColumn]] = {}
+    """Resource → the columns of its table besides the described ones."""
+    widened: dict[str, list[str]] = {}
+    """Resource → the columns whose type changed, in words."""
     announced: dict[str, str] = {}
     """What the service announced in `X-API-Deprecation`: name → day, empty if it names none."""
     files: FileTotals | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -12,6 +12,8 @@ import msgspec
 from pipelines.errors import StorageError
 from pipelines.humanize import counted
 from pipelines.inventory import LAST_DAY_OF_V2, RESOURCES, days_left_of
+from pipelines.records.shapes.columns import ObservedColumn
+from pipelines.records.shapes.observation import RecordShape
 from pipelines.store.snapshots.captures import (
     Announcement,
     CaptureFacts,
@@ -57,6 +59,10 @@ class Manifest(msgspec.Struct, kw_only=True):
     files: FileTotals
     tables: dict[str, TableFacts]
     residue: dict[str, dict[str, int]]
+    shapes: dict[str, RecordShape] = {}
+    """Resource → the fields of its records."""
+    observed: dict[str, list[ObservedColumn]] = {}
+    """Resource → the columns of its table besides the described ones."""
     manifest_sha256: str = ""
     """SHA-256 of this file with an empty string in this place."""
 
@@ -83,12 +89,12 @@ def is_unchanged(content: bytes) -> bool:
     return found == [hashlib.sha256(without_checksum).hexdigest().encode()]
 
 
-def compose_manifest(facts: CaptureFacts, now: datetime, announced_before: Iterable[Announcement] = ()) -> Manifest:
+def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manifest] = ()) -> Manifest:
     """Returns the manifest of a finished capture. The checksums of its tables must be known.
 
-    `announced_before`: what earlier snapshots of the library have in `announced`, oldest first.
+    `before`: the manifests of earlier snapshots of the library, oldest first.
     """
-    announced = _announcements(facts, now, announced_before)
+    announced = _announcements(facts, now, [one for manifest in before for one in manifest.announced])
     days_left = days_left_of(facts.api, now.date())
     missing = {partial: _unreadable_resources(facts, partial=partial) for partial in (True, False)}
     problems = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.problems]
@@ -118,6 +124,8 @@ def compose_manifest(facts: CaptureFacts, now: datetime, announced_before: Itera
         files=facts.files or FileTotals(),
         tables=facts.tables,
         residue=facts.residue,
+        shapes=facts.shapes,
+        observed={resource: columns for resource, columns in facts.observed.items() if columns},
     )
 
 
@@ -213,3 +221,9 @@ def decode_manifest(content: bytes, where: str) -> Manifest:
     if manifest is None:
         raise StorageError(f"{where} was written by a newer version ({header.tool}). Update Bookferry to read it.")
     return manifest
+
+
+def columns_before(before: Iterable[Manifest], resource: str) -> list[ObservedColumn]:
+    """The observed columns of a resource in earlier snapshots, given oldest first."""
+    found = [manifest.observed[resource] for manifest in before if resource in manifest.observed]
+    return found[-1] if found else []

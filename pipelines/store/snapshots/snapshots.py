@@ -18,7 +18,7 @@ from pipelines.store.durable import sha256_of, storage_error, storage_errors, wr
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
 from pipelines.store.objects.objects import Objects
-from pipelines.store.snapshots.captures import Announcement, Capture, CaptureFacts, TableFacts
+from pipelines.store.snapshots.captures import Capture, CaptureFacts, TableFacts
 from pipelines.store.snapshots.manifest import (
     MANIFEST,
     Manifest,
@@ -136,7 +136,7 @@ class DataFolder:
             for table in facts.tables.values():
                 file = capture.path / table.path
                 table.sha256, table.bytes = sha256_of(file), file.stat().st_size
-            manifest = compose_manifest(facts, now, self._announced_before(facts))
+            manifest = compose_manifest(facts, now, self.manifests_before(facts))
             write_atomically(capture.path / MANIFEST, encode_manifest(manifest))
             files = [*(table.path for table in facts.tables.values()), MANIFEST]
             if (published := self._published(facts)) is not None:
@@ -149,17 +149,15 @@ class DataFolder:
                 raise
         return Snapshot(self.objects, manifest)
 
-    def _announced_before(self, facts: CaptureFacts) -> list[Announcement]:
-        """What the earlier snapshots of the same library announce, oldest first."""
-        if not facts.announced:
-            return []
+    def manifests_before(self, facts: CaptureFacts) -> list[Manifest]:
+        """The manifests of the earlier snapshots of the same library, oldest first."""
         library = facts.base_url, facts.api
-        found = (
-            snapshot.manifest
-            for snapshot in self.snapshots(facts.tenant)
-            if snapshot.manifest.snapshot < facts.snapshot
-        )
-        return [one for manifest in found if (manifest.base_url, manifest.api) == library for one in manifest.announced]
+        found = (snapshot.manifest for snapshot in self.snapshots(facts.tenant))
+        return [
+            manifest
+            for manifest in found
+            if manifest.snapshot < facts.snapshot and (manifest.base_url, manifest.api) == library
+        ]
 
     def _published(self, facts: CaptureFacts) -> Snapshot | None:
         """The snapshot that an earlier attempt published without learning of its success."""

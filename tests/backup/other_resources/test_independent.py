@@ -113,8 +113,8 @@ def test_notes_on_proofs_and_files(serve: Serve) -> None:
     assert any("files: 70 of 70 could not be fetched" in problem for problem in manifest.problems)
 
 
-def test_other_fields_are_residue(serve: Serve) -> None:
-    """Ids as digits are ids, nested objects are stored as they are, signed addresses stay in the payload (I6, I10)."""
+def test_other_fields_are_residue_or_columns(serve: Serve) -> None:
+    """Ids as digits are ids, other fields of publications are residue, and those of undescribed resources are columns (I6, I10)."""
     snapshot = serve(service)[0].back_up()
     first, *_ = rows(snapshot, "publications")
     assert (first["contributor_id"], first["contributor_name"], first["organization_id"]) == (3, "C. Ontributor", None)
@@ -139,18 +139,23 @@ def test_other_fields_are_residue(serve: Serve) -> None:
     assert [row["id"] for row in rows(snapshot, "users")] == [11, 12]
     assert [row["role"] for row in rows(snapshot, "user_roles")] == ["admin"]
     copy, *_ = rows(snapshot, "hard_copies")
-    assert (copy["publication_id"], copy["acquired_on"]) == (1, None)
-    assert json.loads(copy["residue"]) == {"acquired_on": "spring 1984", "location": {"id": 5, "name": "Stacks"}}
-    assert snapshot.manifest.residue["hard_copies"] == {"acquired_on": 130, "location": 130}
+    assert (copy["publication_id"], copy["acquired_on"], copy["acquired_on_raw"]) == (1, None, "spring 1984")
+    assert (copy["location_id"], copy["location_name"], copy["residue"]) == (5, "Stacks", None)
+    assert snapshot.manifest.residue["hard_copies"] == {}
+    assert {column.name for column in snapshot.manifest.observed["hard_copies"]} == {
+        "acquired_on_raw",
+        "location_id",
+        "location_name",
+    }
 
 
 def test_ids_that_are_texts_identify_records(serve: Serve) -> None:
-    """The id of a task is not documented: texts prove a list as numbers do, and are in the residue."""
+    """The id of a task is not documented: texts prove a list as numbers do, and have a column of their own."""
     snapshot = serve(service)[0].back_up("publications", "tasks")
     facts = snapshot.manifest.resources["tasks"]
     assert (facts.records, facts.distinct_ids, facts.without_id, facts.complete) == (2, 2, 0, True)
     assert any("ids that are not whole numbers" in note for note in facts.notes)
-    assert [(row["id"], json.loads(row["residue"])["id"]) for row in rows(snapshot, "tasks")] == [
+    assert [(row["id"], row["id_raw"]) for row in rows(snapshot, "tasks")] == [
         (None, "0b6e-a1"),
         (None, "0b6e-a2"),
     ]

@@ -117,7 +117,7 @@ def test_killed_in_the_middle_of_the_users_and_run_again(runner: TwoVersionRunne
     done = bookferry(runner, "backup", "new", "--resources", "users", "--json")
     assert done.status == 0, done.err
     assert done.document["counts"] == {"users": COUNT}
-    sql = "SELECT email, residue->>'phone' AS phone FROM users WHERE id = 100"
+    sql = "SELECT email, phone FROM users WHERE id = 100"
     asked = bookferry(runner, "query", "--personal", sql, "--json")
     assert asked.document["rows"] == [{"email": f"person100@{MARK}.example", "phone": f"{MARK}-100"}]
     assert files_with(folder, *SECRETS) == []

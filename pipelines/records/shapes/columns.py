@@ -1,0 +1,231 @@
+"""Columns for the fields that no described column takes, from the shape of all records of a resource.
+
+A scalar is a column of its type. The members of an object are columns named after their path, such as `location_name`. A list, a map, and
+what is nested more deeply is one column with JSON. A column that was seen once stays, so that the table has the same columns from night to
+night; its type only widens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import msgspec
+import pyarrow as pa
+
+from pipelines.records.residue import IGNORED, PICTURES
+from pipelines.records.shapes.observation import ANY_KEY, OTHERS, SCALARS, FieldShape, Kind, RecordShape
+from pipelines.records.tables.description import Column, Table
+from pipelines.records.tables.other_resources import LISTS
+
+MAX_COLUMNS = 200
+"""Columns that a table gets besides the described ones; further fields stay residue."""
+
+MAX_DEPTH = 3
+"""Objects below each other whose members are columns."""
+
+OBSERVED = "The service's own field "
+"""How the comment of every observed column begins."""
+
+RAW = "_raw"
+"""Suffix of the column with the values of a described field that do not fit its column."""
+
+
+class ColumnType(StrEnum):
+    """The type of an observed column, from the narrowest to the widest but for the numbers."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    NUMBER = "number"
+    DATE = "date"
+    TEXT = "text"
+    JSON = "json"
+
+
+ARROW_TYPES: Mapping[str, pa.DataType] = {
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.INTEGER: pa.int64(),
+    ColumnType.NUMBER: pa.float64(),
+    ColumnType.DATE: pa.date32(),
+    ColumnType.TEXT: pa.string(),
+    ColumnType.JSON: pa.string(),
+}
+
+_OF_KIND = {
+    Kind.BOOLEAN: ColumnType.BOOLEAN,
+    Kind.INTEGER: ColumnType.INTEGER,
+    Kind.NUMBER: ColumnType.NUMBER,
+    Kind.DATE: ColumnType.DATE,
+    Kind.TIME: ColumnType.TEXT,
+    Kind.TEXT: ColumnType.TEXT,
+    Kind.LARGE_INTEGER: ColumnType.TEXT,
+}
+
+_HELD_BY: tuple[tuple[pa.DataType, AbstractSet[Kind]], ...] = (
+    (pa.int64(), frozenset({Kind.INTEGER})),
+    (pa.date32(), frozenset({Kind.DATE})),
+    (pa.string(), frozenset(Kind)),
+)
+"""Type of a described column → the kinds of values that it holds; text holds every value, as JSON if it is not text."""
+
+
+class ObservedColumn(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A column that was seen in the records of a library. With the name of a described column it fills that one."""
+
+    name: str
+    path: tuple[str, ...]
+    """Keys from the record to the value."""
+    type: str
+    """A `ColumnType`."""
+    since: str
+    """Day of the first snapshot with it, such as 2026-11-22."""
+
+
+@dataclass(frozen=True)
+class ObservedColumns:
+    """The columns of a table besides the described ones, and what changed since the snapshot before."""
+
+    columns: tuple[ObservedColumn, ...] = ()
+    widened: tuple[tuple[ObservedColumn, str], ...] = ()
+    """Columns whose type is another one now, with the type before."""
+
+
+def widest(types: Iterable[str]) -> str:
+    """The narrowest type that holds the values of all these types."""
+    found = frozenset(types)
+    if len(found) == 1:
+        return next(iter(found))
+    if ColumnType.JSON in found:
+        return ColumnType.JSON
+    return ColumnType.NUMBER if found == {ColumnType.INTEGER, ColumnType.NUMBER} else ColumnType.TEXT
+
+
+def observe_columns(
+    shape: RecordShape, tables: Sequence[Table], *, earlier: Iterable[ObservedColumn] = (), today: str
+) -> ObservedColumns:
+    """The columns for the fields of records. `tables`: the described tables of the resource; `earlier`: those of the snapshot before."""
+    described = {column.name: column for column in tables[0].columns}
+    lists = {LISTS[table]: table for table in tables[1:]}
+    known = {column.path: column for column in earlier}
+    taken = {*described} | {column.name for column in known.values()}
+    names = {name.casefold() for name in taken}
+    found: dict[tuple[str, ...], ObservedColumn] = {}
+    widened: list[tuple[ObservedColumn, str]] = []
+    for path, column_type in _wanted(shape, described, lists):
+        before = known.get(path)
+        if before is not None:
+            column = msgspec.structs.replace(before, type=widest((before.type, column_type)))
+            if column.type != before.type:
+                widened.append((column, before.type))
+        elif len(known) + len(found) >= MAX_COLUMNS:
+            continue
+        else:
+            column = ObservedColumn(_name(path, column_type, described, names, shape), path, column_type, today)
+            names.add(column.name.casefold())
+        found[path] = column
+    return ObservedColumns(tuple({**known, **found}.values()), tuple(widened))
+
+
+def _wanted(
+    shape: RecordShape, described: Mapping[str, Column], lists: Mapping[str, Table]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The paths that need a column, with its type, in the order of their names."""
+    for name, field in sorted(shape.fields.items()):
+        if name in lists:
+            if not _holds_all(field, lists[name].columns[-1].type):
+                yield (name,), ColumnType.JSON
+        elif (column := described.get(name)) is not None and name not in _OURS:
+            if not all(kind in _held(column.type) for kind in field.kinds):
+                nested = {Kind.OBJECT, Kind.LIST} & {Kind(kind) for kind in field.kinds}
+                yield (name,), ColumnType.JSON if nested else ColumnType.TEXT
+        else:
+            yield from _columns_below((name,), field)
+
+
+_OURS = frozenset({"residue", "sha256"})
+"""Columns that no key of a record fills."""
+
+
+def _held(kind: pa.DataType) -> AbstractSet[Kind]:
+    return next((kinds for column_type, kinds in _HELD_BY if column_type == kind), frozenset())
+
+
+def _holds_all(field: FieldShape, entry_type: pa.DataType) -> bool:
+    """Whether the table of a list takes everything that the list has: plain entries, or objects with the one member that it takes."""
+    if {*field.kinds} - {Kind.LIST}:
+        return False
+    entries = field.entries or FieldShape()
+    taken = entries.members.get("id" if entry_type == pa.int64() else "name", FieldShape())
+    kinds = {*entries.kinds, *taken.kinds} - {Kind.OBJECT}
+    return len(entries.members) <= bool(taken.seen) and all(Kind(kind) in _held(entry_type) for kind in kinds)
+
+
+def _columns_below(path: tuple[str, ...], field: FieldShape) -> Iterator[tuple[tuple[str, ...], str]]:
+    if path[-1] in IGNORED or path[-1] in (OTHERS, ANY_KEY):
+        return
+    kinds = {Kind(kind) for kind in field.kinds}
+    scalars = kinds & SCALARS
+    whole = Kind.LIST in kinds or (Kind.OBJECT in kinds and (field.is_map or len(path) > MAX_DEPTH))
+    if whole:
+        yield path, ColumnType.JSON
+        return
+    if scalars and path[-1] not in PICTURES:  # the address of a picture is signed
+        yield path, widest(_OF_KIND[kind] for kind in scalars)
+    if Kind.OBJECT in kinds:
+        for name, member in sorted(field.members.items()):
+            yield from _columns_below((*path, name), member)
+
+
+def _name(
+    path: tuple[str, ...],
+    column_type: str,
+    described: Mapping[str, Column],
+    names: Collection[str],
+    shape: RecordShape,
+) -> str:
+    """A name that no other column has, whatever its case. A described column that no key fills is filled by the path of its name."""
+    plain = re.sub(r"\W+", "_", "_".join(path)).strip("_") or "field"
+    if path[0] in described and path == (path[0],):
+        plain += RAW
+    elif (column := described.get(plain)) is not None:
+        is_free = plain not in shape.fields and ARROW_TYPES[column_type] == column.type and not column.json
+        if is_free and plain not in _OURS:
+            return plain
+    name, number = plain, 1
+    while name.casefold() in names:
+        number += 1
+        name = f"{plain}_{number}"
+    return name
+
+
+def with_columns(table: Table, observed: Iterable[ObservedColumn]) -> Table:
+    """A described table with the observed columns, which come last: a view in Postgres gets new columns at its end only."""
+    there = {column.name for column in table.columns}
+    personal = any(column.personal for column in table.columns if column.name == "residue")
+    further = tuple(_described(column, personal=personal) for column in observed if column.name not in there)
+    return replace(table, columns=(*table.columns, *further)) if further else table
+
+
+def _described(column: ObservedColumn, *, personal: bool) -> Column:
+    where = ".".join(column.path)
+    form = " as JSON" if column.type == ColumnType.JSON else ""
+    comment = f"{OBSERVED}{where}{form}, observed since {column.since}."
+    return Column(
+        column.name, ARROW_TYPES[column.type], comment, personal=personal, json=column.type == ColumnType.JSON
+    )
+
+
+def united(columns: Iterable[ObservedColumn]) -> list[ObservedColumn]:
+    """The columns of several snapshots or libraries together: each name once, with the widest type and the first day."""
+    by_name: dict[str, ObservedColumn] = {}
+    for column in columns:
+        before = by_name.get(column.name)
+        if before is not None:
+            column = msgspec.structs.replace(  # noqa: PLW2901  the union of both
+                before, type=widest((before.type, column.type)), since=min(before.since, column.since)
+            )
+        by_name[column.name] = column
+    return list(by_name.values())

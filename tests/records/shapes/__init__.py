@@ -1,0 +1,1 @@
+"""The shapes of records, and the columns that follow from them."""

@@ -1,0 +1,84 @@
+"""Observed columns from night to night: DuckDB and Postgres show the same history, with the widest type that any night had."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import duckdb
+import pytest
+
+from pipelines.store.catalogue import open_catalogue
+from pipelines.store.postgres.loading import Database
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from tests.store.postgres.conftest import Ask
+from tests.store.snapshot_factory import STARTED_AT, publish_records
+
+NIGHTS: list[list[dict[str, Any]]] = [
+    [{"id": 1, "title": "Bind", "due": "2026-01-31", "shelf": {"row": 4}}],
+    [{"id": 1, "title": "Bind", "due": "soon", "shelf": {"row": 4}, "urgent": True}],
+    [{"id": 1, "title": "Bind", "urgent": [True], "shelf": {"row": 4.5}}, {"id": 2, "title": "Cut"}],
+]
+HISTORY = "SELECT id, due, shelf_row, CAST(urgent AS VARCHAR) FROM tasks_history ORDER BY snapshot, id"
+EXPECTED = [
+    (1, "2026-01-31", 4.0, None),
+    (1, "soon", 4.0, "true"),
+    (1, None, 4.5, "[true]"),
+    (2, None, None, None),
+]
+
+
+def night(data: DataFolder, number: int, tenant: str = "old") -> Snapshot:
+    payloads = [json.dumps(record) for record in NIGHTS[number]]
+    return publish_records(data, {"tasks": payloads}, tenant=tenant, now=STARTED_AT + timedelta(days=number))
+
+
+def test_every_night_is_in_the_history_of_duckdb(data: DataFolder) -> None:
+    for number in range(3):
+        night(data, number)
+    with open_catalogue(data) as database:
+        assert database.execute(HISTORY).fetchall() == EXPECTED
+        [comment] = database.execute(
+            "SELECT comment FROM duckdb_columns() WHERE table_name = 'tasks' AND column_name = 'urgent'"
+        ).fetchall()
+    assert comment == ("The service's own field urgent as JSON, observed since 2026-11-21.",)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)], ids=["night by night", "newest first"])
+def test_postgres_gets_new_and_wider_columns_without_losing_history(
+    data: DataFolder, postgres: Database, ask: Ask, order: tuple[int, ...]
+) -> None:
+    snapshots = [night(data, number) for number in range(3)]
+    for number in order:
+        postgres.load(data, snapshots[number])
+    assert ask(HISTORY) == EXPECTED
+    assert ask("SELECT id, due, shelf_row FROM tasks ORDER BY id") == [(1, None, 4.5), (2, None, None)]
+    assert ask("SELECT pg_typeof(urgent)::text, pg_typeof(shelf_row)::text FROM tasks LIMIT 1") == [
+        ("jsonb", "double precision")
+    ]
+    assert ask("SELECT id, due FROM tasks_as_of('old', '2026-11-21T12:00:00Z')") == [(1, "soon")]
+
+
+def test_each_night_is_loaded_when_it_is_published(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """The history of earlier nights is widened in place, and two libraries with other fields share the views."""
+    for number in range(3):
+        postgres.load(data, night(data, number))
+        postgres.load(data, night(data, 0, tenant="second"))
+    assert ask(HISTORY.replace("FROM tasks_history", "FROM tasks_history WHERE tenant = 'old'")) == EXPECTED
+    assert ask("SELECT tenant, id, due, urgent FROM tasks WHERE tenant = 'second'") == [
+        ("second", 1, "2026-01-31", None)
+    ]
+    [(comment,)] = ask(
+        "SELECT col_description('library.tasks'::regclass, attnum) FROM pg_attribute WHERE attname = 'due'"
+        " AND attrelid = 'library.tasks'::regclass"
+    )
+    assert comment.startswith("The service's own field due, observed since 2026-11-20")
+
+
+def test_postgres_and_duckdb_agree(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    for number in range(3):
+        postgres.load(data, night(data, number))
+    ours = duckdb.connect(str(data.catalogue_path), read_only=True)
+    with ours:
+        assert ours.execute(HISTORY).fetchall() == ask(HISTORY)
