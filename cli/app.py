@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.commands.analysis import query, tables
-from cli.commands.backups import backup, doctor, report, stage
+from cli.commands.backups import backup, describe, doctor, report, stage
 from cli.commands.migration import drill, migrate, restore
 from cli.commands.sign_in import login, whoami
 from cli.commands.snapshots import snapshots
@@ -23,7 +23,7 @@ app = typer.Typer(
     epilog="Exit status: 0 complete, 1 failed, 2 usage or configuration, 3 partial, 4 a person must sign in, "
     "5 a safety limit stopped it, 6 differences found, 130 and 143 stopped by a signal, 141 nobody reads the output.",
 )
-for function in (demo, init, login, whoami, doctor, backup, report, query, tables, stage, restore, drill, ui):
+for function in (demo, init, login, whoami, doctor, describe, backup, report, query, tables, stage, restore, drill, ui):
     app.command()(function)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})(
     sandbox

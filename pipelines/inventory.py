@@ -8,6 +8,9 @@ from datetime import date
 RESOURCES = ("publications", "users", "hard_copies", "locations", "collections", "authorities", "tasks")
 """Every resource that can be listed, in the order in which backups read them."""
 
+LIST_PATHS = {resource: "hard_copies/locations" if resource == "locations" else resource for resource in RESOURCES}
+"""Resource → the path of its list (service.md#other-resources)."""
+
 LAST_DAY_OF_V2 = date(2026, 12, 31)
 """The service shuts v2 down at the end of 2026 (service.md#shutdown)."""
 

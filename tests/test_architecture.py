@@ -29,9 +29,10 @@ FLOORS = {
     "pipelines": (
         {"drill"},
         {"migration"},
-        {"analysis", "backup", "doctor", "notify"},
+        {"analysis", "backup", "doctor", "learned_shapes", "notify"},
         {"examples", "report", "scopes", "sign_in_health"},
         {"service", "store"},
+        {"shapes"},
         {"records"},
         {"file_access", "settings"},
         {
@@ -47,7 +48,8 @@ FLOORS = {
         },
     ),
     "pipelines.service": (
-        {"end_of_v2", "files", "listing", "probe", "sandbox_process", "webhook"},
+        {"end_of_v2", "files", "listing", "sandbox_process", "self_description", "webhook"},
+        {"probe"},
         {"client"},
         {"search", "sign_in"},
         {"http"},

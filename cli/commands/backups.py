@@ -1,7 +1,8 @@
-"""Commands about backups: backup, doctor, report, stage."""
+"""Commands about backups: backup, describe, doctor, report, stage."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from cli.backup import STOPPED, backup_tenant
 from cli.boundary import command, command_with
 from cli.commands.options import ConfigOption, JsonOption, settings_of
+from cli.describe import describe_tenant
 from cli.doctor import examine_tenants
 from cli.output import Output
 from cli.report import report_on
@@ -34,6 +36,23 @@ def backup(
     """Make one snapshot of a library now: read the records, stage the tables, prove completeness, publish."""
     wanted = [name.strip() for name in resources.split(",") if name.strip()]
     return backup_tenant(settings_of(config), tenant, wanted, Output(as_json=json), with_files=not no_files)
+
+
+@command
+def describe(
+    tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write a file for an issue: shapes, counts and names of headers, and no value of any record.",
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Show the fields of a library's resources: what its description says, what its records have, and where Bookferry keeps each."""
+    return describe_tenant(settings_of(config), tenant, report, Output(as_json=json))
 
 
 @command

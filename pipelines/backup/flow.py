@@ -18,7 +18,9 @@ from pipelines.records.identifiers.configured import kinds_of
 from pipelines.report.build import make_report
 from pipelines.report.pages import Report
 from pipelines.service.client import LibraryClient, Waiting, open_client
-from pipelines.service.clock import Clock
+from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.probe import Probe
+from pipelines.service.self_description import MOST_REQUESTS, ask_description
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
@@ -133,7 +135,9 @@ class Backup:
     def publish(self, tenant: str, run: str) -> Snapshot:
         """Publish the capture of `run`, and rebuild the catalogue."""
         self._begin_step(tenant)
-        snapshot = self.data.publish(self.data.capture(tenant, run), self._now())
+        capture = self.data.capture(tenant, run)
+        self._ask_description(capture)
+        snapshot = self.data.publish(capture, self._now())
         try:
             rebuild_catalogue(self.data)
         except StorageError as error:
@@ -203,6 +207,17 @@ class Backup:
             return
         with files.fetch_while_listing(capture, self.data, partial(self._client, tenant), self._clock) as on_page:
             yield on_page
+
+    def _ask_description(self, capture: Capture) -> None:
+        """Ask the service for its own description, once a backup. Whatever comes back, the backup goes on."""
+        facts = capture.facts
+        if facts.description is not None or not facts.resources:
+            return
+        with suppress(BookferryError), self._client(facts.tenant) as client:
+            probe = Probe(client, self._clock or SystemClock(), MOST_REQUESTS)
+            facts.description = ask_description(probe, facts.api, self._now().isoformat(timespec="seconds"))
+            facts.description_requests = probe.requests
+            capture.save()
 
     def _capture(self, tenant: str, run: str, wanted: Sequence[str]) -> Capture:
         """Returns the capture of `run`, else the unfinished one of an earlier run, else a new one."""

@@ -22,6 +22,7 @@ from pipelines.errors import (
     ProtocolError,
     RefusedError,
 )
+from pipelines.inventory import LIST_PATHS
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
 from pipelines.records.shapes.observation import Observer
@@ -42,14 +43,8 @@ BATCH_BYTES = 4 * 1024 * 1024
 SAMPLE = 100
 """Publications of each row group whose fields are counted. The service documents these fields, so that a part of the records will do."""
 
-ENDPOINTS = {
-    "publications": ("publications/all", "publications"),
-    "users": ("users",),
-    "hard_copies": ("hard_copies",),
-    "locations": ("hard_copies/locations",),
-    "collections": ("collections",),
-    "authorities": ("authorities",),
-    "tasks": ("tasks",),
+ENDPOINTS = {resource: (path,) for resource, path in LIST_PATHS.items()} | {
+    "publications": ("publications/all", "publications")
 }
 """Resource → its list endpoints, the best first. `/publications/all` is made for backups (service.md#lists)."""
 

@@ -92,9 +92,6 @@ def _observe(capture: Capture, resource: str, earlier: Iterable[ObservedColumn])
     today = f"{datetime.fromisoformat(facts.started_at):%Y-%m-%d}"
     found = observe_columns(observer.shape, STAGED[resource], earlier=earlier, today=today)
     facts.shapes[resource], facts.observed[resource] = observer.shape, [*found.columns]
-    facts.widened[resource] = [
-        f"{'.'.join(one.path)} was {before} and is {one.type} now" for one, before in found.widened
-    ]
 
 
 def staged_tables(capture: Capture, resource: str) -> tuple[Table, ...]:

@@ -25,6 +25,7 @@ from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.end_of_v2 import refuses_everybody, v2_has_ended
 from pipelines.service.http.budget import Budget
 from pipelines.service.probe import Probe, ProbeResponse
+from pipelines.service.self_description import ask_description
 from pipelines.service_limits import PER_PAGE
 from pipelines.settings.credentials import BasicCredentials
 from pipelines.settings.settings import Settings
@@ -192,7 +193,9 @@ class _ServiceExamination:
         return [
             *(service.readable(name, self._ask(name, per_page=1)) for name in lists),
             service.other_version(self._api, self._other_version()),
-            description.compare(self._api, description.fetch(self._probe, self._api)),
+            description.compare(
+                self._api, ask_description(self._probe, self._api, f"{self._around.clock.now():%Y-%m-%d}")
+            ),
         ]
 
     def _v2_has_ended(self, first: ProbeResponse) -> tuple[bool, ProbeResponse | None]:

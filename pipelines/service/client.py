@@ -17,6 +17,7 @@ import httpx
 from pipelines.errors import ForeignOriginError, ProtocolError, RefusedError
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.announcements import Announcements
+from pipelines.service.http.bodies import MOST_BYTES
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.responses import (
@@ -145,14 +146,21 @@ class LibraryClient:
         return check_response(response)
 
     def ask(
-        self, url: httpx.URL | str, params: dict[str, Any] | None = None, *, signed_in: bool = True
+        self,
+        url: httpx.URL | str,
+        params: dict[str, Any] | None = None,
+        *,
+        signed_in: bool = True,
+        most_bytes: int | None = None,
     ) -> httpx.Response:
         """Return the response to one GET, whatever its status, for a probe of the service: tried twice at most, and not again after a 429.
 
         Raises the errors of `get`, except for a status that waiting would not change: that response is returned. Without a sign-in there is
-        nothing to protect (I2), so any page of the library, such as `{base_url}/api`, may be requested.
+        nothing to protect (I2), so any page of the library, such as `{base_url}/api`, may be requested. `most_bytes`: a larger body is a
+        `ProtocolError`.
         """
-        request = httpx.Request("GET", url, params=params, headers={**_HEADERS, "accept": "*/*"})
+        limits = {} if most_bytes is None else {MOST_BYTES: most_bytes}
+        request = httpx.Request("GET", url, params=params, headers={**_HEADERS, "accept": "*/*"}, extensions=limits)
         try:
             if signed_in:
                 return self._send(request, self._auth, self._probe_transport)

@@ -29,6 +29,9 @@ UNPACK_BYTES = 1024 * 1024
 MAY_BE_EMPTY = frozenset({"PATCH", "DELETE"})
 """Methods whose response may have no body (service.md#not-shown)."""
 
+MOST_BYTES = "most_bytes"
+"""Request extension of a document that need not be JSON: the bytes of its body that are enough."""
+
 RECORDS = "records"
 """Response extension of a page of records: the JSON of each record. The check for valid JSON cuts them out anyway."""
 
@@ -44,18 +47,21 @@ def read_body(response: httpx.Response, clock: Clock) -> bytes:
         0,
         clock.monotonic() + MAX_SECONDS,
     )  # no list: it would take 40 bytes for a chunk of 2 bytes
+    most = response.request.extensions.get(MOST_BYTES, MAX_BODY)
     for chunk in _unpacked(response):
         size += body.write(chunk)
-        if size > MAX_BODY:
+        if size > most:
+            what = "any page of records" if most == MAX_BODY else "this answer"
             raise ProtocolError(
-                f"{describe_request(response.request)} answered with more than {MAX_BODY // 2**20} MiB, more than any page of records "
-                "needs. Reading stopped. "
+                f"{describe_request(response.request)} answered with more than {most // 2**20} MiB, more than {what} needs. "
+                "Reading stopped. "
                 "Is base_url the library's API?"
             )
         if clock.monotonic() > until:
             raise httpx.ReadTimeout(f"{size:,} bytes in {MAX_SECONDS:.0f} s, and no end")
     whole = body.getvalue()
-    is_json = response.status_code == HTTPStatus.OK and "json" in response.headers.get("content-type", "json")
+    is_api = response.status_code == HTTPStatus.OK and MOST_BYTES not in response.request.extensions
+    is_json = is_api and "json" in response.headers.get("content-type", "json")
     if is_json and (whole or response.request.method not in MAY_BE_EMPTY):
         response.extensions[RECORDS] = _check_json(response, whole)
     return whole

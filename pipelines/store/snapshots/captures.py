@@ -16,6 +16,7 @@ from pipelines.records.shapes.columns import ObservedColumn
 from pipelines.records.shapes.observation import RecordShape
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import PERSONAL_TABLES, raw_table
+from pipelines.shapes.model import Description
 from pipelines.store.durable import storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.parquet import TableWriter, open_in_duckdb, open_table, table_writer
@@ -143,8 +144,9 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     """Resource → the fields of its records."""
     observed: dict[str, list[ObservedColumn]] = {}
     """Resource → the columns of its table besides the described ones."""
-    widened: dict[str, list[str]] = {}
-    """Resource → the columns whose type changed, in words."""
+    description: Description | None = None
+    """The service's own description; None until it was asked for."""
+    description_requests: int = 0
     announced: dict[str, str] = {}
     """What the service announced in `X-API-Deprecation`: name → day, empty if it names none."""
     files: FileTotals | None = None

@@ -14,6 +14,8 @@ from pipelines.humanize import counted
 from pipelines.inventory import LAST_DAY_OF_V2, RESOURCES, days_left_of
 from pipelines.records.shapes.columns import ObservedColumn
 from pipelines.records.shapes.observation import RecordShape
+from pipelines.shapes.changes import changed_description, changed_records
+from pipelines.shapes.model import Description
 from pipelines.store.snapshots.captures import (
     Announcement,
     CaptureFacts,
@@ -27,6 +29,9 @@ from pipelines.version import VERSION
 MANIFEST = "manifest.json"
 NEW = "NEW:"
 """How a note begins that no snapshot before has."""
+
+MOST_OF_NOTE = 1500
+"""Characters of a note about shapes, whose names come from outside."""
 
 FORMAT = 1
 """Version of the layout below `snapshots/`. A newer one is refused."""
@@ -59,6 +64,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     files: FileTotals
     tables: dict[str, TableFacts]
     residue: dict[str, dict[str, int]]
+    description: Description | None = None
+    """The service's own description."""
     shapes: dict[str, RecordShape] = {}
     """Resource → the fields of its records."""
     observed: dict[str, list[ObservedColumn]] = {}
@@ -101,7 +108,12 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
     notes = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes]
     problems += missing[True] + _failed_files(facts)
     notes += missing[False] + _files_not_fetched(facts)
-    notes = [*_notes_of_announcements(announced), *_notes_of_end(facts, days_left), *notes]
+    notes = [
+        *_notes_of_announcements(announced),
+        *_notes_of_shapes(facts, before),
+        *_notes_of_end(facts, days_left),
+        *notes,
+    ]
     return Manifest(
         tenant=facts.tenant,
         snapshot=facts.snapshot,
@@ -115,7 +127,8 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
         seconds=round((now - datetime.fromisoformat(facts.started_at)).total_seconds(), 3),
         requests=sum(read.requests for read in facts.resources.values())
         + sum(refusal.requests for refusal in facts.unreadable.values())
-        + facts.files_requests,
+        + facts.files_requests
+        + facts.description_requests,
         tool=f"bookferry {VERSION}",
         resources={name: facts.resources[name] for name in sorted(facts.resources, key=_resource_order)},
         unreadable=facts.unreadable,
@@ -124,6 +137,7 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
         files=facts.files or FileTotals(),
         tables=facts.tables,
         residue=facts.residue,
+        description=facts.description,
         shapes=facts.shapes,
         observed={resource: columns for resource, columns in facts.observed.items() if columns},
     )
@@ -148,6 +162,22 @@ def _notes_of_announcements(announced: list[Announcement]) -> list[str]:
     )
     loud = f"{NEW} the service announces for the first time as deprecated: {new} (X-API-Deprecation). Replace it in programs of your own."
     return [*([loud] if new else []), *([f"The service announces as deprecated: {known}."] if known else [])]
+
+
+def _notes_of_shapes(facts: CaptureFacts, before: Sequence[Manifest]) -> list[str]:
+    """What changed in the service's records and in its description since the newest snapshot that has the same resource."""
+    described = next((one for one in reversed(before) if one.description and not one.description.problem), None)
+    news = changed_description(described.description if described else None, facts.description)
+    notes = [f"{NEW} the service's description changed: {'; '.join(news.pop(''))}."] if "" in news else []
+    for resource, shape in facts.shapes.items():
+        earlier = next((one for one in reversed(before) if resource in one.shapes), None)
+        changes = changed_records(earlier.shapes[resource], shape) if earlier else []
+        if earlier is not None and changes:
+            notes.append(f"{NEW} {resource} changed since {earlier.snapshot}: {'; '.join(changes)}.")
+    notes += [
+        f"{NEW} {resource}, by the service's description: {'; '.join(changes)}." for resource, changes in news.items()
+    ]
+    return [note if len(note) <= MOST_OF_NOTE else f"{note[:MOST_OF_NOTE]}…" for note in notes]
 
 
 def _notes_of_end(facts: CaptureFacts, days_left: int | None) -> list[str]:

@@ -1,0 +1,60 @@
+"""Asks a library for its own description, `swagger.yaml` (service.md#documentation). No sign-in is needed; no other host is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+from urllib.parse import urljoin
+
+from pipelines.errors import BookferryError
+from pipelines.service.probe import Probe, ProbeResponse
+from pipelines.service.redaction import outside_text
+from pipelines.shapes.description import read_description
+from pipelines.shapes.documents import MAX_BYTES
+from pipelines.shapes.model import Description
+
+MOST_REQUESTS = 4
+"""Requests for a description: its own address, the page with a link to it, the link, and one repetition."""
+
+
+def ask_description(probe: Probe, api: str, learned_at: str) -> Description:
+    """The description of a version: at its own address, else at a link on the page /api. Never raises `BookferryError`."""
+    address = f"{probe.api_url}/swagger.yaml"
+    try:
+        answer, found = _ask(probe, address, learned_at)
+        if found is not None and not found.problem:
+            return found
+        page = probe.ask_at(f"{probe.base_url}/api", signed_in=False, most_bytes=MAX_BYTES)
+        for link in _linked(page, api) if page is not None and page.status == HTTPStatus.OK else ():
+            if link != address:
+                return _ask(probe, link, learned_at)[1] or _missing(link, learned_at, None)
+    except BookferryError as error:
+        return Description(address=address, learned_at=learned_at, problem=outside_text(error))
+    return found or _missing(address, learned_at, answer)
+
+
+def _ask(probe: Probe, address: str, learned_at: str) -> tuple[ProbeResponse | None, Description | None]:
+    """The response of an address, and the description in it; None where the answer is no success."""
+    answer = probe.ask_at(address, signed_in=False, most_bytes=MAX_BYTES)
+    if answer is None or answer.status != HTTPStatus.OK:
+        return answer, None
+    return answer, read_description(answer.content, address=address, learned_at=learned_at)
+
+
+def _missing(address: str, learned_at: str, answer: ProbeResponse | None) -> Description:
+    status = f"the service answered {answer.status}" if answer is not None else "there was no answer that can be read"
+    return Description(
+        address=address, learned_at=learned_at, problem=f"There is no description at {address}: {status}."
+    )
+
+
+def _linked(page: ProbeResponse, api: str) -> Iterator[str]:
+    """Addresses of descriptions on a web page; those that name the version come first, those of the other version are left out."""
+    text = page.content.decode(errors="replace")
+    found = [
+        urljoin(page.address, link)
+        for link in re.findall(r"[\"']([^\"'<>\s]{1,500}swagger[^\"'<>\s]{0,200}\.ya?ml)[\"']", text)
+    ]
+    other = {"v2": "v3", "v3": "v2"}[api]
+    yield from sorted((one for one in found if f"/{other}/" not in one), key=lambda one: f"/{api}/" not in one)

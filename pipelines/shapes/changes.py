@@ -1,0 +1,134 @@
+"""What changed in the service's shapes since an earlier snapshot, in sentences for people.
+
+Fields of the other resources are counted in all records. Those of publications are counted in some of them, so that only a field that many
+records had can be missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pipelines.humanize import counted
+from pipelines.records.residue import IGNORED
+from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, RecordShape
+from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
+
+MOST_SENTENCES = 12
+"""Changes of one resource that are named; the others are counted."""
+
+MOST_LEVELS = 2
+"""Fields below each other that are compared."""
+
+EXPECTED = 20
+"""Records that should have a field of a sampled resource, before its absence means something."""
+
+
+def changed_records(before: RecordShape, now: RecordShape) -> list[str]:
+    """What changed in the records of one resource. Nothing where either side has no record."""
+    if not before.records or not now.records:
+        return []
+    earlier, current = _named(before), _named(now)
+    said = [
+        f"new field {_path(path)} ({_kinds(field)}, in {field.seen:,} of {now.records:,}{_part(now)})"
+        for path, field in current.items()
+        if path not in earlier and _parent_is_old(path, earlier)
+    ]
+    said += [
+        f"no record has {_path(path)} any more (before, {field.seen:,} of {before.records:,} had it)"
+        for path, field in earlier.items()
+        if path not in current and _parent_stays(path, current) and _is_missed(before, now, field)
+    ]
+    said += [
+        f"{_path(path)} is {_kinds(field)} now, before it was {_kinds(earlier[path])}"
+        for path, field in current.items()
+        if path in earlier and earlier[path].kinds and {*field.kinds} - {*earlier[path].kinds}
+    ]
+    return _limited(said)
+
+
+def changed_description(before: Description | None, now: Description | None) -> dict[str, list[str]]:
+    """Resource → what changed in its description; "" for the description as a whole. Nothing where either could not be read."""
+    if before is None or now is None or before.problem or now.problem or before.sha256 == now.sha256:
+        return {}
+    found = {"": _operations(before.operations, now.operations)}
+    for resource in {**before.resources, **now.resources}:
+        earlier, current = (one.resources.get(resource, ResourceSchema()) for one in (before, now))
+        said = list(_fields("the description of a record", earlier.record, current.record))
+        said += _payload("a new record", earlier.create, current.create)
+        said += _payload("a change", earlier.change, current.change)
+        found[resource] = _limited(said)
+    return {resource: said for resource, said in found.items() if said}
+
+
+def _named(shape: RecordShape) -> dict[tuple[str, ...], FieldShape]:
+    return {
+        path: field
+        for path, field in shape.paths()
+        if len(path) <= MOST_LEVELS and not {*path} & ({OTHERS, ANY_KEY} | IGNORED)
+    }
+
+
+def _parent_is_old(path: tuple[str, ...], earlier: Mapping[tuple[str, ...], FieldShape]) -> bool:
+    """Whether the object around a field was there before; else the object itself is the news."""
+    return len(path) == 1 or path[:-1] in earlier
+
+
+def _parent_stays(path: tuple[str, ...], current: Mapping[tuple[str, ...], FieldShape]) -> bool:
+    return len(path) == 1 or path[:-1] in current
+
+
+def _is_missed(before: RecordShape, now: RecordShape, field: FieldShape) -> bool:
+    """Whether so many records had the field that its absence is no accident of a sample."""
+    if not (before.sampled or now.sampled):
+        return True
+    return field.seen / before.records * now.records >= EXPECTED
+
+
+def _kinds(field: FieldShape) -> str:
+    return " or ".join(sorted(field.kinds)) or "always empty"
+
+
+def _part(shape: RecordShape) -> str:
+    return " records of a sample" if shape.sampled else ""
+
+
+def _path(path: tuple[str, ...]) -> str:
+    return f"`{'.'.join(path)}`"
+
+
+def _limited(said: list[str]) -> list[str]:
+    more = len(said) - MOST_SENTENCES
+    return said if more <= 0 else [*said[:MOST_SENTENCES], f"{counted(more, 'further change')}"]
+
+
+def _operations(before: Iterable[str], now: Iterable[str]) -> list[str]:
+    earlier, current = {*before}, {*now}
+    said = [f"new operation {name}" for name in sorted(current - earlier)]
+    return _limited([*said, *(f"operation {name} is gone" for name in sorted(earlier - current))])
+
+
+def _payload(what: str, before: PayloadSchema | None, now: PayloadSchema | None) -> Iterator[str]:
+    if before is None or now is None:
+        return
+    yield from _fields(what, before.fields, now.fields)
+    for name in sorted({*now.required} - {*before.required}):
+        yield f"{what} needs `{name}` now"
+    for name in sorted({*before.required} - {*now.required}):
+        yield f"{what} needs `{name}` no more"
+    if before.method != now.method:
+        yield f"{what} is sent by {now.method} now"
+    if before.wrapped_in != now.wrapped_in:
+        yield f"{what} is {f'inside of `{now.wrapped_in}`' if now.wrapped_in else 'without a key around it'} now"
+
+
+def _fields(what: str, before: Mapping[str, FieldSchema], now: Mapping[str, FieldSchema]) -> Iterator[str]:
+    for name in sorted(now.keys() - before.keys()):
+        yield f"{what} has a new field `{name}`"
+    for name in sorted(before.keys() - now.keys()):
+        yield f"{what} has no `{name}` any more"
+    for name in sorted(before.keys() & now.keys()):
+        gone = sorted({*before[name].choices} - {*now[name].choices})
+        if gone and now[name].choices:
+            yield f"{what} takes {', '.join(gone)} no more for `{name}`"
+        if before[name].types != now[name].types:
+            yield f"{what} has {' or '.join(now[name].types) or 'any value'} for `{name}` now"

@@ -1,0 +1,227 @@
+"""Reads the service's own description, `swagger.yaml`: OpenAPI 3 or Swagger 2.
+
+It comes from outside (I13): any part may be missing, wrong, or refer to itself. References to other documents are not followed. The steps
+of a reading are limited, so that a small document that refers to itself in many ways is not a large one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pipelines.inventory import LIST_PATHS
+from pipelines.records.shapes.observation import MAX_NAME
+from pipelines.shapes.documents import UnreadableDocumentError, read_document
+from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
+
+MAX_STEPS = 50_000
+"""Most schemas that are looked at in one description."""
+
+MAX_REFERENCES = 40
+"""Most references that are followed in a row."""
+
+MAX_LEVELS = 3
+"""Levels of fields below a record."""
+
+MAX_FIELDS = 300
+"""Most fields of one object, and most values of one enumeration."""
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def read_description(content: bytes, *, address: str, learned_at: str) -> Description:
+    """The description of one version of the API. Never raises: what cannot be read is its `problem`."""
+    found = Description(address=address, learned_at=learned_at, sha256=hashlib.sha256(content).hexdigest())
+    try:
+        document = read_document(content)
+    except UnreadableDocumentError as error:
+        found.problem = f"The description at {address} cannot be read: {error}."
+        return found
+    if not isinstance(document, dict) or not isinstance(document.get("paths"), dict):
+        found.problem = f"The description at {address} has no paths, so it is none of an API."
+        return found
+    reader = _Reader(document)
+    found.operations = {name: reader.query_parameters(item, one) for name, item, one in reader.operations()}
+    if not found.operations:
+        found.problem = f"The description at {address} names no operation."
+    resources = {resource: reader.resource(path) for resource, path in LIST_PATHS.items()}
+    found.resources = {name: schema for name, schema in resources.items() if schema != ResourceSchema()}
+    found.notes = sorted(reader.notes)
+    return found
+
+
+class _Reader:
+    """One document, with the steps that are left."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+        self._prefix = _prefix(document["paths"])
+        self._steps = MAX_STEPS
+        self.notes: set[str] = set()
+
+    def operations(self) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+        """Yield the name of each operation, such as `GET /publications/{}`, with the item of its path and its own description."""
+        for path, item in self._document["paths"].items():
+            if not isinstance(item, dict):
+                continue
+            short = "/" + re.sub(r"\{[^}]*\}|:\w+", "{}", str(path)).removeprefix(self._prefix).strip("/")
+            for method in _METHODS:
+                found = item.get(method, item.get(method.upper()))
+                if isinstance(found, dict) and len(short) <= 2 * MAX_NAME and short.isprintable():
+                    yield f"{method.upper()} {short}", item, found
+
+    def query_parameters(self, item: dict[str, Any], operation: dict[str, Any]) -> list[str]:
+        """The names of the query parameters of an operation."""
+        given = [*_list(item.get("parameters")), *_list(operation.get("parameters"))][:MAX_FIELDS]
+        found = (self._resolved(parameter) for parameter in given)
+        return sorted({str(one.get("name"))[:MAX_NAME] for one in found if one.get("in") == "query"})
+
+    def resource(self, path: str) -> ResourceSchema:
+        """The resource whose list has this path."""
+        by_name = {name: operation for name, _item, operation in self.operations()}
+        found = ResourceSchema()
+        for name in (f"GET /{path}/{{}}", f"GET /{path}"):
+            if name in by_name and not found.record:
+                found.record = self._record(self._answer(by_name[name]))
+        if (operation := by_name.get(f"POST /{path}")) is not None:
+            found.create = self._payload(operation, "POST")
+        for method in ("PATCH", "PUT"):
+            operation = by_name.get(f"{method} /{path}/{{}}")
+            if operation is not None and found.change is None:
+                found.change = self._payload(operation, method)
+        return found
+
+    def _answer(self, operation: dict[str, Any]) -> Any:
+        """The schema of the body of a response 200, or of the other success."""
+        responses = operation.get("responses")
+        answers = responses if isinstance(responses, dict) else {}
+        good = next((answers[status] for status in ("200", "201", 200, 201, "default") if status in answers), None)
+        return self._body(self._resolved(good))
+
+    def _body(self, holder: dict[str, Any]) -> Any:
+        """The schema of a body in OpenAPI 3 (`content`) or Swagger 2 (`schema`)."""
+        content = holder.get("content")
+        if isinstance(content, dict):
+            bodies = sorted(content.items(), key=lambda entry: "json" not in str(entry[0]))
+            return next((body.get("schema") for _, body in bodies if isinstance(body, dict)), None)
+        return holder.get("schema")
+
+    def _payload(self, operation: dict[str, Any], method: str) -> PayloadSchema | None:
+        """The body of a request; in Swagger 2 it is a parameter."""
+        if "requestBody" in operation:
+            schema = self._body(self._resolved(operation["requestBody"]))
+        else:
+            given = (self._resolved(one) for one in _list(operation.get("parameters"))[:MAX_FIELDS])
+            schema = next((one.get("schema") for one in given if one.get("in") == "body"), None)
+        if schema is None:
+            return None
+        fields, required, is_open = self._object(schema, MAX_LEVELS)
+        wrapped = _wrapper(fields)
+        if wrapped:
+            inner = next(iter(self._properties(schema).values()))
+            fields, required, is_open = self._object(inner, MAX_LEVELS)
+        return PayloadSchema(fields, sorted(required), is_open, wrapped, method)
+
+    def _record(self, schema: Any) -> dict[str, FieldSchema]:
+        """The fields of a record, of the records of a list, or of a record in a key of its own."""
+        fields, _, _ = self._object(schema, MAX_LEVELS + 1)
+        listed = fields.get("records")
+        if listed is not None and listed.entries is not None:
+            return listed.entries.members
+        resolved = self._resolved(schema)
+        if "items" in resolved:
+            return self._object(resolved["items"], MAX_LEVELS)[0]
+        return fields[wrapped].members if (wrapped := _wrapper(fields)) else fields
+
+    def _properties(self, schema: Any) -> dict[str, Any]:
+        """Name → schema of the members of an object, also where it is put together of several schemas."""
+        found: dict[str, Any] = {}
+        for part in self._parts(schema):
+            properties = part.get("properties")
+            if isinstance(properties, dict):
+                for name, inner in list(properties.items())[:MAX_FIELDS]:
+                    if isinstance(name, str) and len(name) <= MAX_NAME and name.isprintable():
+                        found.setdefault(name, inner)
+        return dict(list(found.items())[:MAX_FIELDS])
+
+    def _parts(self, schema: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+        """Yield a schema and those that it is put together of."""
+        resolved = self._resolved(schema)
+        if not resolved or depth > MAX_REFERENCES or self._steps <= 0:
+            return
+        yield resolved
+        for key in ("allOf", "anyOf", "oneOf"):
+            for part in _list(resolved.get(key))[:MAX_FIELDS]:
+                yield from self._parts(part, depth + 1)
+
+    def _object(self, schema: Any, levels: int) -> tuple[dict[str, FieldSchema], set[str], bool]:
+        """The fields of an object, the required ones, and whether it takes others."""
+        required, is_open = set[str](), False
+        for part in self._parts(schema):
+            required |= {name for name in _list(part.get("required"))[:MAX_FIELDS] if isinstance(name, str)}
+            is_open = is_open or part.get("additionalProperties") in (True, "true")
+        fields = {name: self._field(inner, levels - 1) for name, inner in self._properties(schema).items()}
+        return fields, required & fields.keys(), is_open
+
+    def _field(self, schema: Any, levels: int) -> FieldSchema:
+        found = FieldSchema()
+        for part in self._parts(schema):
+            kind = part.get("type")
+            found.types += [str(one) for one in (kind if isinstance(kind, list) else [kind])[:8] if one is not None]
+            found.types += ["null"] if part.get("nullable") in (True, "true") else []
+            found.format = found.format or str(part.get("format") or "")[:MAX_NAME]
+            found.choices += [str(one)[:MAX_NAME] for one in _list(part.get("enum"))[:MAX_FIELDS] if one is not None]
+            found.read_only = found.read_only or part.get("readOnly") in (True, "true")
+            if levels > 0 and "items" in part and found.entries is None:
+                found.entries = self._field(part["items"], levels - 1)
+        found.types = sorted({*found.types})[:8]
+        if levels > 0:
+            found.members = self._object(schema, levels)[0]
+        return found
+
+    def _resolved(self, node: object) -> dict[str, Any]:
+        """A node, or the node that it refers to; an empty one if the reference leads nowhere, or out of the document."""
+        for _ in range(MAX_REFERENCES):
+            self._steps -= 1
+            if self._steps <= 0:
+                self.notes.add(f"Reading stopped after {MAX_STEPS:,} parts.")
+                return {}
+            if not isinstance(node, dict):
+                return {}
+            reference = node.get("$ref")
+            if not isinstance(reference, str):
+                return node
+            if not reference.startswith("#/"):
+                self.notes.add("References to other documents are not followed.")
+                return {}
+            node = _at(self._document, reference[2:])
+        return {}
+
+
+def _prefix(paths: dict[Any, Any]) -> str:
+    """The prefix of every path, such as /api/v3; empty if the server's address includes it."""
+    names = [str(path) for path in paths]
+    found = re.match(r"(?:/.{0,200})?/(?:api/)?v[23](?=/)", names[0]) if names else None
+    return found[0] if found and all(name.startswith(found[0]) for name in names) else ""
+
+
+def _wrapper(fields: dict[str, FieldSchema]) -> str:
+    """The one key of an object that holds nothing but another object: the record is inside it."""
+    if len(fields) != 1:
+        return ""
+    [(name, field)] = fields.items()
+    return name if field.members and "array" not in field.types else ""
+
+
+def _at(document: object, pointer: str) -> object:
+    for part in filter(None, pointer.split("/")[:MAX_REFERENCES]):
+        if not isinstance(document, dict):
+            return None
+        document = document.get(part.replace("~1", "/").replace("~0", "~"))
+    return document
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,53 @@
+"""What was learned of a library: its description in short, as a snapshot and a plan keep it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class FieldSchema(msgspec.Struct, omit_defaults=True):
+    """One field as the description has it."""
+
+    types: list[str] = []
+    """Names of JSON Schema: string, integer, number, boolean, object, array, null."""
+    format: str = ""
+    choices: list[str] = []
+    """The values of an enumeration, as text."""
+    read_only: bool = False
+    members: dict[str, FieldSchema] = {}
+    entries: FieldSchema | None = None
+
+
+class PayloadSchema(msgspec.Struct, omit_defaults=True):
+    """The body of a request."""
+
+    fields: dict[str, FieldSchema] = {}
+    required: list[str] = []
+    is_open: bool = False
+    """Whether it takes further fields."""
+    wrapped_in: str = ""
+    """The key around the record, if there is one."""
+    method: str = ""
+
+
+class ResourceSchema(msgspec.Struct, omit_defaults=True):
+    """One resource: its records, and the bodies that create and change one."""
+
+    record: dict[str, FieldSchema] = {}
+    create: PayloadSchema | None = None
+    change: PayloadSchema | None = None
+
+
+class Description(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a version of the API says about itself in its swagger.yaml (service.md#documentation)."""
+
+    address: str
+    learned_at: str
+    sha256: str = ""
+    problem: str = ""
+    """Why it could not be read; empty where it was."""
+    notes: list[str] = []
+    """What was not followed in it."""
+    operations: dict[str, list[str]] = {}
+    """Operation, such as `GET /publications/{}` → its query parameters."""
+    resources: dict[str, ResourceSchema] = {}

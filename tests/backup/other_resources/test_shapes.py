@@ -1,0 +1,230 @@
+"""First contact: the shapes of a service that nobody described are learned from its description and its records, and compared by night."""
+
+from __future__ import annotations
+
+import json
+import resource as limits
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from pipelines.shapes.description import MAX_STEPS, read_description
+from pipelines.shapes.documents import MAX_BYTES, MAX_NODES
+from pipelines.store.catalogue import open_catalogue
+from tests.backup.other_resources.conftest import TwoVersionRunner
+from tests.cli.command import run
+from tests.service.scripted import Answer, Received, ScriptedServer
+
+Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
+Lists = dict[str, list[dict[str, Any]]]
+
+AUTHORITIES = [{"id": number, "name": f"Name {number}", "type": "Organisation"} for number in range(1, 4)]
+COPIES = [{"id": number, "location": {"id": 5, "name": "Main"}, "due": "2026-01-31"} for number in range(1, 4)]
+PEOPLE = [{"id": 1, "email": "ada@library.example", "name": "Ada", "ratings": {"Grace Hopper": 5}, "phone": "555-0100"}]
+
+DESCRIPTION = b"""
+swagger: "2.0"
+basePath: /api/v3
+paths:
+  /authorities:
+    get:
+      parameters: [{name: page, in: query}]
+      responses: {"200": {schema: {properties: {records: {type: array, items: {$ref: "#/definitions/Authority"}}}}}}
+    post:
+      parameters:
+        - {name: body, in: body, schema: {properties: {authority: {$ref: "#/definitions/NewAuthority"}}}}
+  /authorities/{id}:
+    put:
+      parameters:
+        - {name: body, in: body, schema: {$ref: "#/definitions/NewAuthority"}}
+definitions:
+  Authority:
+    allOf:
+      - $ref: "#/definitions/NewAuthority"
+      - properties: {id: {type: integer, readOnly: true}}
+  NewAuthority:
+    type: object
+    required: [type]
+    properties:
+      name: {type: string}
+      type: {type: string, enum: [Person, Organisation]}
+"""
+
+
+class Service:
+    """Lists of records, and a description or none. Anything else is 404."""
+
+    def __init__(self, lists: Mapping[str, Sequence[dict[str, Any]]], description: bytes | None = None) -> None:
+        self.lists = dict(lists)
+        self.description = description
+
+    def __call__(self, request: Received) -> Answer:
+        """The answer to one request."""
+        if request.path == "/api/v3/swagger.yaml" and self.description is not None:
+            return Answer(self.description, headers={"content-type": "application/yaml"})
+        records = self.lists.get(request.path.removeprefix("/api/v3/"))
+        if records is None:
+            return Answer({"error": {"code": "RecordNotFound", "message": "not found"}}, status=404)
+        return Answer({"records": records}, headers={"X-Total": str(len(records))})
+
+
+def test_a_description_is_learned_with_the_snapshot(serve: Serve) -> None:
+    """OpenAPI or Swagger: payloads, required fields, enumerations, what is read only, a key around the payload, the verb of a change."""
+    runner, server = serve(Service({"authorities": AUTHORITIES}, DESCRIPTION))
+    manifest = runner.back_up("authorities").manifest
+    described = manifest.description
+    assert described is not None
+    assert described.problem == ""
+    assert described.operations["GET /authorities"] == ["page"]
+    schema = described.resources["authorities"]
+    assert schema.create is not None
+    assert schema.change is not None
+    assert (schema.create.required, schema.create.wrapped_in, schema.change.method) == (["type"], "authority", "PUT")
+    assert schema.create.fields["type"].choices == ["Person", "Organisation"]
+    assert schema.record["id"].read_only
+    assert [request.path for request in server.received].count("/api/v3/swagger.yaml") == 1
+    assert manifest.requests == len(server.received)
+    assert manifest.complete
+
+
+def test_the_next_night_says_what_changed(serve: Serve) -> None:
+    """The service renames a field, adds one, and demands one: the backup is complete, its notes say so, and queries span both nights."""
+    service = Service(
+        {"authorities": [{**one, "kind": "corporate"} for one in AUTHORITIES], "hard_copies": COPIES}, DESCRIPTION
+    )
+    runner, _server = serve(service)
+    first = runner.back_up("authorities", "hard_copies", run="first")
+    assert first.manifest.news == []
+    service.lists["authorities"] = [{**one, "notes": [1, "two"]} for one in AUTHORITIES]
+    service.lists["hard_copies"] = [{**one, "due": "soon"} for one in COPIES]
+    service.description = DESCRIPTION.replace(b"required: [type]", b"required: [type, name]").replace(b"Person, ", b"")
+    second = runner.back_up("authorities", "hard_copies", run="second")
+    assert second.manifest.complete
+    of_copies, of_authorities, of_description = second.manifest.news
+    since = first.manifest.snapshot
+    assert of_copies == f"NEW: hard_copies changed since {since}: `due` is text now, before it was date."
+    assert of_authorities == (
+        f"NEW: authorities changed since {since}: new field `notes` (list, in 3 of 3); "
+        "no record has `kind` any more (before, 3 of 3 had it)."
+    )
+    assert of_description == (
+        "NEW: authorities, by the service's description: the description of a record takes Person no more for `type`; "
+        "a new record takes Person no more for `type`; a new record needs `name` now; a change takes Person no more for `type`; "
+        "a change needs `name` now."
+    )
+    third = runner.back_up("authorities", "hard_copies", run="third")
+    assert third.manifest.news == []
+    with runner.library() as library, open_catalogue(library.data) as database:
+        kinds = database.execute("SELECT kind, type, notes FROM authorities_history WHERE id = 1 ORDER BY snapshot")
+        assert kinds.fetchall() == [
+            ("corporate", "Organisation", None),
+            (None, "Organisation", '[1,"two"]'),
+            (None, "Organisation", '[1,"two"]'),
+        ]
+        due = database.execute("SELECT due, location_id, location_name FROM hard_copies WHERE id = 1").fetchall()
+        assert due == [("soon", 5, "Main")]
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        b"",
+        b"null",
+        b"<!DOCTYPE html><title>Sign in</title>",
+        b"paths: [",
+        b"paths: {}",
+        b"[" * 500_000,
+        b"{a: " * 200_000,
+        b"- " * 300_000,
+        b'{"paths":' * 100_000,
+        b"\x00\xff\xfe" * 100,
+        b"paths: &p {/authorities: *p}",
+        b"x: !!python/object/apply:os.system ['touch /tmp/owned']\npaths: {}",
+        b"paths: {/authorities: {get: {responses: {'200': {$ref: 'https://elsewhere.example/a.yaml'}}}}}",
+        b"paths: {/authorities: {get: {responses: {'200': {$ref: '/etc/passwd'}}}}}",
+        b"paths: {/authorities: {post: {requestBody: {$ref: '#/paths'}}, get: 7, put: [], patch: null}, 7: {get: {}}, [a]: 1}",
+        b"paths: {/authorities: {get: {responses: {'200': {schema: {$ref: '#/a'}}}}}}\na: {allOf: [{$ref: '#/a'}, {$ref: '#/a'}]}",
+        b"a: &a [x,x,x,x,x,x,x,x,x]\n"
+        + b"".join(b"%c: &%c [%s]\n" % (c + 1, c + 1, b",".join([b"*%c" % c] * 9)) for c in range(97, 110))
+        + b"paths: {/authorities: {post: {parameters: *n}}}",
+        b"paths:\n" + b"".join(b"  /p%d: {get: {summary: a page}}\n" % number for number in range(20_000)),
+        b"paths: {/authorities: {post: {requestBody: {content: {a: {schema: {properties: {%s}}}}}}}}"
+        % b",".join(b"k%d: {type: %s}" % (number, b"x" * 50) for number in range(5_000)),
+        b"paths: {/authorities: {get: {}}}\nrest: '" + b"x" * (2 * MAX_BYTES) + b"'",
+    ],
+    ids=range(20),
+)
+def test_a_hostile_description_costs_no_backup(serve: Serve, description: bytes) -> None:
+    """I13: no crash, no request to another host, little time and memory, and a sentence about what could not be read."""
+    service = Service({"authorities": AUTHORITIES}, description)
+    runner, server = serve(service)
+    begun, before = time.process_time(), limits.getrusage(limits.RUSAGE_SELF).ru_maxrss
+    found = read_description(
+        description, address="https://library.example/api/v3/swagger.yaml", learned_at="2026-11-22"
+    )
+    assert time.process_time() - begun < 5  # two seconds on a quiet machine
+    assert limits.getrusage(limits.RUSAGE_SELF).ru_maxrss - before < 50 * 1024
+    assert found.problem or found.notes or found.operations
+    assert len(json.dumps(found.problem)) < 500
+    manifest = runner.back_up("authorities").manifest
+    assert manifest.complete
+    assert {request.path for request in server.received} <= {"/api/v3/authorities", "/api/v3/swagger.yaml", "/api"}
+
+
+def test_the_limits_of_a_description_are_named() -> None:
+    """Beyond a limit, the message says which."""
+    about = {"address": "a", "learned_at": "b"}
+    assert f"at most {MAX_BYTES:,}" in read_description(b"x" * (MAX_BYTES + 1), **about).problem
+    assert f"more than {MAX_NODES:,} values" in read_description(b"[" + b"a," * MAX_NODES + b"]", **about).problem
+    looped = (
+        b"paths: {/authorities: {get: {responses: {'200': {schema: {$ref: '#/a'}}}}}}\na: {allOf: [%s]}"
+        % b",".join(b"{properties: {x%d: {$ref: '#/a'}}}" % number for number in range(200))
+    )
+    assert read_description(looped, **about).notes == [f"Reading stopped after {MAX_STEPS:,} parts."]
+
+
+def test_describe_names_every_field_and_its_source(serve: Serve) -> None:
+    """`describe` shows what the description says, what the records have, and where a backup keeps it; before a backup, too."""
+    runner, server = serve(Service({"authorities": AUTHORITIES, "hard_copies": COPIES, "users": PEOPLE}, DESCRIPTION))
+    first = run("describe", "new", "--json", folder=runner.config.parent).document
+    fields = {one["field"]: one for one in first["resources"]["authorities"]["fields"]}
+    assert fields["type"] == {
+        "field": "type",
+        "records": "text",
+        "description": "string: Person, Organisation; needed",
+        "bookferry": "",
+    }
+    assert first["resources"]["authorities"]["source"] == "one page of the service"
+    assert first["resources"]["collections"]["source"] is None
+    assert first["requests"] == len(server.received)
+    runner.back_up("authorities", "hard_copies")
+    second = run("describe", "new", folder=runner.config.parent)
+    assert "column location_id, observed" in second.out
+    assert "column type, observed" in second.out
+
+
+def test_a_report_has_no_value(serve: Serve) -> None:
+    """The file for an issue has shapes and counts: no value of a record, no name of a person, no address, no secret."""
+    runner, server = serve(Service({"authorities": AUTHORITIES, "hard_copies": COPIES, "users": PEOPLE}, DESCRIPTION))
+    done = run("describe", "new", "--report", "shapes.json", folder=runner.config.parent)
+    assert done.status == 0, done.err
+    text = (runner.config.parent / "shapes.json").read_text()
+    report = json.loads(text)
+    assert report["resources"]["authorities"]["fields"]["type"] == {"seen": 3, "kinds": {"text": 3}}
+    assert report["resources"]["authorities"]["create"]["required"] == ["type"]
+    secrets = [
+        "Grace",
+        "Hopper",
+        "Ada",
+        "555",
+        "Main",
+        "Name 1",
+        "2026-01-31",
+        server.url,
+        "127.0.0.1",
+        "a-token",
+        "new",
+    ]
+    assert [word for word in secrets if word in text] == []
