@@ -17,7 +17,7 @@ from assets_defs.retention import retention_job, retention_schedule
 from assets_defs.schedules import NIGHTLY_BACKUP, nightly_backup_schedule
 from assets_defs.sign_in import sign_in_assets, sign_in_job, sign_in_schedule, sign_in_watch
 from assets_defs.verification import verification_assets, verification_job, verification_schedule
-from pipelines.backup.flow import Backup, tenant_resources
+from pipelines.backup.flow import Backup, nightly_resources
 from pipelines.migration.flow import Migration
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.settings import Settings
@@ -40,8 +40,8 @@ def build_definitions(
     return dg.Definitions(
         assets=[
             asset
-            for name, tenant in settings.tenants.items()
-            for resources in (list(dict.fromkeys([*tenant_resources(tenant), *requested.get(name, ())])),)
+            for name in settings.tenants
+            for resources in (list(dict.fromkeys([*nightly_resources(settings, name), *requested.get(name, ())])),)
             for asset in (
                 *tenant_assets(name, resources, backup_freshness(settings)),
                 *file_assets(name, resources),

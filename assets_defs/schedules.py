@@ -9,7 +9,7 @@ import dagster as dg
 from assets_defs.backup import backup_keys
 from assets_defs.factories import UPKEEP, run_settings
 from assets_defs.postgres import postgres_keys
-from pipelines.backup.flow import tenant_resources
+from pipelines.backup.flow import nightly_resources
 from pipelines.settings.settings import Settings
 from resources.run_tags import TENANT
 
@@ -55,6 +55,7 @@ _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.ScheduleDefinition:
     """One run for each tenant and night, so that a failure of one library does not affect another."""
     zone = ZoneInfo(settings.timezone)
+    resources = {name: nightly_resources(settings, name) for name in settings.tenants}  # those that have assets
 
     @dg.schedule(
         name="nightly_backup_schedule",
@@ -70,10 +71,10 @@ def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = no
             # The scheduler catches up on missed nights, but a backup can only capture the present.
             yield dg.SkipReason(f"The night of {night:%Y-%m-%d} was missed. No backup can be made for it later.")
             return
-        for name, tenant in settings.tenants.items():
+        for name in settings.tenants:
             yield dg.RunRequest(
                 run_key=f"{name} {night:%Y-%m-%dT%H:%M%z}",
-                asset_selection=[*backup_keys(name, tenant_resources(tenant)), *postgres_keys(settings, name)],
+                asset_selection=[*backup_keys(name, resources[name]), *postgres_keys(settings, name)],
                 tags={TENANT: name},
             )
 

@@ -15,6 +15,7 @@ from cli.output import Output, print_warning
 from cli.progress import ProgressDisplay
 from cli.stage import load_document, print_load
 from pipelines.backup.flow import REPORT_LIMIT, checked_resources
+from pipelines.backup.undocumented_lists import found_lists
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
 from pipelines.notify import Ending
@@ -38,7 +39,8 @@ def backup_tenant(
     settings: Settings, tenant: str, wanted: list[str], output: Output, *, with_files: bool = True
 ) -> ExitStatus:
     """Back up one tenant and print the result."""
-    resources = checked_resources(settings.tenant(tenant), wanted)
+    chosen = settings.tenant(tenant)
+    resources = checked_resources(chosen, wanted, found_lists(settings.data, tenant, chosen.base_url))
     with notifying(settings, "backup", tenant, output) as run:
         with ProgressDisplay() as display:
             snapshot, staged = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)

@@ -23,7 +23,7 @@ from cli.migration_output import (
 )
 from cli.output import Output
 from cli.progress import ProgressDisplay
-from pipelines.backup.flow import checked_resources
+from pipelines.backup.flow import nightly_resources
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
 from pipelines.migration.apply.run import Limits, as_json
 from pipelines.migration.flow import Migration, MigrationResults
@@ -63,7 +63,7 @@ def make_plan(
                 raise ConfigurationError(
                     f"'{target}' is source and target at once. To restore a snapshot: bookferry restore SNAPSHOT {target}"
                 )
-            read = checked_resources(settings.tenant(source), [])
+            read = nightly_resources(settings, source)
             source = run_backup(settings, source, read, display).snapshot.name
         run_step(
             settings,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from pipelines.backup import files, read, staging
+from pipelines.backup.undocumented_lists import ask_for_lists, found_lists
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, resource_problem
 from pipelines.records.identifiers.configured import kinds_of
@@ -214,8 +215,12 @@ class Backup:
         if facts.description is not None or not facts.resources:
             return
         with suppress(BookferryError), self._client(facts.tenant) as client:
-            probe = Probe(client, self._clock or SystemClock(), MOST_REQUESTS)
+            probe = Probe(client, self._clock or SystemClock(), MOST_REQUESTS + 2 * len(RESOURCES))
             facts.description = ask_description(probe, facts.api, self._now().isoformat(timespec="seconds"))
+            if self.settings.tenant(facts.tenant).resources is None:
+                today, read_now = self._now().date(), {*facts.resources}
+                library = facts.tenant, facts.base_url
+                ask_for_lists(probe, self.data.path, *library, facts.description, read=read_now, today=today)
             facts.description_requests = probe.requests
             capture.save()
 
@@ -230,18 +235,20 @@ class Backup:
         return resumed or begin_capture(self.data, tenant, run, wanted, **library, now=now)
 
 
-def tenant_resources(tenant: TenantSettings) -> tuple[str, ...]:
-    """The resources of a nightly backup: those of the tenant's settings, else those of its API version."""
-    named = tenant.resources
-    return (
-        default_resources(tenant.api)
-        if named is None
-        else tuple(resource for resource in RESOURCES if resource in named)
-    )
+def tenant_resources(tenant: TenantSettings, found: Collection[str] = ()) -> tuple[str, ...]:
+    """The resources of a nightly backup: those of the tenant's settings, else those of its API version and those that were `found`."""
+    named = (*default_resources(tenant.api), *found) if tenant.resources is None else tenant.resources
+    return tuple(resource for resource in RESOURCES if resource in named)
 
 
-def checked_resources(tenant: TenantSettings, wanted: Sequence[str]) -> list[str]:
-    """The resources that a person asked for by name, or those of every night; in reading order."""
-    if mistake := resource_problem(tenant.api, wanted):
+def nightly_resources(settings: Settings, tenant: str) -> tuple[str, ...]:
+    """The resources of a nightly backup, with the lists that the service has although it does not document them."""
+    chosen = settings.tenant(tenant)
+    return tenant_resources(chosen, found_lists(settings.data, tenant, chosen.base_url))
+
+
+def checked_resources(tenant: TenantSettings, wanted: Sequence[str], found: Collection[str] = ()) -> list[str]:
+    """The resources that a person asked for by name, or those of every night; in reading order. `found`: lists that nothing documents."""
+    if mistake := resource_problem(tenant.api, [resource for resource in wanted if resource not in found]):
         raise ConfigurationError(f"--resources: {mistake}.")
-    return [resource for resource in RESOURCES if resource in (wanted or tenant_resources(tenant))]
+    return [resource for resource in RESOURCES if resource in (wanted or tenant_resources(tenant, found))]

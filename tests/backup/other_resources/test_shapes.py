@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from pipelines.backup.flow import nightly_resources
 from pipelines.shapes.description import MAX_STEPS, read_description
 from pipelines.shapes.documents import MAX_BYTES, MAX_NODES
 from pipelines.store.catalogue import open_catalogue
-from tests.backup.other_resources.conftest import TwoVersionRunner
+from tests.backup.other_resources.conftest import TwoVersionRunner, rows
 from tests.cli.command import run
 from tests.service.scripted import Answer, Received, ScriptedServer
 
@@ -62,9 +63,9 @@ class Service:
 
     def __call__(self, request: Received) -> Answer:
         """The answer to one request."""
-        if request.path == "/api/v3/swagger.yaml" and self.description is not None:
+        if request.path.endswith("/swagger.yaml") and self.description is not None:
             return Answer(self.description, headers={"content-type": "application/yaml"})
-        records = self.lists.get(request.path.removeprefix("/api/v3/"))
+        records = self.lists.get(request.path.removeprefix("/api/v3/").removeprefix("/api/v2/"))
         if records is None:
             return Answer({"error": {"code": "RecordNotFound", "message": "not found"}}, status=404)
         return Answer({"records": records}, headers={"X-Total": str(len(records))})
@@ -228,3 +229,36 @@ def test_a_report_has_no_value(serve: Serve) -> None:
         "new",
     ]
     assert [word for word in secrets if word in text] == []
+
+
+def test_lists_that_version_2_does_not_document_are_found(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One GET a month asks for each of them; what answers with a list is backed up from then on, and can be named."""
+    monkeypatch.setenv("TEST_USER", "somebody")
+    monkeypatch.setenv("TEST_PASSWORD", "a-password-that-occurs-nowhere-else")
+    books = [{"id": 1, "title": "A title"}]
+    runner, server = serve(Service({"publications": books, "hard_copies": COPIES}))
+    settings = runner.library().settings
+    assert nightly_resources(settings, "old") == ("publications",)
+    first = runner.back_up("publications", tenant="old", run="first").manifest
+    assert first.complete
+    assert nightly_resources(settings, "old") == ("publications", "hard_copies")
+    lists = [path.removeprefix("/api/v2/") for path in (request.path for request in server.received)]
+    assert {name: lists.count(name) for name in ("users", "hard_copies", "hard_copies/locations", "tasks")} == {
+        "users": 1,
+        "hard_copies": 1,
+        "hard_copies/locations": 1,
+        "tasks": 1,
+    }
+    assert first.requests == len(server.received)
+    server.received.clear()
+    resources = nightly_resources(settings, "old")
+    with runner.library() as library:
+        for resource in resources:
+            library.read_raw("old", "second", resource)
+            library.stage("old", "second", resource)
+        library.fetch_files("old", "second")
+        second = library.publish("old", "second")
+    assert second.manifest.complete
+    assert second.counts == {"publications": 1, "hard_copies": 3}
+    assert not [request for request in server.received if request.path == "/api/v2/users"]
+    assert [row["location_name"] for row in rows(second, "hard_copies")] == ["Main"] * 3
