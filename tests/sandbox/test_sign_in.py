@@ -37,6 +37,7 @@ def test_the_session_cookie_signs_in(library: Service) -> None:
         "Basic !!!",
         "Basic",
         "Bearer abc",
+        'Digest username="backup@library.example", password="sandbox-password"',
         "",
     ],
 )

@@ -254,6 +254,7 @@ def test_the_cover_follows_the_same_steps(library: Library, client: httpx.Client
 def test_an_invalid_presign_query_is_422(client: httpx.Client, wrong: dict[str, str]) -> None:
     """service.md#presign: the query has `filename` and `type`, a media type. Assumption: an invalid value is 422."""
     assert client.get("/assets/presign", params=wrong).status_code == 422
+    assert client.get("/assets/presign", params={"filename": "x" * 255, "type": "a/b"}).status_code == 200
 
 
 def test_a_path_without_an_id_is_not_an_asset(client: httpx.Client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
+import yaml
 
 from tests.spec.conftest import Library
 
@@ -69,6 +70,21 @@ def test_a_missing_record_is_404(library: Library, version: str, number: str) ->
     answer = client.get(f"/publications/{number}")
     assert answer.status_code == 404
     assert error(answer) == {"code": "RecordNotFound", "message": "Requested record not found"}
+
+
+@pytest.mark.parametrize("number", ["0", "x"])
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_no_operation_takes_another_record_for_a_missing_one(library: Library, version: str, number: str) -> None:
+    """service.md#errors: a missing record is 404 `RecordNotFound`, in each operation that the description has on one record."""
+    client = library.v2() if version == "v2" else library.v3()
+    document = yaml.safe_load(library.client(f"/api/{version}").get("/swagger.yaml").text)
+    asked = [(method, path) for path, item in document["paths"].items() for method in item if "{id}" in path]
+    assert len(asked) > 5
+    for method, path in asked:
+        payload = {"/users/{id}/roles": {"roles": []}}.get(path, {"into_id": 1} if path.endswith("/merge") else {})
+        body = {} if method in {"get", "delete"} else {"json": payload}
+        answer = client.request(method, path.replace("{id}", number), **body)
+        assert (answer.status_code, error(answer)["code"]) == (404, "RecordNotFound"), (method, path)
 
 
 def test_invalid_input_is_422(library: Library) -> None:

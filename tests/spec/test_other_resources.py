@@ -64,6 +64,17 @@ def test_every_list_has_records_and_pages(client: httpx.Client, path: str) -> No
     assert len(records(client, path, per_page=99)) == min(total, 50)
 
 
+@pytest.mark.parametrize("path", [*LISTS, "/users"])
+def test_every_list_may_have_another_order(library: Library, client: httpx.Client, path: str) -> None:
+    """Variation `order`: by ascending or descending id, in every list."""
+    oldest = client.get(f"{path}?per_page=1").json()["records"]
+    last = links(client.get(f"{path}?per_page=1"))["last"]
+    newest = client.get(last).json()["records"]
+    library.vary(order="descending")
+    assert client.get(f"{path}?per_page=1").json()["records"] == newest
+    assert client.get(last).json()["records"] == oldest != newest
+
+
 @pytest.mark.parametrize("path", NEW)
 def test_what_is_created_can_be_listed_and_changed(client: httpx.Client, path: str) -> None:
     """service.md#other-resources: hard copies, authorities, collections and tasks can be created and changed."""

@@ -127,10 +127,12 @@ def test_a_category_is_found_or_created_by_its_name(empty: Library) -> None:
 
 
 def test_a_category_is_associated_by_its_id(empty: Library) -> None:
-    """service.md#references: a category `{id}` associates an existing one."""
+    """service.md#references: a category `{id}` associates an existing one. Assumption: beside an `id` the name does not count."""
     client = empty.v3()
     known = create(client, categories=[{"name": "History"}])["categories"]
-    assert create(client, categories=[{"id": known[0]["id"]}])["categories"] == known
+    for entry in ({"id": known[0]["id"]}, {"id": known[0]["id"], "name": "Art"}):
+        assert create(client, categories=[entry])["categories"] == known
+        assert create(empty.v2(), categories=[entry])["categories"] == known
 
 
 def test_a_bare_string_as_a_category_is_refused(empty: Library) -> None:
@@ -195,6 +197,7 @@ def test_a_cover_that_was_never_uploaded_is_not_found(empty: Library, version: s
     client = getattr(empty, version)()
     cover = {"id": "nothing", "storage": "cache", "metadata": {}}
     assert refusal(client.post("/publications", json={"title": "A", "cover": cover})) == (404, "StorageNotFound")
+    assert refusal(client.patch("/publications/1", json={"cover": cover})) == (404, "RecordNotFound")
     assert client.get("/publications").json()["records"] == []
 
 

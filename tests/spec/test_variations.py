@@ -151,6 +151,9 @@ def test_empty_names_of_files_may_be_replaced(empty: Library, empty_names: str, 
     file = {"id": upload(empty, presigned(client)), "storage": "cache", "metadata": {"filename": ""}}
     attached = client.post("/assets", json={"publication_id": record["id"], "name": "", "file": file}).json()
     assert (attached["name"], attached["file"]["metadata"]["filename"]) == names
+    assert (
+        client.post("/assets", json={"publication_id": record["id"], "name": "C", "file": file}).json()["name"] == "C"
+    )
     sent = {"title": "B", "assets_attributes": [{"name": "", "file": file}]}
     [with_record] = client.post("/publications", json=sent).json()["assets"]
     assert (with_record["name"], with_record["file"]["metadata"]["filename"]) == names

@@ -64,6 +64,18 @@ def test_the_old_access_token_after_a_refresh(library: Library, policy: str, exp
     assert works(app, new)
 
 
+@pytest.mark.parametrize("policy", ["strict", "at_once"])
+@pytest.mark.parametrize("earlier", range(3))
+def test_every_refresh_token_of_a_connection_works_once(library: Library, policy: str, earlier: int) -> None:
+    """Row 2, for the later tokens of a connection beside another one, too."""
+    registered_client(library).sign_in()
+    app, tokens = signed_in(library, policy)
+    for _ in range(earlier):
+        tokens = app.refresh(tokens["refresh_token"]).json()
+    assert renews(app, tokens)
+    assert not renews(app, tokens)
+
+
 @pytest.mark.parametrize(("policy", "renewed", "new_lives"), [
     ("strict", False, False), ("leeway", True, True), ("until_used", True, True), ("at_once", False, True),
 ])  # fmt: skip
