@@ -118,6 +118,8 @@ def _query_parameter(parameter: Parameter) -> dict[str, Any]:
 def _successes(endpoint: Endpoint, variations: Variations) -> dict[str, Any]:
     """Returns the success responses by status; variations change those of creates and deletes."""
     success = _success(endpoint)
+    if endpoint.success.status is not None:
+        return {str(endpoint.success.status): success}
     if endpoint.method == "DELETE" and variations.deleted_answer != "object":
         return {"200" if variations.deleted_answer == "empty" else "204": {"description": success["description"]}}
     if endpoint.method == "POST" and variations.created_status == "created":
