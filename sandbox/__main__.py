@@ -221,7 +221,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--shapes",
         type=_shapes_option,
-        default="",
         metavar="FILE",
         help="other shapes of the resources of version 3, as a JSON file describes them, see the README",
     )
