@@ -37,9 +37,8 @@ _ERROR = {
 
 def swagger_yaml(version: Version, base_url: str, variations: Variations) -> bytes:
     """Returns ``swagger.yaml``, an OpenAPI 3.1 document."""
-    text: str = yaml.safe_dump(
-        description(version, base_url, variations), sort_keys=False, allow_unicode=True, width=120
-    )
+    document = description(version, base_url, variations)
+    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text.encode()
 
 

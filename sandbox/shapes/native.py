@@ -70,11 +70,11 @@ _RECORDS = {
     "tasks": "Task",
 }
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "users": {"name": ""},
-    "locations": {"name": ""},
-    "collections": {"name": ""},
-    "authorities": {"name": "", "kind": "person"},
-    "tasks": {"title": ""},
+    "users": {"name": "Unnamed"},
+    "locations": {"name": "Unnamed"},
+    "collections": {"name": "Unnamed"},
+    "authorities": {"name": "Unnamed", "kind": "person"},
+    "tasks": {"title": "Unnamed"},
 }
 _REFERENCES = {table.name: table.references for table in TABLES}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.state.database import Database
@@ -167,6 +167,7 @@ def v3(service: Service) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.parametrize("resource", sorted(NATIVE))
+@settings(max_examples=20)  # each one reads the whole description
 @given(data=st.data())
 def test_what_is_sent_comes_back_and_fits_the_description(
     service: Service, v3: httpx.Client, resource: str, data: st.DataObject
