@@ -9,6 +9,7 @@ from typing import Any
 from sandbox.both_versions.payloads import SchemaValidator
 from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, response_object
 from sandbox.endpoints import Schema
+from sandbox.errors import unprocessable
 from sandbox.shapes.forms import Names, native_value, sent_schema, shown_schema, shown_value
 from sandbox.shapes.model import FieldShape, ResourceShape
 from sandbox.state.records import EXTRA
@@ -16,6 +17,9 @@ from sandbox.tenants import Tenant
 from sandbox.v3 import V3
 
 Record = dict[str, Any]
+
+# Python writes JSON of more levels in some places and not in others
+_MOST_LEVELS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class Translation:
             if field.read_only or not (is_there or (new and field.native is None)):
                 continue
             if field.native is None:
-                extra[field.name] = values[field.sent_name] if is_there else None
+                extra[field.name] = _storable(field, values[field.sent_name]) if is_there else None
             else:
                 native[field.native.name] = native_value(field, values[field.sent_name])
         return SentValues(self.shape.native.filled(native) if new else native, extra)
@@ -104,6 +108,18 @@ class Translation:
                 record[field.name] = shown_value(field, row[field.native.name], names.get(field.name, {}))
         by_variation = row.keys() - self.shape.native.fields.keys() - record.keys() - {EXTRA}
         return record | {name: row[name] for name in row if name in by_variation}
+
+
+def _storable(field: FieldShape, value: Any) -> Any:
+    """Returns a value that can be stored as it is, or raises 422."""
+    if _is_deeper(value, _MOST_LEVELS):
+        raise unprocessable(f"{field.sent_name} has more than {_MOST_LEVELS} levels")
+    return value
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return inner is not None and (levels == 0 or any(_is_deeper(each, levels - 1) for each in inner))
 
 
 def _is_shown(field: FieldShape) -> bool:
