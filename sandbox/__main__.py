@@ -29,6 +29,7 @@ from sandbox.objects.external_store import ExternalStore
 from sandbox.objects.sigv4 import Keys
 from sandbox.server import Server
 from sandbox.settings import Settings
+from sandbox.shapes.file import read_file
 from sandbox.state.database import Database
 from sandbox.state.tenants import tenant_names
 from sandbox.tenants import Account, Tenant, open_tenant
@@ -217,6 +218,12 @@ def _parser() -> argparse.ArgumentParser:
         help='wrong answers from the start, as for POST /_control/faults: \'{"fault": "late", "share": 0.3, "seconds": 55, "times": 1000, '
         '"match": {"method": "POST"}}\'; repeatable, see the README',
     )
+    parser.add_argument(
+        "--shapes",
+        type=_shapes_option,
+        metavar="FILE",
+        help="other shapes of the resources of version 3, as a JSON file describes them, see the README",
+    )
     parser.add_argument("--user", default=Account().email, metavar="EMAIL", help="account of each tenant (%(default)s)")
     parser.add_argument("--password", default=Account().password, metavar="PW", help="its password (%(default)s)")
     parser.add_argument(
@@ -250,6 +257,15 @@ def _fault_option(text: str) -> Fault:
         raise argparse.ArgumentTypeError(error.message) from None
 
 
+def _shapes_option(path: str) -> str:
+    try:
+        return read_file(Path(path))
+    except ApiError as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error.message}") from None
+    except (OSError, UnicodeError) as error:
+        raise argparse.ArgumentTypeError(f"{path} cannot be read: {error}") from None
+
+
 def _wait_for_eof() -> None:
     """Waits for the end of standard input."""
     while os.read(sys.stdin.fileno(), 65536):
@@ -263,6 +279,7 @@ def _settings(options: argparse.Namespace) -> Settings:
             **{name: getattr(options, name) for name in names},
             "variations": dict(options.variations),
             "oauth": dict(options.oauth),
+            "shapes": options.shapes,
         }
     )
 

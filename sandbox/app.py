@@ -17,23 +17,22 @@ from werkzeug.wrappers import Request, Response
 from sandbox import control
 from sandbox.both_versions.payloads import read_payload
 from sandbox.documentation import page as documentation
-from sandbox.endpoints import Call, Router, deprecations
+from sandbox.endpoints import Call, deprecations
 from sandbox.errors import ApiError, internal_server_error, route_not_found, too_many_requests
 from sandbox.faults import apply_fault
 from sandbox.oauth.routes import OAUTH
 from sandbox.oauth.routes import respond as respond_to_oauth
 from sandbox.objects.errors import no_such_bucket
 from sandbox.responses import ended_response, error_response, without_nulls
+from sandbox.shapes.version import service_of
 from sandbox.storage import HOST as STORAGE_HOST
 from sandbox.storage import STORAGE
 from sandbox.tenants import LoggedRequest, Tenant, subdomain
-from sandbox.v2 import V2
-from sandbox.v3 import V3
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-VERSIONS = (V3, V2)
+VERSIONS = service_of("").versions
 CONTROL = "_control"
 _METERED = ("/api/", "/oauth/")
 
@@ -43,7 +42,6 @@ class Sandbox:
 
     def __init__(self, tenants: Mapping[str, Tenant]) -> None:
         self.tenants = tenants
-        self._router = Router(VERSIONS)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answers a request."""
@@ -114,15 +112,17 @@ class Sandbox:
             return tenant.storage.respond(request, path, tenant.settings)
         if path.startswith(OAUTH):
             return respond_to_oauth(request, tenant, path)
+        settings = tenant.settings
+        service = service_of(settings.shapes)
         if path in documentation.PATHS:
-            return documentation.respond(request, tenant, VERSIONS)
-        if (status := tenant.settings.variations.v2_ended) and f"{path}/".startswith("/api/v2/"):
+            return documentation.respond(request, tenant, service.described)
+        if (status := settings.variations.v2_ended) and f"{path}/".startswith("/api/v2/"):
             return ended_response(status, tenant.base_url(request.host_url))
-        version, endpoint, values = self._router.match(request.method, path)
+        version, endpoint, values = service.router.match(request.method, path)
         caller = None if endpoint.public else version.sign_in(request, tenant)
         if caller is not None and endpoint.scope is not None:
             caller.require(endpoint.scope)
-        call = Call(request, tenant, tenant.settings, version, endpoint, values, caller)
+        call = Call(request, tenant, settings, version, endpoint, values, caller)
         return _call_endpoint(replace(call, payload=_read_payload(call)))
 
 

@@ -2,7 +2,7 @@
 
 | GET | /_control/tenants | requests, largest 60-second window and 429 answers of each tenant |
 | GET | /_control/requests?tenant= | the last requests of a tenant |
-| GET, PUT | /_control/settings | latency, rate, variations, OAuth |
+| GET, PUT | /_control/settings | latency, rate, variations, OAuth, other shapes |
 | GET, POST, DELETE | /_control/faults | faults that are still to happen |
 | POST | /_control/tokens | an access token for version 3 without OAuth |
 | | /_control/oauth/... | issued clients and grants: see ``oauth/administration.py`` |
@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -26,7 +27,9 @@ from sandbox.faults import parse_fault
 from sandbox.oauth import administration
 from sandbox.oauth.administration import Administration
 from sandbox.responses import json_response
-from sandbox.state.records import LOCATIONS
+from sandbox.settings import Settings
+from sandbox.shapes.version import create_record, service_of
+from sandbox.state.records import EXTRA, LOCATIONS
 from sandbox.tenants import Tenant
 
 Tenants = Mapping[str, Tenant]
@@ -58,7 +61,11 @@ def _get_mails(request: Request, tenants: Tenants) -> object:
 
 
 def _get_settings(request: Request, tenants: Tenants) -> object:  # noqa: ARG001
-    return {name: asdict(tenant.settings) for name, tenant in tenants.items()}
+    return {name: _shown(tenant.settings) for name, tenant in tenants.items()}
+
+
+def _shown(settings: Settings) -> object:
+    return {**asdict(settings), "shapes": json.loads(settings.shapes) if settings.shapes else None}
 
 
 def _change_settings(request: Request, tenants: Tenants) -> object:
@@ -66,6 +73,8 @@ def _change_settings(request: Request, tenants: Tenants) -> object:
     selected = _selected_tenants(changes, tenants)
     changes.pop("tenant", None)
     changed = [(tenant, tenant.settings.with_changes(changes)) for tenant in selected]
+    for _, settings in changed:
+        service_of(settings.shapes)
     for tenant, settings in changed:
         tenant.settings = settings
     return _get_settings(request, tenants)
@@ -106,11 +115,17 @@ def _on_one_tenant(action: Administration) -> Callable[[Request, Tenants], objec
 
 
 def _create_location(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """Creates a location, as a person does in the web interface; version 3 has no endpoint for it."""
+    """Creates a location, as a person does in the web interface; version 3 has no endpoint for it.
+
+    Where locations have another shape, the body is a payload of that shape.
+    """
+    if (shaped := create_record(tenant, LOCATIONS.name, body)) is not None:
+        return shaped
     name, note = body.get("name"), body.get("note")
     if not isinstance(name, str) or not name or not isinstance(note, str | None):
         raise unprocessable("name: must be a text; note: a text, or null")
-    return tenant.records[LOCATIONS.name].create({"name": name, "note": note})
+    row = tenant.records[LOCATIONS.name].create({"name": name, "note": note})
+    return {name: value for name, value in row.items() if name != EXTRA}
 
 
 def _reset(request: Request, tenants: Tenants) -> object:

@@ -34,12 +34,16 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class SuccessResponse:
-    """The response of a success: the name of its schema in the version, and its headers."""
+    """The response of a success: the name of its schema in the version, and its headers.
+
+    ``status`` is the only one that is possible; None leaves it to the method and the variations.
+    """
 
     doc: str
     schema: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     media_type: str = "application/json"
+    status: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +87,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to an endpoint. ``settings`` are the tenant's settings when the request arrived."""
+    """A request to an endpoint. ``settings`` are the tenant's settings when the request arrived.
+
+    ``extra``: values of the payload for fields that only other shapes have; None without other shapes. A record then shows its own.
+    """
 
     request: Request
     tenant: Tenant
@@ -93,6 +100,7 @@ class Call:
     path: Mapping[str, str]
     caller: Caller | None
     payload: Any = None
+    extra: Mapping[str, Any] | None = None
 
     @property
     def signed_in(self) -> Caller:

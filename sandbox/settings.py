@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,7 +74,8 @@ class Settings:
     """The settings of a tenant. ``latency``: seconds before each response. ``requests_per_minute``: 0 lifts the limit.
 
     ``index_lag``: seconds until a search finds a new record; plain lists and the record itself show it at once. ``url_seconds``:
-    lifetime of a download address. ``upload_seconds``: lifetime of an upload form, which accepts up to ``upload_bytes``.
+    lifetime of a download address. ``upload_seconds``: lifetime of an upload form, which accepts up to ``upload_bytes``. ``shapes``:
+    other shapes of the resources of version 3, as JSON text (``sandbox/shapes``), or empty.
     """
 
     latency: float = at_least(0, 0.0)
@@ -82,11 +84,18 @@ class Settings:
     url_seconds: int = at_least(1, 900)
     upload_seconds: int = at_least(1, 3600)
     upload_bytes: int = at_least(0, 5 * 1024**3)
+    shapes: str = ""
     variations: Variations = field(default_factory=Variations)
     oauth: OAuth = field(default_factory=OAuth)
 
     def with_changes(self, changes: Mapping[str, Any]) -> Settings:
-        """Returns these settings with some values replaced, or raises 422. Variations and OAuth settings are merged, too."""
+        """Returns these settings with some values replaced, or raises 422. Variations and OAuth settings are merged, too.
+
+        Shapes may be an object, and null for none; who uses them checks what is in it.
+        """
         variations = with_changes(self.variations, nested_object(changes, "variations"))
         oauth = with_changes(self.oauth, nested_object(changes, "oauth"))
-        return with_changes(self, {**changes, "variations": variations, "oauth": oauth})
+        values = {**changes, "variations": variations, "oauth": oauth}
+        if "shapes" in changes and not isinstance(changes["shapes"], str):
+            values["shapes"] = "" if changes["shapes"] is None else json.dumps(changes["shapes"], ensure_ascii=False)
+        return with_changes(self, values)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from math import isfinite
 from typing import Any, NoReturn
 
 from werkzeug.wrappers import Request
@@ -21,6 +22,9 @@ Schemas = Mapping[str, Mapping[str, Any]]
 
 _REFERENCE = "#/components/schemas/"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DATE_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d)[Tt]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)", re.ASCII
+)
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -30,7 +34,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
-_ANNOTATIONS = {"description", "deprecated", "examples", "default", "title"}
+_ANNOTATIONS = {"description", "deprecated", "examples", "default", "title", "readOnly", "writeOnly"}
+_WITHOUT_RULE = _ANNOTATIONS | {"additionalProperties"}  # which is read together with `properties`
 
 
 def read_payload(request: Request, name: str, schemas: Schemas, *, ignore_unknown: bool = False) -> Any:
@@ -57,6 +62,8 @@ def _parsed(body: bytes) -> Any:
 def _number(text: str) -> int | float:
     """Parses a number. In JSON Schema ``7.0`` is an integer."""
     value = float(text)
+    if not isfinite(value):
+        raise ValueError(text)
     return int(value) if value.is_integer() else value
 
 
@@ -77,11 +84,19 @@ class SchemaValidator:
             if word in _VALUE_RULES:
                 if text := _VALUE_RULES[word](value, rule):
                     yield _problem_at(place, text)
-            elif word not in _ANNOTATIONS:
+            elif word not in _WITHOUT_RULE:
                 yield from _STRUCTURE_RULES[word](self, value, rule, place)
-        if schema.get("additionalProperties") is False and isinstance(value, dict) and not self.ignore_unknown:
-            unknown = value.keys() - schema["properties"].keys()
-            yield from (_problem_at(_field_path(place, name), "is unknown") for name in sorted(unknown))
+        if "additionalProperties" in schema and isinstance(value, dict):
+            yield from self._further(value, schema, place)
+
+    def _further(self, value: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> Iterator[str]:
+        """Validates the fields that ``properties`` does not name."""
+        rule = schema["additionalProperties"]
+        for name in sorted(value.keys() - schema.get("properties", {}).keys()):
+            if isinstance(rule, Mapping):
+                yield from self.problems(value[name], rule, _field_path(place, name))
+            elif not rule and not self.ignore_unknown:
+                yield _problem_at(_field_path(place, name), "is unknown")
 
     def reference(self, value: Any, rule: str, place: str) -> Iterator[str]:
         """Validates against a named schema."""
@@ -143,6 +158,14 @@ def _min_items(value: Any, rule: int) -> str | None:
     return f"must have at least {rule} entries" if isinstance(value, list) and len(value) < rule else None
 
 
+def _max_items(value: Any, rule: int) -> str | None:
+    return f"must have at most {rule} entries" if isinstance(value, list) and len(value) > rule else None
+
+
+def _const(value: Any, rule: Any) -> str | None:
+    return None if _enum(value, [rule]) is None else f"must be {json.dumps(rule)}"
+
+
 def _pattern(value: Any, rule: str) -> str | None:
     return f"must match {rule}" if isinstance(value, str) and not re.search(rule, value) else None
 
@@ -150,7 +173,25 @@ def _pattern(value: Any, rule: str) -> str | None:
 def _format(value: Any, rule: str) -> str | None:
     if rule == "date" and isinstance(value, str) and not _is_date(value):
         return "must be a date, YYYY-MM-DD"
+    if rule == "date-time" and isinstance(value, str) and not _is_date_time(value):
+        return "must be a time such as 2020-01-31T00:00:00Z"
+    if rule == "regex" and isinstance(value, str) and not _is_regular_expression(value):
+        return "must be a regular expression"
     return None
+
+
+def _is_date_time(text: str) -> bool:
+    """Returns whether it is a time as RFC 3339 writes it."""
+    parts = _DATE_TIME.fullmatch(text)
+    return parts is not None and _is_date(parts[1])
+
+
+def _is_regular_expression(text: str) -> bool:
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
 
 
 def _is_date(text: str) -> bool:
@@ -165,10 +206,8 @@ def _minimum(value: Any, rule: float) -> str | None:
     return f"must be at least {rule}" if is_number and value < rule else None
 
 
-def _additional(_value: Any, rule: Any) -> None:
-    """Checks the schema itself; ``SchemaValidator.problems``, which knows the properties, checks the value."""
-    if not isinstance(rule, bool):
-        raise TypeError("additionalProperties must be true or false")
+def _maximum(value: Any, rule: float) -> str | None:
+    return f"must be at most {rule}" if _is(value, "number") and value > rule else None
 
 
 def _problem_at(place: str, text: str) -> str:
@@ -186,10 +225,12 @@ _VALUE_RULES: Mapping[str, Callable[[Any, Any], str | None]] = {
     "minLength": _min_length,
     "maxLength": _max_length,
     "minItems": _min_items,
+    "maxItems": _max_items,
+    "const": _const,
     "pattern": _pattern,
     "format": _format,
     "minimum": _minimum,
-    "additionalProperties": _additional,
+    "maximum": _maximum,
 }
 _STRUCTURE_RULES: Mapping[str, Callable[[SchemaValidator, Any, Any, str], Iterator[str]]] = {
     "$ref": SchemaValidator.reference,
@@ -198,3 +239,39 @@ _STRUCTURE_RULES: Mapping[str, Callable[[SchemaValidator, Any, Any, str], Iterat
     "required": SchemaValidator.required,
     "anyOf": SchemaValidator.any_of,
 }
+
+_SCHEMA: Mapping[str, Any] = {"$ref": f"{_REFERENCE}Schema"}
+_COUNT: Mapping[str, Any] = {"type": "integer", "minimum": 0}
+SCHEMA_OF_SCHEMAS: Schemas = {
+    "Schema": {
+        "type": "object",
+        "properties": {
+            **{word: {} for word in sorted(_ANNOTATIONS)},
+            "type": {
+                "anyOf": [
+                    {"enum": list(_TYPES)},
+                    {"type": "array", "items": {"enum": list(_TYPES)}, "minItems": 1},
+                ]
+            },
+            "enum": {"type": "array"},
+            "const": {},
+            "minProperties": _COUNT,
+            "minLength": _COUNT,
+            "maxLength": _COUNT,
+            "minItems": _COUNT,
+            "maxItems": _COUNT,
+            "minimum": {"type": "number"},
+            "maximum": {"type": "number"},
+            "pattern": {"type": "string", "format": "regex"},
+            "format": {"type": "string"},
+            "properties": {"type": "object", "additionalProperties": _SCHEMA},
+            "additionalProperties": {"anyOf": [{"type": "boolean"}, _SCHEMA]},
+            "items": _SCHEMA,
+            "required": {"type": "array", "items": {"type": "string"}},
+            "anyOf": {"type": "array", "items": _SCHEMA, "minItems": 1},
+            "$ref": {"type": "string"},
+        },
+        "additionalProperties": False,
+    }
+}
+"""The schema of every schema that a ``SchemaValidator`` can work with."""

@@ -14,7 +14,7 @@ from sandbox.endpoints import TEXT, Call, Schema
 from sandbox.errors import ApiError, record_not_found, unprocessable
 from sandbox.responses import created, deleted, json_response
 from sandbox.state.blobs import StoredFile
-from sandbox.state.records import USERS, DuplicateValue, Records, Row
+from sandbox.state.records import EXTRA, USERS, DuplicateValue, Records, Row
 from sandbox.tenants import Mail
 
 Render = Callable[[Row, Call], dict[str, Any]]
@@ -42,7 +42,8 @@ def user_record_without_avatar(row: Row, call: Call) -> dict[str, Any]:  # noqa:
 def user_record(row: Row, call: Call) -> dict[str, Any]:
     """Returns a user as version 3 shows it, with the picture."""
     avatar = row["avatar"] and cover_record(StoredFile(**row["avatar"]), call)
-    return {**user_record_without_avatar(row, call), "avatar": avatar}
+    further = {} if call.extra is None else {EXTRA: row[EXTRA]}
+    return {**user_record_without_avatar(row, call), "avatar": avatar, **further}
 
 
 def user_records(call: Call) -> Records:
@@ -98,7 +99,7 @@ def _stored_values(call: Call) -> Row:
     if values.get("avatar"):
         avatar = values["avatar"]
         values["avatar"] = asdict(call.tenant.storage.promote(avatar["id"], avatar.get("metadata")))
-    return values
+    return values if call.extra is None else {**values, EXTRA: call.extra}
 
 
 def _write_or_refuse(write: Callable[[], Row | None]) -> Row:

@@ -37,9 +37,8 @@ _ERROR = {
 
 def swagger_yaml(version: Version, base_url: str, variations: Variations) -> bytes:
     """Returns ``swagger.yaml``, an OpenAPI 3.1 document."""
-    text: str = yaml.safe_dump(
-        description(version, base_url, variations), sort_keys=False, allow_unicode=True, width=120
-    )
+    document = description(version, base_url, variations)
+    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text.encode()
 
 
@@ -118,6 +117,8 @@ def _query_parameter(parameter: Parameter) -> dict[str, Any]:
 def _successes(endpoint: Endpoint, variations: Variations) -> dict[str, Any]:
     """Returns the success responses by status; variations change those of creates and deletes."""
     success = _success(endpoint)
+    if endpoint.success.status is not None:
+        return {str(endpoint.success.status): success}
     if endpoint.method == "DELETE" and variations.deleted_answer != "object":
         return {"200" if variations.deleted_answer == "empty" else "204": {"description": success["description"]}}
     if endpoint.method == "POST" and variations.created_status == "created":

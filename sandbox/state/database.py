@@ -16,8 +16,11 @@ from pathlib import Path
 
 from sandbox.state.content_folder import ContentFolder
 
-_SCHEMA_VERSION = 2
+_SCHEMA_VERSION = 3
 _BUSY_SECONDS = 30
+
+# Schema of a state, 0 for a new one → the script that makes it the present one
+_SCRIPTS = {0: "schema.sql", 2: "from_2_to_3.sql"}
 
 
 class Database:
@@ -81,15 +84,16 @@ def _connect(path: Path | None) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Creates the tables in one transaction, so that a kill leaves none of them half made."""
+    """Creates or renews the tables in one transaction, so that a kill leaves none of them half made."""
     with _transaction(connection, "BEGIN IMMEDIATE"):
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            for statement in _statements(files("sandbox.state").joinpath("schema.sql").read_text("utf-8")):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-        elif version != _SCHEMA_VERSION:
+        if version == _SCHEMA_VERSION:
+            return
+        if version not in _SCRIPTS:
             raise sqlite3.DatabaseError(f"another version of the sandbox made it (schema {version})")
+        for statement in _statements(files("sandbox.state").joinpath(_SCRIPTS[version]).read_text("utf-8")):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -59,7 +59,7 @@ class Draft:
 
     ``categories``: an id associates a category, a name finds or creates one. ``skip_missing_references``: an unknown category or
     organization is left out; otherwise it is a ``MissingReference``, as an unknown contributor always is. A ``cover`` of None
-    removes the cover.
+    removes the cover. ``extra``: values of fields that only other shapes have.
     """
 
     title: str | None
@@ -76,6 +76,7 @@ class Draft:
     new_assets: tuple[NewAsset, ...] = ()
     asset_changes: tuple[AssetChange, ...] = ()
     skip_missing_references: bool = False
+    extra: dict[str, Any] | None = None
 
 
 def add_publications(connection: sqlite3.Connection, tenant: int, new: Sequence[Draft]) -> list[int]:
@@ -106,7 +107,7 @@ def _write(connection: sqlite3.Connection, tenant: int, drafts: Drafts) -> None:
     """Fills rows that exist and have no dependent rows but assets."""
     connection.executemany(
         "UPDATE publications SET title = ?, publishable_type = ?, published_on = ?, abstract = ?, authors = ?, "
-        "import_state = ?, contributor = ?, organization = ? WHERE key = ?",
+        "import_state = ?, contributor = ?, organization = ?, extra = ? WHERE key = ?",
         ((*_columns(connection, tenant, draft), key) for key, draft in drafts),
     )
     connection.executemany(
@@ -141,6 +142,7 @@ def _columns(connection: sqlite3.Connection, tenant: int, draft: Draft) -> tuple
         draft.import_state,
         contributor,
         organization,
+        None if draft.extra is None else json.dumps(draft.extra, ensure_ascii=False),
     )
 
 

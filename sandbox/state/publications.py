@@ -6,13 +6,14 @@ import json
 import random
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sandbox.state.blobs import StoredFile
 from sandbox.state.database import Database
 from sandbox.state.drafts import Author, Draft, Identifier, add_publications, rewrite_publication
+from sandbox.state.records import names
 from sandbox.state.search import Criteria, where
 
 # The largest integer of SQLite, so no record has a larger id
@@ -57,6 +58,7 @@ class Publication:
     import_state: str | None
     cover: StoredFile | None
     assets: tuple[Asset, ...]
+    extra: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,11 @@ class Publications:
             )
             return int(found.fetchone()[0])
 
+    def titles(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Returns titles by id."""
+        with self._database.read() as connection:
+            return names(connection, self._tenant, "publications", numbers, "title")
+
     def category_ids(self) -> dict[str, int]:
         """Returns the id of each category by its name."""
         with self._database.read() as connection:
@@ -176,6 +183,7 @@ def unchanged_draft(stored: Publication) -> Draft:
         contributor=stored.contributor.id if stored.contributor else None,
         organization=stored.organization.id if stored.organization else None,
         import_state=stored.import_state,
+        extra=stored.extra,
     )
 
 
@@ -191,6 +199,7 @@ def _load(connection: sqlite3.Connection, keys: Sequence[int]) -> list[Publicati
     among = f"({', '.join('?' * len(keys))})"
     rows = connection.execute(
         "SELECT publications.key, publications.id, title, publishable_type, published_on, abstract, authors, import_state, "
+        "publications.extra, "
         f"users.id, users.name, organizations.id, organizations.name, {_FILE} FROM publications "
         "LEFT JOIN users ON users.key = contributor LEFT JOIN organizations ON organizations.key = organization "
         f"LEFT JOIN files ON files.key = cover WHERE publications.key IN {among}",
@@ -228,7 +237,7 @@ def _grouped(connection: sqlite3.Connection, sql: str, keys: Sequence[int]) -> d
 
 
 def _publication(row: tuple[Any, ...], identifiers: Rows, categories: Rows, assets: Rows) -> Publication:
-    _, number, title, publishable_type, published_on, abstract, authors, import_state, *referred = row
+    _, number, title, publishable_type, published_on, abstract, authors, import_state, extra, *referred = row
     contributor, organization, cover = referred[:2], referred[2:4], referred[4:]
     return Publication(
         id=number,
@@ -244,4 +253,5 @@ def _publication(row: tuple[Any, ...], identifiers: Rows, categories: Rows, asse
         import_state=import_state,
         cover=StoredFile(*cover) if cover[0] is not None else None,
         assets=tuple(Asset(each[0], number, each[1], each[2], StoredFile(*each[3:])) for each in assets),
+        extra=json.loads(extra) if extra else None,
     )

@@ -16,6 +16,7 @@ from sandbox.state.drafts import MissingReference
 from sandbox.state.tenants import next_ids
 
 _LARGEST_ID = 2**63 - 1
+EXTRA = "extra"
 
 Row = dict[str, Any]
 Merge = Callable[[sqlite3.Connection, int, int, int], None]
@@ -29,7 +30,8 @@ class DuplicateValue(ValueError):  # noqa: N818  # the name says what is wrong
 class Table:
     """``json``: columns with JSON. ``references``: columns with ids of another table.
 
-    ``merge`` moves what depends on one record (the first number) to another (the second), before the first is deleted.
+    ``merge`` moves what depends on one record (the first number) to another (the second), before the first is deleted. Every table
+    also has the column ``extra``: an object with the values of fields that only other shapes have (``sandbox/shapes``).
     """
 
     name: str
@@ -37,6 +39,15 @@ class Table:
     json: frozenset[str] = frozenset()
     references: Mapping[str, str] = field(default_factory=dict)
     merge: Merge | None = None
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """Every column beside the id."""
+        return (*self.columns, EXTRA)
+
+    def is_json(self, column: str) -> bool:
+        """Returns whether a column has JSON."""
+        return column in self.json or column == EXTRA
 
 
 def _merge_locations(connection: sqlite3.Connection, tenant: int, number: int, into: int) -> None:
@@ -97,7 +108,7 @@ class Records:
         self._database = database
         self._tenant = tenant
         self._table = table
-        self._select = f"SELECT id, {', '.join(table.columns)} FROM {table.name} WHERE tenant = ?"
+        self._select = f"SELECT id, {', '.join(table.stored)} FROM {table.name} WHERE tenant = ?"
 
     def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> RowPage:
         """Returns records whose columns have these values, without case; for a list, one of its values."""
@@ -127,11 +138,17 @@ class Records:
             return self._load(connection, number) or {}
 
     def change(self, number: int, values: Row) -> Row | None:
-        """Changes columns of a record; returns None if there is none. Raises ``MissingReference`` or ``DuplicateValue``."""
+        """Changes columns of a record; returns None if there is none. Raises ``MissingReference`` or ``DuplicateValue``.
+
+        Values of ``extra`` that are not among the new ones stay.
+        """
         with self._database.write() as connection:
-            if self._load(connection, number) is None:
+            stored = self._load(connection, number)
+            if stored is None:
                 return None
             self._check(connection, values)
+            if EXTRA in values:
+                values = {**values, EXTRA: {**(stored[EXTRA] or {}), **values[EXTRA]}}
             for column, value in values.items():
                 self._set(connection, number, column, value)
             return self._load(connection, number)
@@ -153,6 +170,11 @@ class Records:
             self._remove(connection, number)
             return self._load(connection, into)
 
+    def names(self, numbers: Iterable[int], column: str) -> dict[int, str]:
+        """Returns the value of a column by id."""
+        with self._database.read() as connection:
+            return names(connection, self._tenant, self._table.name, numbers, column)
+
     def _condition(self, column: str) -> str:
         if column in self._table.json:
             return f"EXISTS (SELECT 1 FROM json_each({column}) WHERE CAST(value AS TEXT) = ? COLLATE NOCASE)"
@@ -163,8 +185,8 @@ class Records:
         return self._row(row) if row else None
 
     def _row(self, row: Sequence[Any]) -> Row:
-        named = zip(("id", *self._table.columns), row, strict=True)
-        return {name: json.loads(value) if name in self._table.json and value else value for name, value in named}
+        named = zip(("id", *self._table.stored), row, strict=True)
+        return {name: json.loads(value) if value and self._table.is_json(name) else value for name, value in named}
 
     def _check(self, connection: sqlite3.Connection, values: Row) -> None:
         """Raises ``MissingReference`` for an unknown id."""
@@ -193,7 +215,7 @@ class Records:
 def add_rows(connection: sqlite3.Connection, tenant: int, table: Table, rows: Sequence[Row]) -> range:
     """Stores records under the next ids, without checks; returns the ids."""
     ids = next_ids(connection, tenant, table.name, len(rows))
-    names = ("tenant", "id", *table.columns)
+    names = ("tenant", "id", *table.stored)
     connection.executemany(
         f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
         ((tenant, number, *_columns(table, row)) for number, row in zip(ids, rows, strict=True)),
@@ -202,15 +224,23 @@ def add_rows(connection: sqlite3.Connection, tenant: int, table: Table, rows: Se
 
 
 def _columns(table: Table, row: Row) -> Iterable[object]:
-    return (_column(table, column, row.get(column)) for column in table.columns)
+    return (_column(table, column, row.get(column)) for column in table.stored)
 
 
 def _column(table: Table, column: str, value: object) -> object:
-    return _encoded(value) if column in table.json and value is not None else value
+    return _encoded(value) if table.is_json(column) and value is not None else value
 
 
 def _encoded(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def names(
+    connection: sqlite3.Connection, tenant: int, table: str, numbers: Iterable[int], column: str
+) -> dict[int, str]:
+    """Returns the value of a column of a table by id."""
+    sql = f"SELECT id, {column} FROM {table} WHERE tenant = ? AND id IN (SELECT value FROM json_each(?))"
+    return dict(connection.execute(sql, (tenant, json.dumps(list(numbers)))).fetchall())
 
 
 def _exists(connection: sqlite3.Connection, tenant: int, table: str, number: int) -> bool:

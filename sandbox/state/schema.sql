@@ -1,5 +1,6 @@
 -- One schema for all API versions: a publication is stored once, independently of them.
 -- `key` joins tables; `id` is the number in the tenant's API.
+-- `extra` is a JSON object with the values of fields that only other shapes have (`--shapes`); null until one is written.
 
 CREATE TABLE tenants (
     key INTEGER PRIMARY KEY,
@@ -24,6 +25,7 @@ CREATE TABLE users (
     roles TEXT NOT NULL, -- JSON list of names
     password TEXT,       -- in plain text: the sandbox prints it at the start
     avatar TEXT,         -- JSON of a stored file
+    extra TEXT,
     UNIQUE (tenant, id),
     UNIQUE (tenant, email)
 );
@@ -88,6 +90,7 @@ CREATE TABLE publications (
     contributor INTEGER REFERENCES users ON DELETE SET NULL,
     organization INTEGER REFERENCES organizations,
     created REAL, -- seconds since 1970; null for the records at the start
+    extra TEXT,
     UNIQUE (tenant, id)
 );
 CREATE INDEX publications_by_date ON publications (tenant, published_on);
@@ -210,19 +213,21 @@ CREATE TABLE locations (
     id INTEGER NOT NULL,
     name TEXT NOT NULL,
     note TEXT,
+    extra TEXT,
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 
 CREATE TABLE hard_copies (
     tenant INTEGER NOT NULL REFERENCES tenants,
     id INTEGER NOT NULL,
-    publication_id INTEGER NOT NULL,
+    publication_id INTEGER, -- null only where other shapes do not require it
     location_id INTEGER,
     barcode TEXT,
     call_number TEXT,
     status TEXT,
     acquired_on TEXT, -- YYYY-MM-DD
     note TEXT,
+    extra TEXT,
     PRIMARY KEY (tenant, id),
     FOREIGN KEY (tenant, publication_id) REFERENCES publications (tenant, id) ON DELETE CASCADE
 ) WITHOUT ROWID;
@@ -234,6 +239,7 @@ CREATE TABLE authorities (
     name TEXT NOT NULL,
     kind TEXT NOT NULL,     -- person, corporate or subject
     variants TEXT NOT NULL, -- JSON list of names
+    extra TEXT,
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 
@@ -243,6 +249,7 @@ CREATE TABLE collections (
     name TEXT NOT NULL,
     description TEXT,
     publication_ids TEXT NOT NULL, -- JSON list of publications.id
+    extra TEXT,
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 
@@ -255,6 +262,7 @@ CREATE TABLE tasks (
     assignee_id INTEGER,
     due_on TEXT,       -- YYYY-MM-DD
     completed_at TEXT, -- YYYY-MM-DDTHH:MM:SSZ
+    extra TEXT,
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 

@@ -27,7 +27,8 @@ def draft_change(call: Call) -> DraftChange:
         changes["categories"] = tuple(category(each) for each in payload["categories"])
 
     def change(before: Draft) -> Draft:
-        return replace(before, **changes)
+        changed = replace(before, **changes)
+        return changed if call.extra is None else replace(changed, extra={**(before.extra or {}), **call.extra})
 
     return change
 

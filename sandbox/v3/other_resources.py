@@ -10,7 +10,7 @@ from sandbox.both_versions.schemas import DATE_OR_NULL, ID, TEXT_OR_NULL, array
 from sandbox.endpoints import TEXT, Call, Endpoint, Schema, SuccessResponse
 from sandbox.responses import json_response
 from sandbox.state.records import AUTHORITIES, COLLECTIONS, HARD_COPIES, LOCATIONS, TASKS
-from sandbox.v3.resources import MERGE, Resource, row_or_404
+from sandbox.v3.resources import MERGE, Resource, record, row_or_404
 
 _NAME: Schema = {"type": "string", "minLength": 1}
 _ID_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 1}
@@ -103,7 +103,7 @@ def complete_task(call: Call) -> Response:
     if task["completed_at"] is None:
         now = datetime.fromtimestamp(int(call.tenant.clock.now()), UTC)
         task = row_or_404(tasks.change(task["id"], {"completed_at": f"{now:%Y-%m-%dT%H:%M:%SZ}"}))
-    return json_response(task)
+    return json_response(record(task, call))
 
 
 _COMPLETION = Endpoint(

@@ -27,4 +27,6 @@ def publication_record(stored: Publication, call: Call) -> dict[str, Any]:
     }
     if call.settings.variations.extra_fields:
         record |= extra_fields(stored)
+    if call.extra is not None:
+        record["extra"] = stored.extra
     return record

@@ -18,7 +18,7 @@ from sandbox.endpoints import Call, Endpoint, Parameter, Schema, SuccessResponse
 from sandbox.errors import record_not_found
 from sandbox.responses import created, deleted, json_response
 from sandbox.state.drafts import MissingReference
-from sandbox.state.records import Records, Row, Table
+from sandbox.state.records import EXTRA, Records, Row, Table
 
 Render = Callable[[Row, Call], dict[str, Any]]
 
@@ -58,18 +58,19 @@ class Resource:
 
     def payload_values(self, call: Call) -> Row:
         """Returns the known fields of the payload; by variation it may contain others."""
-        return {name: value for name, value in call.payload.items() if name in self.fields}
+        known = {name: value for name, value in call.payload.items() if name in self.fields}
+        return known if call.extra is None else {**known, EXTRA: call.extra}
 
     def listing(self) -> Endpoint:
         """Returns the endpoint that lists records."""
-        return list_endpoint(self, lambda row, _: row)
+        return list_endpoint(self, record)
 
     def creation(self) -> Endpoint:
         """Returns the endpoint that creates a record."""
 
         def create(call: Call) -> Response:
             row = write_or_404(lambda: self.records(call).create({**self.defaults, **self.payload_values(call)}))
-            return created(row, call.settings.variations)
+            return created(record(row, call), call.settings.variations)
 
         return Endpoint(
             method="POST",
@@ -86,9 +87,8 @@ class Resource:
         """Returns the endpoint that changes a record."""
 
         def change(call: Call) -> Response:
-            return json_response(
-                row_or_404(write_or_404(lambda: self.records(call).change(call.number or 0, self.payload_values(call))))
-            )
+            row = write_or_404(lambda: self.records(call).change(call.number or 0, self.payload_values(call)))
+            return json_response(record(row, call))
 
         return Endpoint(
             method="PATCH",
@@ -123,7 +123,8 @@ class Resource:
         """Returns the endpoint that merges a record into another."""
 
         def merge(call: Call) -> Response:
-            return json_response(row_or_404(self.records(call).merge(call.number or 0, call.payload["into_id"])))
+            row = row_or_404(self.records(call).merge(call.number or 0, call.payload["into_id"]))
+            return json_response(record(row, call))
 
         return Endpoint(
             method="PATCH",
@@ -136,6 +137,11 @@ class Resource:
             refusals=(404,),
             scope=self.write,
         )
+
+
+def record(row: Row, call: Call) -> Row:
+    """Returns the record of a row; only other shapes show its further values."""
+    return {name: value for name, value in row.items() if name != EXTRA or call.extra is not None}
 
 
 MERGE = {"Merge": payload_object({"into_id": ID}, required=("into_id",))}

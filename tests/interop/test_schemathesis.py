@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.sandbox.process import SandboxProcess
+from tests.sandbox.shapes import EXAMPLE
 
 EXAMPLES = os.environ.get("BOOKFERRY_SCHEMATHESIS_EXAMPLES", "10")
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
@@ -24,9 +25,9 @@ HOOKS = "tests.interop.schemathesis_hooks"
 
 
 @pytest.fixture
-def sandbox() -> Iterator[SandboxProcess]:
+def sandbox(options: tuple[str, ...]) -> Iterator[SandboxProcess]:
     """A part of the library with files, without a request limit."""
-    with SandboxProcess("--tenant", "library=real:300", "--requests-per-minute", "0") as sandbox:
+    with SandboxProcess("--tenant", "library=real:300", "--requests-per-minute", "0", *options) as sandbox:
         yield sandbox
 
 
@@ -39,7 +40,11 @@ def sign_in(sandbox: SandboxProcess, version: str) -> list[str]:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("version", ["v2", "v3"])
+@pytest.mark.parametrize(
+    ("version", "options"),
+    [("v2", ()), ("v3", ()), ("v3", ("--shapes", str(EXAMPLE)))],
+    ids=["v2", "v3", "v3 in other shapes"],
+)
 def test_schemathesis_finds_nothing(sandbox: SandboxProcess, version: str, tmp_path: Path) -> None:
     """The service answers every request, valid or not, as its description says."""
     program = Path(sys.executable).with_name("schemathesis")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -108,3 +110,32 @@ def make_service(clock: FakeClock) -> Iterator[Callable[[int], Service]]:
     yield make
     for database in databases:
         database.close()
+
+
+@pytest.fixture
+def open_v3() -> Iterator[Callable[[Service], httpx.Client]]:
+    """Opens clients for version 3 with every scope."""
+    with ExitStack() as closing:
+
+        def make(service: Service) -> httpx.Client:
+            transport = httpx.WSGITransport(app=service.app)
+            client = closing.enter_context(httpx.Client(base_url=f"{service.base_url}/api/v3", transport=transport))
+            token = client.post(f"{ORIGIN}/_control/tokens", json={}).json()["access_token"]
+            client.headers["Authorization"] = f"Bearer {token}"
+            return client
+
+        yield make
+
+
+@pytest.fixture
+def shaped(make_service: Callable[[int], Service]) -> Service:
+    """Sixty real records in other shapes."""
+    service = make_service(60)
+    service.change(shapes=Path(__file__).with_name("other_shapes.json").read_text("utf-8"))
+    return service
+
+
+@pytest.fixture
+def v3(shaped: Service, open_v3: Callable[[Service], httpx.Client]) -> httpx.Client:
+    """A client for these shapes."""
+    return open_v3(shaped)

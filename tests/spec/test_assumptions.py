@@ -25,6 +25,7 @@ from tests.spec.test_publication_record import create, refusal
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "assumptions.md"
+OTHER_SHAPES = ROOT / "tests" / "sandbox" / "other_shapes.json"
 
 CITATION = re.compile(r"^> \[service\.md#([a-z0-9-]+)\]\(service\.md#\1\): (.+)$", re.MULTILINE)
 PARTS = ("Assumed", "Wrong if", "Sandbox", "Client", "Test", "Switch")
@@ -171,7 +172,8 @@ def _switched(switch: str) -> Settings:
     """Returns the settings that a switch makes."""
     if switch.startswith("{"):
         return Settings().with_changes(json.loads(switch))
-    return sandbox_settings(sandbox_options().parse_args(switch.split(" ")))
+    words = switch.replace(" FILE", f" {OTHER_SHAPES}").split(" ")
+    return sandbox_settings(sandbox_options().parse_args(words))
 
 
 @cache
