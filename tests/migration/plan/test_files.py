@@ -11,6 +11,7 @@ from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, W
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.plan.files import OCTETS, part_of, planned_files, requests_of
 from pipelines.records.files import ASSET, COVER, FAILED, KEPT, AttachedFile
+from tests.migration.sample_plans import journal_entry
 
 SHA, OTHER_SHA = "a" * 64, "b" * 64
 UPLOAD, THERE, MISSING = FileAction.UPLOAD, FileAction.THERE, FileAction.MISSING
@@ -37,24 +38,7 @@ def content(kind: str = ASSET, position: int = 0, **values: Any) -> dict[str, An
 
 def entry(kind: WriteKind, part: str, asset_id: int | None = None, state: WriteState = WriteState.DONE) -> JournalEntry:
     """What an earlier plan wrote."""
-    nothing = dict.fromkeys(("content", "status", "message", "ended_at", "sent_at", "sent_tick"))
-    return JournalEntry(
-        number=1,
-        plan="earlier",
-        resource="publications",
-        source_id=1,
-        kind=kind,
-        part=part,
-        state=state,
-        target_id=5,
-        asset_id=asset_id,
-        wanted={},
-        held={},
-        before={},
-        begun_at="",
-        repeated=0,
-        **nothing,  # type: ignore[arg-type]
-    )
+    return journal_entry(kind, part, state, asset_id=asset_id)
 
 
 def actions(planned: list[PlannedFile]) -> list[tuple[FileAction, int | None]]:
