@@ -48,6 +48,7 @@ def test_a_record_that_is_not_there_once_is_a_problem(ids: dict[str, Any]) -> No
     facts = verdict(ids=ids)
     assert (facts.complete, len(facts.problems)) == (False, 1)
     assert facts.problems[0].startswith("1 records")
+    assert ("id 7" in facts.problems[0]) == ("duplicates" in ids)
     both = verdict(ids={"rows": 103, "duplicates": [7], "without_id": 1})
     assert [problem[:9] for problem in both.problems] == ["2 records", "1 records"]
 
@@ -55,6 +56,7 @@ def test_a_record_that_is_not_there_once_is_a_problem(ids: dict[str, Any]) -> No
 def test_a_listing_without_a_total_is_complete_with_a_note() -> None:
     facts = verdict({"first_total": None, "last_total": None, "totals_seen": 0})
     assert (facts.complete, facts.x_total, len(facts.notes)) == (True, None, 1)
+    assert "no X-Total" in facts.notes[0]
     contradicting = verdict({"first_total": None, "last_total": None, "totals_seen": 0, "contradiction": "1, 2"})
     assert (contradicting.complete, len(contradicting.problems), contradicting.notes) == (False, 1, [])
 
@@ -89,6 +91,13 @@ def test_a_movement_that_could_not_be_followed_is_partial_and_excuses_nothing() 
     assert not followed.complete
 
 
+def test_a_movement_is_described_by_its_totals() -> None:
+    moved = {"first_total": 1100, "last_total": 1103, "totals_seen": 2, "added": 3, "again": 2}
+    facts = verdict(moved, {"rows": 1103, "distinct": 1103})
+    assert "(1,100 at first, 1,103 at last)" in facts.notes[0]
+    assert "2 pages were read again" in facts.notes[0]
+
+
 def test_a_walk_down_a_quiet_list_has_nothing_to_note() -> None:
     assert verdict({"followed": True}).notes == []
     assert len(verdict({"followed": True, "moved": True}).notes) == 1
@@ -114,10 +123,10 @@ def page(total: int | None, records: int = 0) -> Page:
 def test_totals_are_summed_change_by_change() -> None:
     """A total that returns to what it was has moved all the same."""
     facts = ListingFacts()
-    for total in (None, 100, 103, None, 101, 101, 100):
+    for total in (None, 100, 103, None, 101, 101, 100, 101):
         facts.count(page(total, records=2), "")
-    assert (facts.first_total, facts.last_total, facts.totals_seen) == (100, 100, 4)
-    assert (facts.added, facts.deleted, facts.pages, facts.records) == (3, 3, 7, 14)
+    assert (facts.first_total, facts.last_total, facts.totals_seen) == (100, 101, 5)
+    assert (facts.added, facts.deleted, facts.pages, facts.records) == (4, 3, 8, 16)
     assert facts.settled
 
 

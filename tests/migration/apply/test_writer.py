@@ -435,6 +435,9 @@ def test_a_refused_change_is_refused_with_its_cover(home: Home, library: SmallLi
     applied = home.apply([changed(there["id"], {"title": "New"}, files=[cover(), file(1)])])
     assert (applied.patched, applied.failed, applied.files_uploaded) == (0, 1, 0)
     assert home.states() == {(PATCH, 0): REFUSED, (A_COVER, 0): REFUSED}
+    assert {entry.target_id for entry in home.entries().values()} == {there["id"]}, (
+        "the record counts as ours meanwhile"
+    )
     assert "no such title" in (home.entries()[A_COVER, 0].message or "")
     assert (there["title"], there["assets"]) == ("Old", [])
 
@@ -448,6 +451,31 @@ def test_a_change_that_the_service_did_not_keep_is_lacking(home: Home, library: 
         True,
         {"title": expected({"title": "Old"})["title"]},
     )
+
+
+def test_a_cover_that_the_service_changed_is_named(home: Home, library: SmallLibrary) -> None:
+    """Whether it was sent with a new record or with a change."""
+
+    def renamed(fields: dict[str, Any]) -> dict[str, Any]:
+        if "cover" not in fields:
+            return fields
+        metadata = {**fields["cover"]["metadata"], "filename": "1.jpg"}
+        return {**fields, "cover": {**fields["cover"], "metadata": metadata}}
+
+    there = library.add({"title": "Old"})
+    library.changes = renamed
+    home.apply([changed(there["id"], {"title": "New"}, files=[cover()]), new(2, files=[cover()])])
+    for source_id in (1, 2):
+        entry = home.entries(source_id)[A_COVER, 0]
+        assert (entry.state, "another file name" in (entry.message or "")) == (DONE, True)
+
+
+def test_a_record_that_is_refused_with_its_files_is_sent_without_them(home: Home, library: SmallLibrary) -> None:
+    library.order("POST publications", refusal(422, "Invalid", "assets are not allowed"))
+    applied = home.apply([new(files=[file(1)])], files_with_record=True)
+    assert (applied.created, applied.files_uploaded, applied.failed, applied.complete) == (1, 1, 0, True)
+    assert ["assets_attributes" in body for body in library.sent("POST publications")] == [True, False]
+    assert len(library.sent("POST assets")) == 1
 
 
 def test_files_alone_are_a_change_of_their_record(home: Home, library: SmallLibrary) -> None:
