@@ -287,6 +287,14 @@ def test_a_twin_that_is_refused_shows_that_the_first_request_created_it(home: Ho
     assert home.entries()[CREATE, 0].target_id in library.records
 
 
+def test_a_refused_twin_of_a_record_that_differs_is_left_to_a_person(home: Home, library: SmallLibrary) -> None:
+    other = {**BOOK, "title": "Shortened by the service"}
+    library.order("POST publications", "dropped", lambda: (library.add(other), refusal(422, "Taken"))[1])
+    applied = home.apply([new()])
+    assert (applied.created, applied.failed, home.states()) == (0, 1, {(CREATE, 0): PARKED})
+    assert "which differ from it" in applied.failures[0].problem
+
+
 def test_a_record_whose_fields_the_service_changed_is_lacking_them(home: Home, library: SmallLibrary) -> None:
     library.changes = lambda fields: {**fields, "title": "Shortened"}
     assert home.apply([new()]).created == 1
