@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import ROWS, End, FileCounts, Plan, PlanFacts, PlanRow
 from pipelines.migration.model.plan_folders import seal_plan
 from pipelines.migration.model.plan_table import PLAN
@@ -36,6 +37,30 @@ def row(source_id: int, action: Action, **values: Any) -> PlanRow:
         "unsent": {},
     }
     return PlanRow(source_id=source_id, action=action, **{**empty, **values})
+
+
+def journal_entry(kind: WriteKind, part: str = "", state: WriteState = WriteState.DONE, **values: Any) -> JournalEntry:
+    """A write of a plan that was made earlier."""
+    usual: dict[str, Any] = {
+        "number": 1,
+        "plan": "earlier",
+        "resource": "publications",
+        "source_id": 1,
+        "target_id": 5,
+        "asset_id": None,
+        "content": None,
+        "wanted": {},
+        "held": {},
+        "before": {},
+        "status": None,
+        "message": None,
+        "begun_at": "",
+        "ended_at": None,
+        "sent_at": None,
+        "sent_tick": None,
+        "repeated": 0,
+    }
+    return JournalEntry(kind=kind, part=part, state=state, **{**usual, **values})
 
 
 def facts(name: str = "old-to-new-20261121T203000Z", **values: Any) -> PlanFacts:

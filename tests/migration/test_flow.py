@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -76,11 +77,23 @@ def test_without_a_journal_the_same_records_are_matched(pair: LibraryPair, snaps
     assert plan.facts.files.upload == 0
 
 
-def test_a_second_plan_writes_only_later_changes_of_the_source(pair: LibraryPair, snapshot: Snapshot) -> None:
-    pair.apply(pair.plan(snapshot))
+@pytest.fixture
+def later(pair: LibraryPair, snapshot: Snapshot) -> Iterator[Snapshot]:
+    """The source after one record was changed and one added, which is taken away again: other tests back up the same source."""
     pair.sandbox.fault("edit", "library", path="publications", change=[3], add=1)
     later = pair.back_up("later")
     pair.sandbox.reset("faults")
+    assert later.path != snapshot.path
+    yield later
+    pair.sandbox.fault("edit", "library", path="publications", remove=[source_records(later)[-1]["id"]])
+    pair.back_up("afterwards", files=False)
+    pair.sandbox.reset("faults")
+
+
+def test_a_second_plan_writes_only_later_changes_of_the_source(
+    pair: LibraryPair, snapshot: Snapshot, later: Snapshot
+) -> None:
+    pair.apply(pair.plan(snapshot))
     plan = pair.plan(later)
     assert plan.facts.counts["publications"] == {"unchanged": RECORDS - 1, "patch": 1, "create": 1}
     assert plan.facts.fields == {"title": 1}

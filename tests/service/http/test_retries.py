@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pipelines.errors import TemporaryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.retries import MAX_THROTTLED, MAX_TRIES, RetryTransport
-from pipelines.service.http.retry_after import DEFAULT_PAUSE, MAX_WAIT, retry_after
+from pipelines.service.http.retry_after import DEFAULT_PAUSE, MAX_WAIT, pause_for_all, retry_after
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import Page
 from tests.sandbox.process import SandboxProcess
@@ -300,3 +300,10 @@ def test_a_service_that_goes_down_ends_the_listing_in_one_message(sandbox: Sandb
         pages.extend(listing.pages())
     assert [page.number for page in pages] == [1, *range(109, 50, -1)]
     assert numbers(sandbox.requests()).count(503) == MAX_TRIES
+
+
+@pytest.mark.parametrize(("asked", "seconds"), [(None, DEFAULT_PAUSE), ("3600", 3600.0), (f"{MAX_WAIT + 1:.0f}", 0.0)])
+def test_a_429_stops_every_request_for_as_long_as_a_run_may_wait(asked: str | None, seconds: float) -> None:
+    """I1: where the service asks for more, this run ends, and the next one may ask again."""
+    response = httpx.Response(429, headers={} if asked is None else {"Retry-After": asked})
+    assert pause_for_all(response, MIDNIGHT) == seconds

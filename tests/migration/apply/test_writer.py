@@ -1,0 +1,518 @@
+"""Each row of a plan is written once, with its files, whatever comes back from the service (I8)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.migration.apply.late_effects import LateEffects
+from pipelines.migration.apply.run import EVERYTHING, LIMITS, ApplyResult, ApplyRun
+from pipelines.migration.apply.writer import TRIES, Writer
+from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.plan import PlannedFile, PlanRow
+from pipelines.publication_fields import REFERENCES, WRITTEN
+from pipelines.records.files import ASSET, COVER
+from pipelines.records.forms import form_of
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.records.matching import comparable
+from pipelines.service.client import LibraryClient
+from pipelines.service.files.upload import Uploads
+from tests.migration.apply.small_library import SmallLibrary, refusal
+from tests.migration.sample_plans import plan_of, row
+from tests.service.manual_clock import ManualClock
+from tests.service.scripted import Script, ScriptedServer
+
+BOOK = {"title": "A book", "identifiers": [{"type": "doi", "value": "10.1000/182"}]}
+CREATE, PATCH, A_FILE, A_COVER = WriteKind.CREATE, WriteKind.PATCH, WriteKind.ASSET, WriteKind.COVER
+DONE, REFUSED, PARKED = WriteState.DONE, WriteState.REFUSED, WriteState.PARKED
+
+
+class Home:
+    """A small library, and what applies plans to it."""
+
+    def __init__(self, library: SmallLibrary, client: LibraryClient, journal: Journal, folder: Path) -> None:
+        self.library, self.client, self.journal, self.folder = library, client, journal, folder
+        self.before: set[int] = set()
+        """Ids in the target when the plan was made."""
+
+    def apply(self, rows: Iterable[PlanRow], plan: str = "plan", *, files_with_record: bool = False) -> ApplyResult:
+        """Apply a plan of these rows as a process that begins now."""
+        folder = self.folder / f"{plan}-{len(list(self.folder.glob(f'{plan}-*')))}" / plan
+        with closing(Uploads(self.client)) as uploads:
+            writer = Writer(
+                plan,
+                self.journal,
+                self.client,
+                uploads,
+                STANDARD_KINDS,
+                known_before=lambda _resource, ids: set(ids) & self.before,
+                open_blob=lambda sha256: BytesIO(CONTENTS[sha256]),
+                files_with_record=files_with_record,
+            )
+            late = LateEffects(self.client)
+            run = ApplyRun(
+                plan_of(folder, rows),
+                self.journal,
+                writer,
+                late,
+                limits=LIMITS,
+                selection=EVERYTHING,
+                wait=self.client.wait,
+            )
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("pipelines.migration.apply.run.worker_count", lambda _: 1)  # rows in their order
+                return run.run(60)
+
+    def entries(self, source_id: int = 1) -> dict[tuple[WriteKind, int], JournalEntry]:
+        """(kind, number of the file) → entry of a record."""
+        found = self.journal.of_record("publications", source_id)
+        return {
+            (one.kind, int(one.part.split("/")[1].removeprefix("at") or 0) if one.part else 0): one for one in found
+        }
+
+    def states(self, source_id: int = 1) -> dict[tuple[WriteKind, int], WriteState]:
+        """(kind, number of the file) → state."""
+        return {key: entry.state for key, entry in self.entries(source_id).items()}
+
+
+CONTENTS = {hashlib.sha256(content).hexdigest(): content for content in (b"one", b"other", b"the cover")}
+ONE, OTHER, PICTURE = CONTENTS
+
+
+def expected(fields: dict[str, Any]) -> dict[str, str | None]:
+    compared = comparable(form_of(fields).fields)
+    return {name: digest(compared.get(name)) for name in WRITTEN if name not in REFERENCES}
+
+
+def new(source_id: int = 1, fields: dict[str, Any] = BOOK, files: Iterable[PlannedFile] = ()) -> PlanRow:
+    return row(source_id, Action.CREATE, payload=fields, expected=expected(fields), files=list(files))
+
+
+def changed(target_id: int, fields: dict[str, Any], **values: Any) -> PlanRow:
+    wanted = {name: value for name, value in expected(fields).items() if name in fields}
+    return row(1, Action.PATCH, target_id=target_id, payload=fields, expected=wanted, **values)
+
+
+def file(number: int, sha256: str = ONE, **values: Any) -> PlannedFile:
+    usual: dict[str, Any] = {"name": f"Part {number}", "filename": f"{number}.pdf", "content_type": "application/pdf"}
+    size = len(CONTENTS[sha256])
+    return PlannedFile(
+        kind=ASSET,
+        position=number,
+        action=FileAction.UPLOAD,
+        asset_id=number,
+        sha256=sha256,
+        **{"size": size, **usual, **values},
+    )
+
+
+def cover(**values: Any) -> PlannedFile:
+    return PlannedFile(
+        kind=COVER,
+        position=0,
+        action=FileAction.UPLOAD,
+        sha256=PICTURE,
+        **{"filename": "cover.jpg", "content_type": "image/jpeg", "size": len(CONTENTS[PICTURE]), **values},
+    )
+
+
+@pytest.fixture
+def library() -> SmallLibrary:
+    return SmallLibrary()
+
+
+@pytest.fixture
+def home(
+    library: SmallLibrary,
+    serve: Callable[[Script], ScriptedServer],
+    client_for: Callable[..., LibraryClient],
+    clock: ManualClock,
+    tmp_path: Path,
+) -> Iterator[Home]:
+    client = client_for(serve(library).url)
+    with closing(Journal(tmp_path / "state.db", "https://a", "https://b", clock)) as journal:
+        yield Home(library, client, journal, tmp_path)
+
+
+def test_a_record_is_created_with_its_cover_and_then_gets_its_files(home: Home, library: SmallLibrary) -> None:
+    rows = [new(files=[cover(), file(1), file(2, OTHER)])]
+    applied = home.apply(rows)
+    assert (applied.created, applied.files_uploaded, applied.failed, applied.complete) == (1, 3, 0, True)
+    [(_, record)] = library.records.items()
+    assert [method + " " + path for method, path, _ in library.writes] == ["POST publications"] + ["POST assets"] * 2
+    sent = record["cover"]
+    assert (sent["storage"], sent["metadata"]["filename"], sent["metadata"]["size"]) == ("cache", "cover.jpg", 9)
+    described = [(one["name"], one["content_type"], one["file"]["metadata"]["filename"]) for one in record["assets"]]
+    assert described == [("Part 1", "application/pdf", "1.pdf"), ("Part 2", "application/pdf", "2.pdf")]
+    assert [content for content in CONTENTS.values() if not any(content in one for one in library.uploads)] == []
+    entries = home.entries()
+    assert set(home.states().values()) == {DONE}
+    assert {entry.target_id for entry in entries.values()} == {record["id"]}
+    assert [entries[A_FILE, number].asset_id for number in (1, 2)] == [one["id"] for one in record["assets"]]
+    assert entries[CREATE, 0].held == entries[CREATE, 0].wanted == expected(BOOK)
+    library.writes.clear()
+    again = home.apply(rows)
+    assert (again.unchanged, again.created, again.files_uploaded, library.writes) == (1, 0, 0, [])
+
+
+@pytest.mark.parametrize("order", ["lost", "no id"])
+def test_a_record_whose_response_was_lost_is_found_and_gets_its_files(
+    home: Home, library: SmallLibrary, order: Any
+) -> None:
+    library.order("POST publications", order)
+    applied = home.apply([new(files=[cover(), file(1)])])
+    assert (applied.created, applied.files_uploaded, applied.complete) == (1, 2, True)
+    assert len(library.sent("POST publications")) == len(library.records) == 1
+    [record] = library.records.values()
+    assert (len(record["assets"]), record["cover"] is not None) == (1, True)
+    assert home.entries()[CREATE, 0].repeated == 0
+
+
+def test_a_record_that_was_not_created_is_sent_again_once_that_is_certain(home: Home, library: SmallLibrary) -> None:
+    library.order("POST publications", "dropped")
+    before = home.client.clock.monotonic()
+    applied = home.apply([new(files=[file(1)])])
+    assert (applied.created, applied.files_uploaded, applied.complete) == (1, 1, True)
+    assert home.client.clock.monotonic() - before >= home.client.effect_seconds
+    assert (len(library.sent("POST publications")), len(library.records)) == (2, 1)
+    assert home.entries()[CREATE, 0].repeated == 1, "a last look for twins follows"
+
+
+def test_a_record_is_sent_a_few_times_and_then_given_up_until_the_next_apply(home: Home, library: SmallLibrary) -> None:
+    library.order("POST publications", *["dropped"] * TRIES)
+    applied = home.apply([new()])
+    assert (applied.created, applied.failed, applied.complete) == (0, 1, False)
+    [failure] = applied.failures
+    assert (failure.source_id, failure.resource) == (1, "publications")
+    assert "did not create it" in failure.problem
+    assert len(library.sent("POST publications")) == TRIES
+    assert home.states() == {(CREATE, 0): REFUSED}
+    again = home.apply([new()])
+    assert (again.created, again.complete, len(library.records)) == (1, True, 1)
+
+
+def test_a_request_of_a_killed_process_is_waited_for_and_found(home: Home, library: SmallLibrary) -> None:
+    """The first look, at the reading of the target, found nothing; the record appears later."""
+    row = new(files=[file(1)])
+    number = home.journal.intend("plan", "publications", 1, CREATE, wanted=row.expected)
+    home.journal.sent(number)
+    clock = home.client.clock
+    assert isinstance(clock, ManualClock)
+    clock.at(clock.monotonic() + home.client.effect_seconds - 1, lambda: library.add(dict(BOOK)))
+    applied = home.apply([row])
+    assert (applied.created, applied.files_uploaded, applied.complete) == (1, 1, True)
+    assert (library.sent("POST publications"), len(library.records)) == ([], 1)
+
+
+def test_an_intent_that_never_left_is_sent_at_once(home: Home, library: SmallLibrary) -> None:
+    home.journal.intend("plan", "publications", 1, CREATE)
+    before = home.client.clock.monotonic()
+    assert home.apply([new()]).complete
+    assert (home.client.clock.monotonic() - before, len(library.records)) == (0, 1)
+
+
+def test_a_record_that_was_there_before_or_that_another_row_created_is_not_taken_for_it(
+    home: Home, library: SmallLibrary
+) -> None:
+    home.before = {library.add(dict(BOOK))["id"]}
+    assert home.apply([new(2)]).created == 1
+    library.order("POST publications", "dropped")
+    applied = home.apply([new(1), new(2)])
+    assert (applied.created, applied.unchanged, len(library.records)) == (1, 1, 3)
+    targets = {home.entries(source_id)[CREATE, 0].target_id for source_id in (1, 2)}
+    assert targets == set(library.records) - home.before
+
+
+def test_records_with_the_same_content_take_one_each(home: Home, library: SmallLibrary) -> None:
+    library.order("POST publications", "lost", "lost")
+    applied = home.apply([new(1), new(2)])
+    assert (applied.created, applied.failed, len(library.records)) == (2, 0, 2)
+    assert {home.entries(source_id)[CREATE, 0].target_id for source_id in (1, 2)} == set(library.records)
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        ([{**BOOK, "title": "The same identifier"}], "which differ from it"),
+        ([{"title": "A book", "abstract": "The same title"}], "which differ from it"),
+        ([dict(BOOK), dict(BOOK)], "more than were sent"),
+    ],
+)
+def test_what_a_person_has_to_decide_is_never_sent_again(
+    home: Home, library: SmallLibrary, others: list[dict[str, Any]], reason: str
+) -> None:
+    """I8: several matches, or one that differs, never become a new record; not in a later apply either."""
+    rows = [new(files=[cover(), file(1)])]
+    library.order("POST publications", "dropped")
+    ids = [library.add(fields)["id"] for fields in others]
+    for _ in range(2):
+        applied = home.apply(rows)
+        assert (applied.created, applied.failed, applied.complete) == (0, 1, False)
+        assert reason in applied.failures[0].problem
+        assert all(str(number) in applied.failures[0].problem for number in ids)
+        assert home.states()[CREATE, 0] == PARKED
+        assert (len(library.sent("POST publications")), len(library.sent("POST assets"))) == (1, 0)
+    for number in ids:
+        del library.records[number]
+    assert home.apply(rows).complete
+    assert len(library.records) == 1
+
+
+def test_a_refused_record_fails_alone_and_is_tried_by_the_next_apply(home: Home, library: SmallLibrary) -> None:
+    library.order("POST publications", refusal(422, "Invalid", "title is too long"))
+    applied = home.apply([new(1, files=[file(1)]), new(2, {"title": "Another"})])
+    assert (applied.created, applied.failed, applied.files_uploaded) == (1, 1, 0)
+    assert "title is too long" in applied.failures[0].problem
+    entry = home.entries()[CREATE, 0]
+    assert (entry.state, entry.status, "title is too long" in (entry.message or "")) == (REFUSED, 422, True)
+    again = home.apply([new(1, files=[file(1)]), new(2, {"title": "Another"})])
+    assert (again.created, again.unchanged, again.files_uploaded, again.complete) == (1, 1, 1, True)
+
+
+def test_a_twin_that_is_refused_shows_that_the_first_request_created_it(home: Home, library: SmallLibrary) -> None:
+    """The first request takes effect after the lookup that decided; the service refuses the second one, since it has the identifier."""
+    library.order("POST publications", "dropped")
+    library.order("POST publications", lambda: (library.add(dict(BOOK)), refusal(422, "Taken"))[1])
+    applied = home.apply([new(files=[file(1)])])
+    assert (applied.created, applied.failed, applied.files_uploaded, len(library.records)) == (1, 0, 1, 1)
+    assert home.entries()[CREATE, 0].target_id in library.records
+
+
+def test_a_refused_twin_of_a_record_that_differs_is_left_to_a_person(home: Home, library: SmallLibrary) -> None:
+    other = {**BOOK, "title": "Shortened by the service"}
+    library.order("POST publications", "dropped", lambda: (library.add(other), refusal(422, "Taken"))[1])
+    applied = home.apply([new()])
+    assert (applied.created, applied.failed, home.states()) == (0, 1, {(CREATE, 0): PARKED})
+    assert "which differ from it" in applied.failures[0].problem
+
+
+def test_a_record_whose_fields_the_service_changed_is_lacking_them(home: Home, library: SmallLibrary) -> None:
+    library.changes = lambda fields: {**fields, "title": "Shortened"}
+    assert home.apply([new()]).created == 1
+    entry = home.entries()[CREATE, 0]
+    assert (entry.message or "").startswith("title:")
+    assert (entry.held["title"], entry.held["identifiers"]) == (
+        expected({"title": "Shortened"})["title"],
+        expected(BOOK)["identifiers"],
+    )
+
+
+def test_a_cover_that_the_response_lacks_is_set_again(home: Home, library: SmallLibrary) -> None:
+    """The service made the record without it."""
+    library.changes = lambda fields: {**fields, "cover": None} if "title" in fields else fields
+    applied = home.apply([new(files=[cover()])])
+    [record] = library.records.values()
+    assert (applied.created, applied.files_uploaded, applied.complete) == (1, 1, True)
+    assert record["cover"]["metadata"]["filename"] == "cover.jpg"
+    assert [method for method, _, _ in library.writes] == ["POST", "PATCH"]
+
+
+def test_a_file_that_cannot_be_uploaded_costs_neither_the_record_nor_other_files(
+    home: Home, library: SmallLibrary
+) -> None:
+    library.order("GET publications/cover/presign", refusal(422, "TooLarge", "the cover is too large"))
+    library.order("GET assets/presign", refusal(422, "TooLarge", "the file is too large"))
+    applied = home.apply([new(files=[cover(), file(1), file(2, OTHER)])])
+    assert (applied.created, applied.files_uploaded, applied.failed) == (1, 1, 1)
+    assert "the cover is too large" in applied.failures[0].problem
+    assert "the file is too large" in applied.failures[0].problem
+    states = {(CREATE, 0): DONE, (A_COVER, 0): REFUSED, (A_FILE, 1): REFUSED, (A_FILE, 2): DONE}
+    assert home.states() == states
+    again = home.apply([new(files=[cover(), file(1), file(2, OTHER)])])
+    assert (again.created, again.files_uploaded, again.failed, len(library.records)) == (0, 2, 0, 1)
+    assert set(home.states().values()) == {DONE}
+
+
+@pytest.mark.parametrize("order", ["lost", "no id"])
+def test_a_file_whose_response_was_lost_is_found(home: Home, library: SmallLibrary, order: Any) -> None:
+    library.order("POST assets", order)
+    applied = home.apply([new(files=[file(1), file(2, OTHER)])])
+    assert (applied.files_uploaded, applied.failed, len(library.sent("POST assets"))) == (2, 0, 2)
+    [record] = library.records.values()
+    ids = {home.entries()[A_FILE, number].asset_id for number in (1, 2)}
+    assert ids == {asset["id"] for asset in record["assets"]}
+
+
+def test_two_files_alike_with_lost_responses_are_both_found(home: Home, library: SmallLibrary) -> None:
+    library.order("POST assets", "lost", "lost")
+    alike = [file(number, name="Part", filename="part.pdf") for number in (1, 2)]
+    applied = home.apply([new(files=alike)])
+    assert (applied.files_uploaded, applied.failed, len(library.sent("POST assets"))) == (2, 0, 2)
+    assert len({home.entries()[A_FILE, number].asset_id for number in (1, 2)}) == 2
+
+
+def test_a_file_that_was_not_attached_is_sent_again_and_then_given_up(home: Home, library: SmallLibrary) -> None:
+    library.order("POST assets", "dropped")
+    assert home.apply([new(files=[file(1)])]).complete
+    assert (len(library.sent("POST assets")), home.entries()[A_FILE, 1].repeated) == (2, 1)
+    library.order("POST assets", *["dropped"] * TRIES)
+    applied = home.apply([new(2, {"title": "Another"}, files=[file(1)])])
+    assert (applied.created, applied.files_uploaded, applied.failed) == (1, 0, 1)
+    assert "did not attach it" in applied.failures[0].problem
+    assert home.states(2) == {(CREATE, 0): DONE, (A_FILE, 1): REFUSED}
+    assert len(library.sent("POST assets")) == 2 + TRIES
+
+
+def test_a_file_is_parked_where_the_service_shows_no_files(home: Home, library: SmallLibrary) -> None:
+    library.shows_files = False
+    library.order("POST assets", "dropped")
+    for _ in range(2):
+        applied = home.apply([new(files=[file(1)])])
+        assert (applied.files_uploaded, applied.failed) == (0, 1)
+        assert "does not show the files" in applied.failures[0].problem
+        assert home.states()[A_FILE, 1] == PARKED
+    assert len(library.sent("POST assets")) == 1
+
+
+def test_a_lost_upload_is_uploaded_anew_a_few_times(home: Home, library: SmallLibrary) -> None:
+    lost = refusal(422, "StorageNotFound")
+    library.order("POST assets", lost)
+    assert home.apply([new(files=[file(1)])]).complete
+    assert len({body["file"]["id"] for body in library.sent("POST assets")}) == 2
+    library.order("POST assets", *[lost] * TRIES)
+    assert home.apply([new(2, {"title": "Another"}, files=[file(1)])]).failed == 1
+    assert len(library.sent("POST assets")) == 2 + TRIES
+
+
+def test_an_empty_file_name_is_sent_as_it_is_and_replaced_where_it_is_refused(
+    home: Home, library: SmallLibrary
+) -> None:
+    nameless = file(1, name="", filename="")
+    assert home.apply([new(files=[nameless])]).complete
+    [body] = library.sent("POST assets")
+    assert (body["name"], body["file"]["metadata"]["filename"]) == ("", "")
+    assert home.entries()[A_FILE, 1].message is None
+    library.order("POST assets", refusal(422, "Invalid", "name is empty"))
+    assert home.apply([new(2, {"title": "Another"}, files=[nameless])]).failed == 0
+    body = library.sent("POST assets")[-1]
+    assert (body["name"], body["file"]["metadata"]["filename"]) == ("file", "file")
+    assert "another file name and name" in (home.entries(2)[A_FILE, 1].message or "")
+
+
+def test_files_go_with_their_record_where_the_first_one_shows_that_they_arrive(
+    home: Home, library: SmallLibrary
+) -> None:
+    rows = [new(1, files=[file(1), file(2, OTHER)]), new(2, {"title": "Another"}, files=[cover(), file(3)])]
+    applied = home.apply(rows, files_with_record=True)
+    assert (applied.created, applied.files_uploaded, applied.complete) == (2, 4, True)
+    assert library.sent("POST assets") == []
+    assert [len(record["assets"]) for record in library.records.values()] == [2, 1]
+    assert set(home.states(1).values()) | set(home.states(2).values()) == {DONE}
+
+
+def test_files_that_did_not_arrive_with_their_record_are_attached_one_by_one(home: Home, library: SmallLibrary) -> None:
+    library.takes_files_with_record = False
+    rows = [new(1, files=[file(1), file(2, OTHER)]), new(2, {"title": "Another"}, files=[file(3)])]
+    applied = home.apply(rows, files_with_record=True)
+    assert (applied.created, applied.files_uploaded, applied.complete) == (2, 3, True)
+    assert [len(record["assets"]) for record in library.records.values()] == [2, 1]
+    assert len(library.sent("POST assets")) == 3
+    assert "assets_attributes" not in library.writes[-2][2], "only the first record was sent with files"
+
+
+def test_fields_and_cover_of_a_record_are_changed_in_one_request(home: Home, library: SmallLibrary) -> None:
+    there = library.add({"title": "Old"})
+    rows = [changed(there["id"], {"title": "New"}, before={"title": "Old"}, files=[cover()])]
+    applied = home.apply(rows)
+    assert (applied.patched, applied.created, applied.files_uploaded, applied.complete) == (1, 0, 1, True)
+    [(method, path, body)] = library.writes
+    assert (method, path, body["title"], set(body)) == (
+        "PATCH",
+        f"publications/{there['id']}",
+        "New",
+        {"title", "cover"},
+    )
+    entry = home.entries()[PATCH, 0]
+    assert (entry.before, entry.held, entry.target_id) == ({"title": "Old"}, entry.wanted, there["id"])
+    assert home.states() == {(PATCH, 0): DONE, (A_COVER, 0): DONE}
+    assert (home.apply(rows).unchanged, len(library.writes)) == (1, 1)
+
+
+def test_a_refused_change_is_refused_with_its_cover(home: Home, library: SmallLibrary) -> None:
+    there = library.add({"title": "Old"})
+    library.order("PATCH .*", refusal(422, "Invalid", "no such title"))
+    applied = home.apply([changed(there["id"], {"title": "New"}, files=[cover(), file(1)])])
+    assert (applied.patched, applied.failed, applied.files_uploaded) == (0, 1, 0)
+    assert home.states() == {(PATCH, 0): REFUSED, (A_COVER, 0): REFUSED}
+    assert {entry.target_id for entry in home.entries().values()} == {there["id"]}, (
+        "the record counts as ours meanwhile"
+    )
+    assert "no such title" in (home.entries()[A_COVER, 0].message or "")
+    assert (there["title"], there["assets"]) == ("Old", [])
+
+
+def test_a_change_that_the_service_did_not_keep_is_lacking(home: Home, library: SmallLibrary) -> None:
+    there = library.add({"title": "Old"})
+    library.changes = lambda _: {}
+    assert home.apply([changed(there["id"], {"title": "New"})]).patched == 1
+    entry = home.entries()[PATCH, 0]
+    assert ((entry.message or "").startswith("title:"), entry.held) == (
+        True,
+        {"title": expected({"title": "Old"})["title"]},
+    )
+
+
+def test_a_cover_that_the_service_changed_is_named(home: Home, library: SmallLibrary) -> None:
+    """Whether it was sent with a new record or with a change."""
+
+    def renamed(fields: dict[str, Any]) -> dict[str, Any]:
+        if "cover" not in fields:
+            return fields
+        metadata = {**fields["cover"]["metadata"], "filename": "1.jpg"}
+        return {**fields, "cover": {**fields["cover"], "metadata": metadata}}
+
+    there = library.add({"title": "Old"})
+    library.changes = renamed
+    home.apply([changed(there["id"], {"title": "New"}, files=[cover()]), new(2, files=[cover()])])
+    for source_id in (1, 2):
+        entry = home.entries(source_id)[A_COVER, 0]
+        assert (entry.state, "another file name" in (entry.message or "")) == (DONE, True)
+
+
+def test_a_record_that_is_refused_with_its_files_is_sent_without_them(home: Home, library: SmallLibrary) -> None:
+    library.order("POST publications", refusal(422, "Invalid", "assets are not allowed"))
+    applied = home.apply([new(files=[file(1)])], files_with_record=True)
+    assert (applied.created, applied.files_uploaded, applied.failed, applied.complete) == (1, 1, 0, True)
+    assert ["assets_attributes" in body for body in library.sent("POST publications")] == [True, False]
+    assert len(library.sent("POST assets")) == 1
+
+
+def test_files_alone_are_a_change_of_their_record(home: Home, library: SmallLibrary) -> None:
+    there = library.add({"title": "Old"})
+    rows = [row(1, Action.PATCH, target_id=there["id"], files=[file(1)])]
+    applied = home.apply(rows)
+    assert (applied.patched, applied.files_uploaded, applied.failed) == (1, 1, 0)
+    assert [path for _, path, _ in library.writes] == ["assets"]
+
+
+def test_a_lost_upload_of_a_cover_is_uploaded_anew(home: Home, library: SmallLibrary) -> None:
+    there = library.add({"title": "Old"})
+    library.order("PATCH .*", *[refusal(422, "StorageNotFound")] * (TRIES - 1))
+    assert home.apply([changed(there["id"], {"title": "New"}, files=[cover()])]).complete
+    ids = [body["cover"]["id"] for body in library.sent("PATCH .*")]
+    assert (len(ids), len(set(ids))) == (TRIES, TRIES)
+    library.order("PATCH .*", *[refusal(422, "StorageNotFound")] * TRIES)
+    rows = [changed(there["id"], {"title": "Newer"}, files=[cover()])]
+    assert home.apply(rows, "another").failed == 1
+
+
+def test_what_fails_temporarily_has_a_second_turn_and_then_another_apply(home: Home, library: SmallLibrary) -> None:
+    """Nothing was written, so that no entry stays that would have to be looked up."""
+    busy = refusal(429, "TooMany")
+    library.order("POST publications", *[busy] * 40)
+    applied = home.apply([new()])
+    assert (applied.created, applied.failed, len(library.records)) == (1, 0, 1)
+    library.order("POST publications", *[busy] * 400)
+    applied = home.apply([new(2, {"title": "Another"})])
+    assert (applied.created, applied.failed) == (0, 1)
+    assert "The next apply of this plan tries it again" in applied.failures[0].problem
+    assert home.states(2) == {}

@@ -1,0 +1,185 @@
+"""No file of a record is attached twice, and none is left out (I8, I12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.plan import PlannedFile
+from pipelines.migration.plan.files import OCTETS, part_of, planned_files, requests_of
+from pipelines.records.files import ASSET, COVER, FAILED, KEPT, AttachedFile
+from tests.migration.sample_plans import journal_entry
+
+SHA, OTHER_SHA = "a" * 64, "b" * 64
+UPLOAD, THERE, MISSING = FileAction.UPLOAD, FileAction.THERE, FileAction.MISSING
+
+
+def described(kind: str = ASSET, position: int = 0, **values: Any) -> AttachedFile:
+    """A file as a record describes it."""
+    usual: dict[str, Any] = {
+        "asset_id": None if kind == COVER else position + 1,
+        "name": None,
+        "content_type": None,
+        "filename": "text.pdf",
+        "mime_type": None,
+        "size": 10,
+        "content_key": "",
+    }
+    return AttachedFile(kind, position, **{**usual, **values})
+
+
+def content(kind: str = ASSET, position: int = 0, **values: Any) -> dict[str, Any]:
+    """A row of publication_files."""
+    return {"kind": kind, "position": position, "status": KEPT, "sha256": SHA, "bytes": 10, "problem": None, **values}
+
+
+def entry(kind: WriteKind, part: str, asset_id: int | None = None, state: WriteState = WriteState.DONE) -> JournalEntry:
+    """What an earlier plan wrote."""
+    return journal_entry(kind, part, state, asset_id=asset_id)
+
+
+def actions(planned: list[PlannedFile]) -> list[tuple[FileAction, int | None]]:
+    return [(file.action, file.target_asset_id) for file in planned]
+
+
+def test_a_new_file_is_uploaded_as_it_is_described() -> None:
+    source = described(name="Contents", content_type="application/pdf", mime_type="text/plain")
+    [planned] = planned_files([source], [content(bytes=12)], [], [])
+    assert planned == PlannedFile(
+        kind=ASSET,
+        position=0,
+        action=UPLOAD,
+        asset_id=1,
+        name="Contents",
+        content_type="application/pdf",
+        filename="text.pdf",
+        size=12,
+        sha256=SHA,
+    )
+    types = [
+        planned_files([described(**given)], [content()], [], [])[0].content_type
+        for given in ({"mime_type": "text/plain"}, {})
+    ]
+    assert types == ["text/plain", OCTETS]
+
+
+def test_each_file_gets_its_own_content() -> None:
+    files = [described(COVER), described(ASSET, 0), described(ASSET, 1)]
+    contents = [content(ASSET, 1, sha256="2"), content(COVER, 0, sha256="c"), content(ASSET, 0, sha256="1")]
+    assert [file.sha256 for file in planned_files(files, contents, [], [])] == ["c", "1", "2"]
+
+
+def test_a_file_of_the_target_stands_for_one_file_of_the_source() -> None:
+    """Two equal files in the source, one of them in the target: the other one is uploaded."""
+    twice = [described(ASSET, 0), described(ASSET, 1)]
+    contents = [content(ASSET, 0), content(ASSET, 1)]
+    there = [described(asset_id=70)]
+    assert actions(planned_files(twice, contents, there, [])) == [(THERE, 70), (UPLOAD, None)]
+    both = [*there, described(asset_id=71)]
+    assert actions(planned_files(twice, contents, both, [])) == [(THERE, 70), (THERE, 71)]
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ({"size": 10}, True),
+        ({"size": 11}, False),
+        ({"size": None}, False),
+        ({"filename": "another.pdf"}, False),
+        ({"filename": None, "name": "Contents"}, True),
+        ({"filename": None, "name": "Index"}, False),
+        ({"filename": None, "name": None}, False),
+        ({"kind": COVER}, False),
+    ],
+)
+def test_a_file_of_the_target_is_recognised_by_size_and_name(other: dict[str, Any], same: bool) -> None:
+    source = described(name="Contents")
+    [planned] = planned_files([source], [content()], [described(**{"asset_id": 70, **other})], [])
+    assert (planned.action, planned.target_asset_id) == ((THERE, 70) if same else (UPLOAD, None))
+
+
+def test_the_size_of_the_content_counts_where_the_record_declares_another_one() -> None:
+    [planned] = planned_files([described(size=9)], [content(bytes=10)], [described(asset_id=70, size=10)], [])
+    assert (planned.action, planned.target_asset_id) == (THERE, 70)
+
+
+def test_what_an_earlier_plan_attached_is_not_attached_again_even_where_people_removed_it() -> None:
+    part = f"asset/1/{SHA}"
+    written = [entry(WriteKind.ASSET, part, 70)]
+    assert actions(planned_files([described()], [content()], [], written)) == [(THERE, 70)]
+    assert actions(planned_files([described()], [content(sha256=OTHER_SHA)], [], written)) == [(UPLOAD, None)]
+    for state in (WriteState.UNDONE, WriteState.REFUSED, WriteState.INTENDED):
+        taken_back = [entry(WriteKind.ASSET, part, 70, state)]
+        assert actions(planned_files([described()], [content()], [], taken_back)) == [(UPLOAD, None)]
+
+
+def test_a_file_that_an_earlier_plan_attached_stands_for_no_other_one() -> None:
+    """New content under the same name is new, although the target has a file of that name and size."""
+    written = [entry(WriteKind.ASSET, f"asset/1/{OTHER_SHA}", 70)]
+    assert actions(planned_files([described()], [content()], [described(asset_id=70)], written)) == [(UPLOAD, None)]
+
+
+def test_a_cover_of_the_target_stays_unless_it_is_our_own() -> None:
+    cover, stored = described(COVER), [content(COVER)]
+    assert actions(planned_files([cover], stored, [], [])) == [(UPLOAD, None)]
+    assert actions(planned_files([cover], stored, [described(COVER)], [])) == [(THERE, None)]
+    assert actions(planned_files([cover], stored, [described(ASSET, asset_id=70)], [])) == [(UPLOAD, None)]
+    ours = [entry(WriteKind.COVER, f"cover/at0/{OTHER_SHA}")]
+    assert actions(planned_files([cover], stored, [described(COVER)], ours)) == [(UPLOAD, None)]
+    no_cover = [entry(WriteKind.ASSET, f"asset/1/{OTHER_SHA}", 70)]
+    assert actions(planned_files([cover], stored, [described(COVER)], no_cover)) == [(THERE, None)]
+    same = [entry(WriteKind.COVER, f"cover/at0/{SHA}")]
+    assert actions(planned_files([cover], stored, [described(COVER)], same)) == [(THERE, None)]
+
+
+def test_a_file_without_content_is_missing_with_the_reason() -> None:
+    failed = content(status=FAILED, sha256=SHA, problem="the storage answered 404 Not Found")
+    [planned] = planned_files([described()], [failed], [], [])
+    assert (planned.action, planned.problem, planned.sha256, planned.size) == (MISSING, failed["problem"], None, 10)
+    [planned] = planned_files([described()], [], [], [])
+    assert (planned.action, planned.problem) == (MISSING, "its content was not fetched")
+    [planned] = planned_files([described()], [content(sha256=None)], [], [])
+    assert planned.action == MISSING
+
+
+def test_a_file_without_content_is_there_where_an_earlier_plan_attached_it() -> None:
+    written = [entry(WriteKind.ASSET, f"asset/1/{SHA}", 70)]
+    there = [described(asset_id=70)]
+    assert actions(planned_files([described()], [], there, written)) == [(THERE, 70)]
+    assert actions(planned_files([described()], [], [], written)) == [(MISSING, None)]
+    assert actions(planned_files([described()], [], [described(asset_id=70, size=11)], written)) == [(MISSING, None)]
+    assert actions(planned_files([described()], [], [described(asset_id=71, size=11)], written)) == [(MISSING, None)]
+    of_another = [entry(WriteKind.ASSET, f"asset/11/{SHA}", 70)]
+    assert actions(planned_files([described()], [], there, of_another)) == [(MISSING, None)]
+    cover = [entry(WriteKind.COVER, f"cover/at0/{SHA}")]
+    assert actions(planned_files([described(COVER)], [], [described(COVER)], cover)) == [(THERE, None)]
+
+
+def test_parts_of_a_record_have_different_names() -> None:
+    files = [described(COVER), described(ASSET, 0), described(ASSET, 1), described(ASSET, 2, asset_id=None)]
+    parts = {part_of(file) for file in planned_files(files, [], [], [])}
+    assert parts == {"cover/at0/None", "asset/1/None", "asset/2/None", "asset/at2/None"}
+
+
+@pytest.mark.parametrize(
+    ("action", "payload", "files", "together", "requests"),
+    [
+        (Action.CREATE, {}, [], False, 1),
+        (Action.CREATE, {"title": "A"}, [COVER, ASSET, ASSET], False, 1 + 1 + 2 * 2),
+        (Action.CREATE, {"title": "A"}, [COVER, ASSET, ASSET], True, 1 + 1 + 2),
+        (Action.PATCH, {"title": "A"}, [ASSET], True, 1 + 2),
+        (Action.PATCH, {}, [COVER], False, 1 + 1),
+        (Action.PATCH, {}, [ASSET], False, 2),
+        (Action.UNCHANGED, {}, [ASSET], False, 2),
+        (Action.UNCHANGED, {}, [], False, 0),
+    ],
+)
+def test_the_requests_of_a_record_are_counted(
+    action: Action, payload: dict[str, Any], files: list[str], together: bool, requests: int
+) -> None:
+    planned = [PlannedFile(kind=kind, position=0, action=UPLOAD) for kind in files]
+    planned += [PlannedFile(kind=kind, position=0, action=one) for kind in (ASSET, COVER) for one in (THERE, MISSING)]
+    assert requests_of(action, payload, planned, together=together) == requests

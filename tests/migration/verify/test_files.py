@@ -1,0 +1,160 @@
+"""The files of a record after a migration: each planned one is there once, as it was planned (I12)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pytest
+
+from pipelines.migration.apply.attachments import is_like
+from pipelines.migration.model.actions import FileAction
+from pipelines.migration.model.plan import PlannedFile
+from pipelines.migration.plan.files import part_of
+from pipelines.migration.verify.files import WrittenFile, compare_files
+from pipelines.records.files import ASSET, COVER, AttachedFile
+
+UPLOAD, THERE, MISSING = FileAction.UPLOAD, FileAction.THERE, FileAction.MISSING
+
+
+def planned(kind: str = ASSET, position: int = 0, action: FileAction = UPLOAD, **values: Any) -> PlannedFile:
+    usual: dict[str, Any] = {"filename": f"{position}.pdf", "name": f"Part {position}", "size": 10, "sha256": "a"}
+    return PlannedFile(kind=kind, position=position, action=action, **{"asset_id": position + 1, **usual, **values})
+
+
+def found(asset_id: int | None, kind: str = ASSET, position: int = 0, **values: Any) -> AttachedFile:
+    usual: dict[str, Any] = {"filename": f"{position}.pdf", "name": f"Part {position}", "size": 10}
+    rest: dict[str, Any] = {"content_type": None, "mime_type": None, "content_key": ""}
+    return AttachedFile(kind, position, asset_id, **{**usual, **rest, **values})
+
+
+def attached(
+    file: PlannedFile, asset_id: int | None, state: str = "done", message: str | None = None
+) -> dict[str, Any]:
+    return {part_of(file): WrittenFile(state, asset_id, message)}
+
+
+def compare(
+    files: list[PlannedFile],
+    now: list[AttachedFile],
+    known: Collection[int | None] = (),
+    written: Mapping[str, WrittenFile] | None = None,
+) -> tuple[list[tuple[str, int]], list[tuple[int, int | None]]]:
+    """Returns (problem, place of the file), and (place of the file, id in the target) of those that are there."""
+    problems, pairs = compare_files(files, now, known=frozenset(known), written=written or {})
+    return (
+        [(one.problem, one.file.position) for one in problems],
+        [(file.position, match.asset_id) for file, match in pairs],
+    )
+
+
+def test_each_file_is_found_by_the_journal_or_by_the_plan() -> None:
+    ours, theirs = planned(position=0), planned(position=1, action=THERE, target_asset_id=71)
+    now = [found(70, position=0), found(71, position=1)]
+    assert compare([ours, theirs], now, {70, 71}, attached(ours, 70)) == ([], [(0, 70), (1, 71)])
+
+
+def test_a_file_that_is_not_there_is_missing_with_the_reason() -> None:
+    file = planned()
+    for entry, reason in (
+        ({}, "it was not attached yet"),
+        (attached(file, 70), "it was attached, and is not there any more"),
+        (attached(file, 70, "undone"), "it was attached, and taken back"),
+        (attached(file, None, "intended"), "the response when it was attached was lost"),
+        (attached(file, None, "refused", "too large"), "too large"),
+        (attached(file, None, "parked"), "parked"),
+    ):
+        [problem], pairs = compare_files([file], [], known=set(), written=entry)
+        assert (problem.problem, pairs) == ("missing", [])
+        assert problem.why.startswith(reason)
+    [problem], _ = compare_files([planned(action=THERE, target_asset_id=70)], [], known=set(), written={})
+    assert problem.why == "it was there when the plan was made, and is not there any more"
+
+
+def test_a_file_that_people_replaced_by_a_like_one_is_there_and_another_one_is_not() -> None:
+    file = planned()
+    assert compare([file], [found(99)], {70}, attached(file, 70)) == ([], [(0, 99)])
+    assert compare([file], [found(99, size=11)], {70}, attached(file, 70)) == ([("missing", 0)], [])
+    assert compare([file], [found(99)], {99}, attached(file, 70)) == ([("missing", 0)], []), (
+        "99 belongs to another file"
+    )
+    assert compare([file], [found(None, COVER)], (), attached(file, 70)) == ([("missing", 0)], [])
+
+
+def test_one_file_of_the_target_does_not_stand_for_two() -> None:
+    two = [planned(position=0), planned(position=0, asset_id=2)]
+    assert compare(two, [found(99)]) == ([("missing", 0)], [(0, 99)])
+    assert compare(two, [found(99), found(98)]) == ([], [(0, 99), (0, 98)])
+
+
+def test_a_file_beside_the_planned_one_and_like_it_is_a_duplicate() -> None:
+    file = planned()
+    problems, pairs = compare_files([file], [found(70), found(99)], known={70}, written=attached(file, 70))
+    [problem] = problems
+    assert (problem.problem, problem.file, len(pairs)) == ("duplicated", file, 1)
+    assert "99" in problem.why
+    assert compare([file], [found(70), found(98, position=5)], {70}, attached(file, 70)) == ([], [(0, 70)])
+    assert compare([file], [found(70), found(60)], {60, 70}, attached(file, 70)) == ([], [(0, 70)])
+
+
+@pytest.mark.parametrize(
+    ("change", "part"), [({"size": 11}, "size"), ({"filename": "b.pdf"}, "file name"), ({"name": "Other"}, "name")]
+)
+def test_a_file_that_differs_says_in_what(change: dict[str, Any], part: str) -> None:
+    file = planned()
+    for entry, when in (
+        (attached(file, 70), "changed since it was written, or by the service"),
+        (attached(file, 70, message="told"), "the target did not take it as it is"),
+    ):
+        [problem], pairs = compare_files([file], [found(70, **change)], known={70}, written=entry)
+        assert (problem.problem, problem.why) == ("differing", f"another {part}: {when}")
+        assert len(pairs) == 1, "its bytes are compared, too"
+    assert compare([file], [found(70, **dict.fromkeys(change))], {70}, attached(file, 70)) == ([], [(0, 70)])
+    theirs = planned(action=THERE, target_asset_id=70)
+    assert compare([theirs], [found(70, **change)], {70}) == ([], [(0, 70)]), "the plan left it as it was"
+
+
+def test_a_cover_is_compared_with_the_cover() -> None:
+    cover = planned(COVER, asset_id=None)
+    assert compare([cover], [found(None, COVER)]) == ([], [(0, None)])
+    assert compare([cover], [found(70)]) == ([("missing", 0)], [])
+    [problem], _ = compare_files([cover], [found(None, COVER, size=11)], known=set(), written={})
+    assert (problem.problem, problem.why) == ("differing", "another size: it was not set yet")
+    renamed = found(None, COVER, name="A cover has no name of its own")
+    assert compare([cover], [renamed]) == ([], [(0, None)])
+
+
+def test_a_file_that_the_plan_could_not_send_is_lacking_until_somebody_attached_it() -> None:
+    lost = planned(action=MISSING, sha256=None, problem="404 Not Found")
+    [problem], _ = compare_files([lost], [], known=set(), written={})
+    assert problem.problem == "lacking"
+    assert problem.why == "the snapshot lacks its content: 404 Not Found"
+    assert compare([lost], [found(99)]) == ([], [(0, 99)])
+    assert compare([lost], [found(99)], {99}) == ([], []), "a later plan attached it"
+    assert compare([lost], [found(99, position=5)], {99}) == ([("lacking", 0)], [])
+    two = [lost, planned(action=MISSING, sha256=None, asset_id=2)]
+    assert compare(two, [found(99)], {99}) == ([("lacking", 0)], []), "one file stands for one"
+
+
+@pytest.mark.parametrize(
+    ("there", "like"),
+    [
+        ({}, True),
+        ({"size": 11}, False),
+        ({"size": None}, True),
+        ({"filename": "b.pdf"}, False),
+        ({"name": "Other"}, True),
+        ({"filename": None}, True),
+        ({"filename": None, "name": "Other"}, False),
+        ({"filename": None, "name": None}, False),
+    ],
+)
+def test_files_are_alike_by_size_and_by_file_name_or_else_by_name(there: dict[str, Any], like: bool) -> None:
+    assert is_like(planned(), found(70, **there)) is like
+
+
+def test_a_planned_file_without_any_name_is_alike_by_its_size() -> None:
+    assert is_like(planned(filename=None, name=None), found(70))
+    assert not is_like(planned(filename=None, name=None), found(70, size=11))
+    assert is_like(planned(filename=None), found(70)), "by its name"
+    assert not is_like(planned(filename=None), found(70, name="Other"))
