@@ -18,9 +18,9 @@ from typing import Any, BinaryIO
 from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
 from pipelines.migration.apply.attachments import Attachments, changes_in, describe_file, is_upload_lost
-from pipelines.migration.apply.digests import RecordDigests, content_of, not_kept
+from pipelines.migration.apply.digests import RecordDigests, content_of, inside, not_kept
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
-from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded
+from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, change_request, create_body
 from pipelines.migration.apply.references import References
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
@@ -211,8 +211,8 @@ class Writer:
             record, sent, adopted = self._post(row, content, uploaded, result)
         target_id = int(record["id"])
         if not adopted:
-            digests = self._digests.of_response(row.resource, record, row.expected)
-            incomplete = not_kept(record, row.expected, digests, result.left_out)
+            digests = self._digests.of_response(row, record, row.expected)
+            incomplete = not_kept(row, record, row.expected, digests, result.left_out)
             self._journal.done(self._creation(row).number, target_id=target_id, held=digests, message=incomplete)
         result.created = True
         has_cover = bool(record.get("cover", sent.cover is not None))
@@ -254,9 +254,9 @@ class Writer:
             number = self._intend_create(row, content)
             result.sends[""] += 1
             try:
-                response = self._client.write(
-                    "POST", row.resource, sent.added_to(row.payload), on_leave=partial(self._journal.sent, number)
-                )
+                body = create_body(row, sent.added_to(row.payload))
+                response = self._client.write("POST", row.resource, body, on_leave=partial(self._journal.sent, number))
+                response = inside(row, response) if isinstance(response, dict) else response
             except UnclearError as unclear:
                 result.unclear = str(unclear)
             except RefusedError as refusal:
@@ -322,9 +322,8 @@ class Writer:
         intended = [one for one in (number, cover_number) if one is not None]
         path = f"{row.resource}/{target_id}"
         try:
-            response = self._client.write(
-                "PATCH", path, sent.added_to(payload), on_leave=partial(self._journal.sent, *intended)
-            )
+            method, body = change_request(row, sent.added_to(payload), row.before)
+            response = self._client.write(method, path, body, on_leave=partial(self._journal.sent, *intended))
         except RefusedError as refusal:
             if sent and is_upload_lost(refusal) and result.sends[COVER] < TRIES - 1:
                 result.sends[COVER] += 1
@@ -339,8 +338,8 @@ class Writer:
             raise FailedWriteError(str(refusal)) from None
         has_record = isinstance(response, dict)
         if number is not None:
-            digests = self._digests.of_response(row.resource, response, wanted) if has_record else wanted
-            incomplete = not_kept(response if has_record else {}, wanted, digests, result.left_out)
+            digests = self._digests.of_response(row, response, wanted) if has_record else wanted
+            incomplete = not_kept(row, response if has_record else {}, wanted, digests, result.left_out)
             self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
             result.patched = True
         if cover is not None and sent:
