@@ -23,7 +23,7 @@ from pipelines.migration.model.resource_types import (
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.residue import PICTURES
 from pipelines.records.shapes.observation import OTHERS, FieldShape, Kind, Observer, RecordShape
-from pipelines.records.values import text_of
+from pipelines.records.values import text_of, whole_number
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 
 _NAMED_AFTER = {
@@ -56,13 +56,17 @@ def learn_type(
     source: RecordShape,
     target: RecordShape,
     schema: ResourceSchema,
+    *,
     contradicted: Iterable[str] = (),
+    leads_to: Mapping[str, str] | None = None,
 ) -> ResourceType:
     """How the records of a resource are moved. `assumed`: our own assumption, which counts where nothing was learned.
 
     `source`, `target`: the shapes of the records of both libraries; `schema`: the target's description of the resource; `contradicted`:
-    enumerations of the description that the target's own records do not keep to.
+    enumerations of the description that the target's own records do not keep to; `leads_to`: field → the resource that the names beside
+    its ids belong to.
     """
+    leads_to = leads_to or {}
     if not source.records:
         return assumed
     shown = {
@@ -72,7 +76,7 @@ def learn_type(
     }
     payload = schema.create if assumed.created else schema.change
     if payload is None or not payload.fields:
-        return _from_names(assumed, dict.fromkeys(shown), shown, None, Source.RECORDS)
+        return _from_names(assumed, dict.fromkeys(shown), shown, None, Source.RECORDS, leads_to)
     names = {name: field for name, field in payload.fields.items() if not field.read_only and name != "id"}
     undescribed = target.fields.keys() & shown.keys() - schema.record.keys() - payload.fields.keys()
     for name in sorted(undescribed if schema.record else ()):
@@ -80,7 +84,7 @@ def learn_type(
     if payload.is_open:
         names |= {name: FieldSchema() for name in shown if name not in names and name not in schema.record}
     method = schema.change.method if schema.change else ""
-    learned = _from_names(assumed, names, shown, payload, Source.DESCRIPTION, method)
+    learned = _from_names(assumed, names, shown, payload, Source.DESCRIPTION, leads_to, method)
     choices = {
         name: tuple(found.choices)
         for name, field in names.items()
@@ -101,6 +105,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     shown: Mapping[str, FieldShape],
     payload: PayloadSchema | None,
     source: Source,
+    leads_to: Mapping[str, str],
     method: str = "",
 ) -> ResourceType:
     """The type with the fields of these names that the source has. `shown`: the fields of its records."""
@@ -118,7 +123,12 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             continue
         field = shown[keys[0]]
         if _is_reference(name, keys[0], field):
-            resource = assumed.references.get(name) or _resource_of(_stem(name)) or _resource_of(_stem(keys[0]))
+            resource = (
+                leads_to.get(keys[0])
+                or assumed.references.get(name)
+                or _resource_of(_stem(name))
+                or _resource_of(_stem(keys[0]))
+            )
             if resource is None or resource == assumed.resource:
                 left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
                 continue
@@ -233,6 +243,37 @@ def shape_of(listing: TargetListing) -> RecordShape:
     observer = Observer()
     observer.observe(listing.records())
     return observer.shape
+
+
+PAIRS = 300
+"""Ids with a name that are compared, of each field."""
+
+
+def resources_by_names(
+    records: Iterable[Mapping[str, Any]], keys: Iterable[str], listings: Mapping[str, TargetListing]
+) -> dict[str, str]:
+    """Field → the resource to which it refers, where its objects have a name beside the id, and that record has this very name.
+
+    `records`: those with the fields `keys`; `listings`: the resources to which they may refer.
+    """
+    pairs: dict[str, dict[int, str]] = {key: {} for key in keys}
+    for record in records:
+        for key, found in pairs.items():
+            value = record.get(key)
+            for entry in value if isinstance(value, list) else [value]:
+                if isinstance(entry, dict) and len(found) < PAIRS and isinstance(entry.get("id"), int):
+                    names = [text for name, text in entry.items() if name != "id" and isinstance(text, str) and text]
+                    if names:
+                        found[entry["id"]] = names[0]
+    fits = {key: dict.fromkeys(listings, 0) for key in pairs}
+    for resource, listing in listings.items():
+        for record in listing.records() if any(pairs.values()) else ():
+            for key, found in pairs.items():
+                wanted = found.get(whole_number(record.get("id")) or 0)
+                if wanted is not None:
+                    fits[key][resource] += 1 if wanted in record.values() else -len(found)
+    best = {key: max(counts, key=lambda one: counts[one], default="") for key, counts in fits.items()}
+    return {key: resource for key, resource in best.items() if resource and fits[key][resource] > 0}
 
 
 def contradicted_choices(schema: ResourceSchema, records: Iterable[Mapping[str, Any]]) -> set[str]:

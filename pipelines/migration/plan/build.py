@@ -13,7 +13,7 @@ from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteState
-from pipelines.migration.model.learned_types import contradicted_choices, learn_type, shape_of
+from pipelines.migration.model.learned_types import contradicted_choices, learn_type, resources_by_names, shape_of
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, Plan, PlanFacts, Twin
 from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN
@@ -21,6 +21,7 @@ from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
     RESOURCE_TYPES,
     USERS,
+    LeftOut,
     ResourceType,
     referenced_resources,
 )
@@ -97,15 +98,22 @@ class PlanBuilder:
         self._description = ask_description(probe, API, self._request.now.isoformat(timespec="seconds"))
         for resource, (source, target) in self._listed.items():
             schema = self._description.resources.get(resource, ResourceSchema())
-            learned = learn_type(
-                RESOURCE_TYPES[resource],
-                shape_of(source),
-                shape_of(target),
-                schema,
-                contradicted_choices(schema, target.records()),
-            )
+            shapes = shape_of(source), shape_of(target)
+            contradicted = contradicted_choices(schema, target.records())
+            learned = learn_type(RESOURCE_TYPES[resource], *shapes, schema, contradicted=contradicted)
+            unknown = [key for key, why in learned.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE]
+            if leads_to := resources_by_names(source.records(), unknown, self._source_listings()) if unknown else {}:
+                learned = learn_type(
+                    RESOURCE_TYPES[resource], *shapes, schema, contradicted=contradicted, leads_to=leads_to
+                )
             self._types[resource] = learned
             self._listed[resource] = (replace(source, type=learned), replace(target, type=learned))
+
+    def _source_listings(self) -> dict[str, TargetListing]:
+        """The records of the source to which others may refer."""
+        data, source = self._session.source_data, self._request.source
+        publications = TargetListing(local_table(data, source, f"raw_{PUBLICATIONS}", self._folder))
+        return {PUBLICATIONS: publications} | {resource: listing for resource, (listing, _) in self._listed.items()}
 
     def normalise(self) -> tuple[ComparableLibrary, ComparableLibrary]:
         """Make the publications of both sides comparable: source, target."""

@@ -173,10 +173,6 @@ def test_everything_moves_and_a_second_plan_is_empty(
     assert types["hard_copies"].references.keys() == (
         {"publication_id", "location"} if description == "follows" else {"publication", "location"}
     )
-    for row in plan_rows(plan, "collections")[:3]:
-        print("ROW", row.action, row.reason, row.payload, {k: (v.source_ids[:3], v.target_ids[:3]) for k, v in row.references.items()}, row.unsent)
-    print("TYPE", types["collections"])
-    print("PLAN", plan.facts.counts)
     applied = pair.apply(plan).applied
     assert [failure.problem for failure in applied.failures] == []
     for resource in ("authorities", "hard_copies", "collections"):
