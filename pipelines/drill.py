@@ -20,12 +20,12 @@ from pipelines.humanize import MOST_LISTED, counted
 from pipelines.migration.apply.run import ApplyProgress, Limits
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
-from pipelines.migration.model.learned_types import shape_of
 from pipelines.migration.model.plan import PlanFacts
-from pipelines.migration.model.rehearsal import sandbox_shapes
 from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES, plain
 from pipelines.migration.model.target_reading import snapshot_listing
+from pipelines.migration.plan.learned_types import shape_of
 from pipelines.migration.plan.quarantine import TASK_COMPLETED
+from pipelines.migration.rehearsal import sandbox_shapes
 from pipelines.migration.report.issues import counts_by_path
 from pipelines.service.sandbox_process import CLIENT_ID, create_locations, sandbox_process, store_sign_in
 from pipelines.settings.settings import Settings
@@ -102,14 +102,18 @@ def drill(
     return result
 
 
+def snapshot_shapes(data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
+    """What `--shapes` of a sandbox takes: the fields of all records of a snapshot other than publications."""
+    others = [name for name in RESOURCE_TYPES if name in snapshot.manifest.resources]
+    with tempfile.TemporaryDirectory(prefix=".shapes-", dir=data.path) as folder:
+        listings = {name: snapshot_listing(data, snapshot, name, Path(folder)) for name in others}
+        return sandbox_shapes({name: shape_of(listing) for name, listing in listings.items()})
+
+
 def _shapes(data: DataFolder, snapshot: Snapshot, folder: Path) -> list[str]:
     """The option that gives the sandbox the shapes of the snapshot."""
-    others = [name for name in RESOURCE_TYPES if name in snapshot.manifest.resources]
-    shapes = sandbox_shapes({name: shape_of(snapshot_listing(data, snapshot, name, folder)) for name in others})
-    if not shapes["resources"]:
-        return []
     path = folder / "shapes.json"
-    path.write_bytes(msgspec.json.encode(shapes))
+    path.write_bytes(msgspec.json.encode(snapshot_shapes(data, snapshot)))
     return ["--shapes", str(path)]
 
 

@@ -39,7 +39,7 @@ class ResourceSchema(msgspec.Struct, omit_defaults=True):
 
 
 class Description(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a version of the API says about itself in its swagger.yaml (service.md#documentation)."""
+    """What a version of the API says about itself in its swagger.yaml (service.md#overview)."""
 
     address: str
     learned_at: str

@@ -1,7 +1,7 @@
 """The other resources, which are moved where a person names them: the fields that are sent, the references, and the key of a record.
 
-The service's documentation shows neither their fields nor their payloads, except for users. `learned_types.py` learns them from the
-target's description and from the records; the types here are what we assume where nothing is known (docs/assumptions.md A2).
+The service's documentation shows neither their fields nor their payloads, except for users. `plan/learned_types.py` learns them from
+the target's description and from the records; the types here are what we assume where nothing is known (docs/assumptions.md A2).
 """
 
 from __future__ import annotations

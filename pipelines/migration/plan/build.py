@@ -13,7 +13,6 @@ from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteState
-from pipelines.migration.model.learned_types import contradicted_choices, learn_type, resources_by_names, shape_of
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, Plan, PlanFacts, Twin
 from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN
@@ -30,6 +29,7 @@ from pipelines.migration.model.twins import TwinFinder, ids_before, twin_of
 from pipelines.migration.plan.comparison import normalise_both
 from pipelines.migration.plan.conflicts import RecordDecision, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
+from pipelines.migration.plan.learned_types import contradicted_choices, learn_type, resources_by_names, shape_of
 from pipelines.migration.plan.other_resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import plan_notes
