@@ -80,6 +80,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """Field of the source that is not sent → why: a `LeftOut`."""
     source: str = Source.ASSUMED
     """Where all this is known from."""
+    unproved: tuple[str, ...] = ()
+    """Fields that are sent although neither a description nor the target's records have them."""
     wrapped_in: str = ""
     """The key around a record in a payload, if there is one."""
     method: str = "PATCH"

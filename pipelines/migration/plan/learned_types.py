@@ -76,7 +76,10 @@ def learn_type(
     }
     payload = schema.create if assumed.created else schema.change
     if payload is None or not payload.fields:
-        return _from_names(assumed, dict.fromkeys(shown), shown, None, Source.RECORDS, leads_to)
+        learned = _from_names(assumed, dict.fromkeys(shown), shown, None, Source.RECORDS, leads_to)
+        known = {*target.fields, *assumed.fields}
+        unproved = tuple(name for name in learned.fields if not known & {name, *_keys_of(name)})
+        return msgspec.structs.replace(learned, unproved=unproved)
     names = {name: field for name, field in payload.fields.items() if not field.read_only and name != "id"}
     undescribed = target.fields.keys() & shown.keys() - schema.record.keys() - payload.fields.keys()
     for name in sorted(undescribed if schema.record else ()):

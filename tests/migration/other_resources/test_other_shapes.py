@@ -205,3 +205,20 @@ def test_a_drill_takes_the_shapes_of_the_snapshot(pair: LibraryPair, sandbox: Sa
     for resource in ("authorities", "hard_copies", "collections", "users", "locations"):
         assert result.resources[resource] == counts[resource]
     assert not [sentence for sentence in result.left if "no place" in sentence and "publications" not in sentence]
+
+
+def test_a_target_that_refuses_a_field_gets_the_record_without_it(pair: LibraryPair, sandbox: SandboxProcess) -> None:
+    """Without a description every field is sent. What the target refuses is left out, named with its answer, and asked once."""
+    reshape(sandbox, "missing")
+    narrow = copy.deepcopy(SHAPES)
+    del narrow["resources"]["authorities"]["wrapped"], narrow["resources"]["authorities"]["fields"]["notes"]
+    shapes = {"description": "missing", "resources": {"authorities": narrow["resources"]["authorities"]}}
+    sandbox.control("PUT", "settings", {"tenant": pair.target, "shapes": shapes})
+    plan = pair.plan(back_up(pair, "run"), resources=("authorities",))
+    assert plan.facts.types["authorities"].unproved == ("notes",)
+    applied, requests = pair.apply(plan)
+    assert [failure.problem for failure in applied.failures] == []
+    noted = [row for row in plan_rows(plan, "authorities", Action.CREATE) if "notes" in row.payload]
+    assert applied.lacking.writes >= len(noted) > 1
+    assert "notes: not sent, the target does not take a record with it" in applied.lacking.items[0].problem
+    assert requests <= plan.facts.requests + 8  # rows are written side by side
