@@ -8,8 +8,6 @@ import pytest
 from tests.spec.conftest import Library
 from tests.spec.test_publication_record import create, refusal
 
-READ, WRITE = "library:read", "library:write"
-
 
 def ids(answer: httpx.Response) -> list[int]:
     return [record["id"] for record in answer.json()["records"]]
@@ -143,20 +141,3 @@ def test_an_id_is_never_given_again(empty: Library) -> None:
     first = create(client)["id"]
     client.delete(f"/publications/{first}")
     assert create(client)["id"] == first + 1
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "scope"),
-    [
-        ("GET", "/publications", READ), ("GET", "/publications/1", READ), ("GET", "/publications/all", READ),
-        ("POST", "/publications", WRITE), ("PATCH", "/publications/1", WRITE), ("DELETE", "/publications/1", WRITE),
-    ],
-)  # fmt: skip
-def test_every_endpoint_asks_for_its_scope(library: Library, method: str, path: str, scope: str) -> None:
-    """service.md#scopes: each endpoint of publications needs `library:read` or `library:write`."""
-    payload = {"json": {"title": "A"}} if method in {"POST", "PATCH"} else {}
-    others = ({"library:read", "library:write", "assets:read", "assets:write", "users:write", "tasks:write"}) - {scope}
-    refused = library.v3(*others).request(method, path, **payload)
-    assert refusal(refused) == (403, "InsufficientScope")
-    assert f'scope="{scope}"' in refused.headers["WWW-Authenticate"]
-    assert library.v3(scope).request(method, path, **payload).status_code == 200

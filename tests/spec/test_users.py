@@ -189,23 +189,6 @@ def test_a_picture_is_uploaded_like_a_file(library: Library) -> None:
     assert wrong.json()["error"]["code"] == "StorageNotFound"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "scope"),
-    [
-        ("GET", "/users", "users:read"), ("GET", "/users/1", "users:read"), ("POST", "/users", "users:write"),
-        ("PATCH", "/users/1", "users:write"), ("DELETE", "/users/2", "users:write"),
-        ("GET", "/users/avatar/presign", "users:write"),
-    ],
-)  # fmt: skip
-def test_every_call_needs_its_scope(library: Library, method: str, path: str, scope: str) -> None:
-    """service.md#scopes: each endpoint of users needs its scope; without it the response is 403."""
-    others = {"library:read", "library:write", "assets:write", "users:read", "users:write", "tasks:read"} - {scope}
-    answer = library.v3(*others).request(method, path, json={})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "InsufficientScope")
-    assert scope in answer.headers["WWW-Authenticate"]
-    assert library.v3(scope).request(method, path, json={}).status_code != 403
-
-
 def test_v2_changes_roles_on_a_path_of_their_own(library: Library) -> None:
     """service.md#users: v2 changes roles with PATCH /users/:id/roles and `{roles: [..]}`."""
     client = library.v2()
