@@ -66,6 +66,17 @@ def test_no_match_is_an_empty_list(library: Library) -> None:
     assert (answer.status_code, answer.json()) == (200, {"records": []})
 
 
+def test_the_total_of_a_search_is_what_it_finds(library: Library) -> None:
+    """service.md#lists: `X-Total` is the number of entries of the list, on each of its pages and after the last."""
+    client = library.v3()
+    every = ids(client.get("/publications?query=the&per_page=50"))
+    assert 2 < len(every) < 50
+    for page in (1, 2, 99):
+        answer = client.get(f"/publications?query=the&per_page=2&page={page}")
+        assert (ids(answer), answer.headers["X-Total"]) == (every[2 * page - 2 : 2 * page], str(len(every)))
+    assert client.get("/publications?doi=10.0/none").headers["X-Total"] == "0"
+
+
 def test_a_list_has_pages_of_25(library: Library) -> None:
     """service.md#lists: 25 publications a page by default; `page` and `per_page` (50 at most) choose others."""
     client = library.v3()
