@@ -109,4 +109,8 @@ def test_persons_are_on_disk_only_encrypted(tmp_path: Path, journal: Journal) ->
         [found] = store.results(USERS)
         assert (found.target_id, found.source.values, found.target) == (7, PERSON, PERSON)
         assert not [text for text in PERSON.values() if text.encode() in path.read_bytes()]
+        store.load(COLLECTIONS, prepared(named(n1="Maps")), named(n7="Maps").items())
+        store.match(COLLECTIONS, journal, {})
+        [found] = store.results(COLLECTIONS)
+        assert (found.target_id, found.target) == (7, {"name": "Maps"}), "other resources are as they are"
     assert not path.exists()
