@@ -27,6 +27,7 @@ class Library:
     def __init__(self, serve: Callable[[Script], ScriptedServer]) -> None:
         self.storage: dict[str, bytes] = {"/cover": ANOTHER, "/first": CONTENT, "/second": ANOTHER}
         self.fresh: dict[int, str] = {}
+        self.cover = "/cover"
         self.stores = serve(self._stored)
         self.server = serve(self._answer)
 
@@ -40,13 +41,16 @@ class Library:
         return {"id": number, "url": f"{self.stores.url}{path}", "file": file}
 
     def _answer(self, request: Received) -> Answer:
+        if request.path.endswith(f"/publications/{RECORD}"):
+            return Answer(self.record())
         number = int(request.path.rpartition("/")[2])
         path = self.fresh.get(number)
         return Answer(status=404) if path is None else Answer(self.asset(number, path))
 
     def record(self) -> dict[str, Any]:
         """The JSON of the publication in the listing."""
-        cover = {"url": f"{self.stores.url}/cover", "metadata": {"size": 17}}
+        file = {"id": "cover7", "storage": "store", "metadata": {"size": 17}}
+        cover = {"url": f"{self.stores.url}{self.cover}", **file}
         return {
             "id": RECORD,
             "cover": cover,
@@ -66,7 +70,9 @@ Check = Callable[..., tuple[int, list[tuple[str, str, str | None]]]]
 def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryClient]) -> Check:
     """Compares planned files, each by (kind, id, bytes), with the target: the number compared, and (problem, field, found)."""
 
-    def run(*planned: tuple[str, int | None, bytes]) -> tuple[int, list[tuple[str, str, str | None]]]:
+    def run(
+        *planned: tuple[str, int | None, bytes], listed: dict[str, Any] | None = None
+    ) -> tuple[int, list[tuple[str, str, str | None]]]:
         with duckdb.connect() as database:
             for table in (PRESENT, FINDINGS):
                 create_table(database, table)
@@ -77,7 +83,8 @@ def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryCli
             append_rows(database, PRESENT, rows)
             raw = tmp_path / "raw.parquet"
             database.execute(
-                "CREATE TABLE raw AS SELECT ?::BIGINT AS id, ?::JSON AS payload", [RECORD, library.record()]
+                "CREATE TABLE raw AS SELECT ?::BIGINT AS id, ?::JSON AS payload",
+                [RECORD, listed or library.record()],
             )
             database.execute(f"COPY (SELECT id, payload::VARCHAR AS payload FROM raw) TO '{raw}' (FORMAT parquet)")
             discrepancies = Discrepancies(database)
@@ -109,6 +116,14 @@ def test_an_expired_address_is_replaced_by_a_fresh_one(check: Check, library: Li
     assert [one.path for one in library.server.received] == [f"/api/v2/assets/{FIRST}"]
     assert [one.path for one in library.stores.received] == ["/first", "/moved"]
     assert not [one for one in library.stores.received if "authorization" in one.headers]
+
+
+def test_the_fresh_address_of_a_cover_is_in_its_record(check: Check, library: Library) -> None:
+    """It is another one at each request."""
+    listed = library.record()
+    library.cover, library.storage["/moved"] = "/moved", library.storage.pop("/cover")
+    assert check(("cover", None, ANOTHER), listed=listed) == (1, [])
+    assert [one.path for one in library.server.received] == [f"/api/v2/publications/{RECORD}"]
 
 
 @pytest.mark.parametrize("fresh", [{}, {FIRST: "/nowhere"}], ids=["no fresh address", "nothing there either"])
