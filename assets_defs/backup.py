@@ -197,11 +197,13 @@ def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPo
         freshness_policy=fresh,
         checks={
             "complete": "The snapshot is proved complete (I4).",
-            "nothing_new_announced": "The service announces nothing as deprecated that it did not announce before (X-API-Deprecation).",
+            "nothing_new_announced": "The service announces nothing as deprecated that it did not announce before (X-API-Deprecation), and "
+            "its records and its description have the shapes that they had.",
         },
     )
     def snapshot(context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
         """A whole backup with its proof. It is published in one step or not at all (I5)."""
+        backup.learn(tenant, run_name(context))
         published = backup.publish(tenant, run_name(context))
         manifest = published.manifest
         for note in manifest.news:

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from cli.output import Output, print_table
 from cli.progress import SHOWN_WAIT_SECONDS
+from pipelines.doctor.learned_shapes import LearnedLibrary, LearnedResource, learn_library, report_document
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration
-from pipelines.learned_shapes import LearnedLibrary, LearnedResource, learn_library, report_document
 from pipelines.service.client import Waiting
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_errors, write_atomically

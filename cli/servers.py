@@ -10,13 +10,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
+
 from cli.jobs import dagster_home
 from cli.output import Output
 from cli.stop_signals import STOP_SIGNALS
+from pipelines.drill import snapshot_shapes
 from pipelines.errors import ConfigurationError
 from pipelines.python_process import SAFE_PATH_VARIABLE, python_command
 from pipelines.settings.loading import CONFIG_VARIABLE
 from pipelines.settings.settings import Settings
+from pipelines.store.durable import storage_errors, write_atomically
+from pipelines.store.encryption import personal_keys
+from pipelines.store.stores import open_data
 
 OUR_FOLDER = Path(__file__).resolve().parents[1]
 """The folder that has our packages."""
@@ -26,6 +32,18 @@ def run_sandbox(arguments: Sequence[str]) -> NoReturn:
     """Run `python -m sandbox` with the same arguments. A stop signal waits until the sandbox can receive it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     _replace_process(python_command("-m", "sandbox", *arguments))
+
+
+def like_snapshot(settings: Settings, name: str, arguments: Sequence[str]) -> list[str]:
+    """The options for a sandbox with the shapes of a snapshot: an empty library, unless `arguments` name one, to restore into."""
+    data = open_data(settings, personal_keys(settings))
+    data.prepare()
+    snapshot = data.find_snapshot(name)
+    path = data.path / "rehearsal-shapes.json"
+    with storage_errors(path):
+        write_atomically(path, msgspec.json.format(msgspec.json.encode(snapshot_shapes(data, snapshot))))
+    named = any(one == "--tenant" or one.startswith("--tenant=") for one in arguments)
+    return ["--shapes", str(path), *([] if named else ["--tenant", f"{snapshot.manifest.tenant}=empty"])]
 
 
 def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:

@@ -13,15 +13,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pipelines.backup.read import Progress
 from pipelines.humanize import MOST_LISTED, counted
 from pipelines.migration.apply.run import ApplyProgress, Limits
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.plan import PlanFacts
-from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES
+from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES, plain
 from pipelines.migration.model.target_reading import snapshot_listing
+from pipelines.migration.plan.learned_types import shape_of
 from pipelines.migration.plan.quarantine import TASK_COMPLETED
+from pipelines.migration.rehearsal import sandbox_shapes
 from pipelines.migration.report.issues import counts_by_path
 from pipelines.service.sandbox_process import CLIENT_ID, create_locations, sandbox_process, store_sign_in
 from pipelines.settings.settings import Settings
@@ -32,6 +36,8 @@ from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 TENANT = "drill"
+
+_SANDBOX = ("--tenant", f"{TENANT}=empty", "--requests-per-minute", "0", "--port", "0")
 
 NO_LIMITS = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0)
 """A drill reports everything that cannot be put back."""
@@ -55,7 +61,7 @@ def drill(
     with (
         storage_errors(data.path),
         tempfile.TemporaryDirectory(prefix=".drill-", dir=data.path) as folder,
-        sandbox_process(["--tenant", f"{TENANT}=empty", "--requests-per-minute", "0", "--port", "0"]) as ready,
+        sandbox_process([*_SANDBOX, *_shapes(data, snapshot, Path(folder))]) as ready,
     ):
         sandbox_settings = _sandbox_settings(settings, Path(folder), ready["tenants"][TENANT]["base_url"])
         store_sign_in(sandbox_settings, TENANT, ready, TENANT)
@@ -96,6 +102,21 @@ def drill(
     return result
 
 
+def snapshot_shapes(data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
+    """What `--shapes` of a sandbox takes: the fields of all records of a snapshot other than publications."""
+    others = [name for name in RESOURCE_TYPES if name in snapshot.manifest.resources]
+    with tempfile.TemporaryDirectory(prefix=".shapes-", dir=data.path) as folder:
+        listings = {name: snapshot_listing(data, snapshot, name, Path(folder)) for name in others}
+        return sandbox_shapes({name: shape_of(listing) for name, listing in listings.items()})
+
+
+def _shapes(data: DataFolder, snapshot: Snapshot, folder: Path) -> list[str]:
+    """The option that gives the sandbox the shapes of the snapshot."""
+    path = folder / "shapes.json"
+    path.write_bytes(msgspec.json.encode(snapshot_shapes(data, snapshot)))
+    return ["--shapes", str(path)]
+
+
 def _plan_problems(facts: PlanFacts, completed_tasks: int) -> list[str]:
     """What the plan cannot put back. Completed tasks are no problem."""
     counts = (
@@ -125,9 +146,7 @@ def _restorable_resources(snapshot: Snapshot) -> tuple[list[str], list[str]]:
 def _locations(data: DataFolder, snapshot: Snapshot, folder: Path) -> Iterator[dict[str, Any]]:
     """The locations of a snapshot, which a person would have to enter."""
     for record in snapshot_listing(data, snapshot, LOCATIONS, folder).records():
-        values = RESOURCE_TYPES[LOCATIONS].values(record)
-        if isinstance(values.get("name"), str):
-            yield values
+        yield plain(record)
 
 
 def _not_restorable(locations: int, completed_tasks: int, unsent: Mapping[str, int]) -> list[str]:

@@ -29,7 +29,7 @@ FLOORS = {
     "pipelines": (
         {"drill"},
         {"migration"},
-        {"analysis", "backup", "doctor", "learned_shapes", "notify"},
+        {"analysis", "backup", "doctor", "notify"},
         {"examples", "report", "scopes", "sign_in_health"},
         {"service", "store"},
         {"shapes"},
@@ -64,7 +64,15 @@ FLOORS = {
         {"encryption", "objects"},
         {"durable"},
     ),
-    "pipelines.migration": ({"flow"}, {"report"}, {"undo", "verify"}, {"apply"}, {"plan"}, {"session"}, {"model"}),
+    "pipelines.migration": (
+        {"flow"},
+        {"report"},
+        {"undo", "verify"},
+        {"apply"},
+        {"plan"},
+        {"rehearsal", "session"},
+        {"model"},
+    ),
 }
 """Package → its rooms and modules from the top floor down: each imports from floors below it, never from its own or from one above."""
 

@@ -64,6 +64,16 @@ def ui(
 
 
 @command
-def sandbox(context: typer.Context, json: JsonOption = False) -> ExitStatus:  # noqa: ARG001  what it prints is JSON in any case
+def sandbox(
+    context: typer.Context,
+    like: Annotated[
+        str | None,
+        typer.Option(metavar="SNAPSHOT", help="Give its library the fields that the records of this snapshot have."),
+    ] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,  # noqa: ARG001  what it prints is JSON in any case
+) -> ExitStatus:
     """Run a local replacement of the service; `bookferry sandbox --help` lists its options."""
-    return servers.run_sandbox(context.args)
+    if like is None:
+        return servers.run_sandbox(context.args)
+    return servers.run_sandbox([*servers.like_snapshot(settings_of(config), like, context.args), *context.args])

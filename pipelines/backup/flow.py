@@ -136,9 +136,7 @@ class Backup:
     def publish(self, tenant: str, run: str) -> Snapshot:
         """Publish the capture of `run`, and rebuild the catalogue."""
         self._begin_step(tenant)
-        capture = self.data.capture(tenant, run)
-        self._ask_description(capture)
-        snapshot = self.data.publish(capture, self._now())
+        snapshot = self.data.publish(self.data.capture(tenant, run), self._now())
         try:
             rebuild_catalogue(self.data)
         except StorageError as error:
@@ -209,8 +207,13 @@ class Backup:
         with files.fetch_while_listing(capture, self.data, partial(self._client, tenant), self._clock) as on_page:
             yield on_page
 
-    def _ask_description(self, capture: Capture) -> None:
-        """Ask the service for its own description, once a backup. Whatever comes back, the backup goes on."""
+    def learn(self, tenant: str, run: str) -> None:
+        """Ask the service for its own description, and once a month for lists that nothing documents.
+
+        Whatever comes back, the backup goes on. The requests do not count among those of the snapshot's records.
+        """
+        self._begin_step(tenant)
+        capture = self.data.capture(tenant, run)
         facts = capture.facts
         if facts.description is not None or not facts.resources:
             return
@@ -221,7 +224,7 @@ class Backup:
                 today, read_now = self._now().date(), {*facts.resources}
                 library = facts.tenant, facts.base_url
                 ask_for_lists(probe, self.data.path, *library, facts.description, read=read_now, today=today)
-            facts.description_requests = probe.requests
+            facts.description.requests = probe.requests
             capture.save()
 
     def _capture(self, tenant: str, run: str, wanted: Sequence[str]) -> Capture:

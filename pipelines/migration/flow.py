@@ -207,7 +207,7 @@ class Migration:
         with workdir(plan) as folder:
             _raw, now = self._read_target(plan, client, folder, run)
             others = {entry.resource for entry in entries} - {PUBLICATIONS}
-            listed = self.session.reader.read_other_resources(target, client, folder, run, others)
+            listed = self.session.reader.read_other_resources(target, client, folder, run, others, plan.types)
             finder = TwinFinder(journal, now, listed, partial(ids_before, plan), plan.source)
             return look_at(journal, entries, finder)
 
@@ -225,7 +225,9 @@ class Migration:
             publications = {number for resource, number in begun if resource == PUBLICATIONS}
             check_fresh(plan, now, folder, journal=journal, begun=publications)
             resources = plan.facts.written_other_resources
-            listed = self.session.reader.read_other_resources(plan.facts.target.tenant, client, folder, run, resources)
+            listed = self.session.reader.read_other_resources(
+                plan.facts.target.tenant, client, folder, run, resources, plan.types
+            )
             check_other_resources_fresh(plan, listed, folder, journal=journal, begun=begun)
 
     def _read_target(self, plan: Plan, client: LibraryClient, folder: Path, run: str) -> tuple[Path, ComparableLibrary]:
@@ -273,7 +275,7 @@ class Migration:
             base_url = self.settings.tenant(target).base_url
             check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
             at = self.session.clock.now()
-            listed = reader.read_other_resources(target, client, folder, run, plan.facts.resources)
+            listed = reader.read_other_resources(target, client, folder, run, plan.facts.resources, plan.types)
             with compare_other_resources(plan, journal, folder, listed) as other_resources:
                 verification = verify(
                     plan, journal, now, folder, other_resources, at=at, client=client, check_contents=check_contents
@@ -293,7 +295,9 @@ class Migration:
             twins = self._last_look(plan, client, journal, looked_at=True) if really else []
             folder = stack.enter_context(workdir(plan))
             run, target, reader = reading_name("undo", plan, journal), plan.facts.target.tenant, self.session.reader
-            listed = reader.read_other_resources(target, client, folder, run, plan.facts.written_other_resources)
+            listed = reader.read_other_resources(
+                target, client, folder, run, plan.facts.written_other_resources, plan.types
+            )
             with read_target_lists(folder, listed) as target_lists:
                 if not really:
                     _raw, now = self._read_target(plan, client, folder, run)

@@ -1,4 +1,4 @@
-"""Asks a library for its own description, `swagger.yaml` (service.md#documentation). No sign-in is needed; no other host is asked."""
+"""Asks a library for its own description, `swagger.yaml` (service.md#overview). No sign-in is needed; no other host is asked."""
 
 from __future__ import annotations
 

@@ -39,11 +39,13 @@ class ResourceSchema(msgspec.Struct, omit_defaults=True):
 
 
 class Description(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a version of the API says about itself in its swagger.yaml (service.md#documentation)."""
+    """What a version of the API says about itself in its swagger.yaml (service.md#overview)."""
 
     address: str
     learned_at: str
     sha256: str = ""
+    requests: int = 0
+    """Requests to the service, also those for lists that nothing documents."""
     problem: str = ""
     """Why it could not be read; empty where it was."""
     notes: list[str] = []

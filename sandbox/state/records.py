@@ -45,10 +45,6 @@ class Table:
         """Every column beside the id."""
         return (*self.columns, EXTRA)
 
-    def is_json(self, column: str) -> bool:
-        """Returns whether a column has JSON."""
-        return column in self.json or column == EXTRA
-
 
 def _merge_locations(connection: sqlite3.Connection, tenant: int, number: int, into: int) -> None:
     connection.execute(
@@ -108,6 +104,7 @@ class Records:
         self._database = database
         self._tenant = tenant
         self._table = table
+        self._json = {*table.json, EXTRA}
         self._select = f"SELECT id, {', '.join(table.stored)} FROM {table.name} WHERE tenant = ?"
 
     def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> RowPage:
@@ -186,7 +183,7 @@ class Records:
 
     def _row(self, row: Sequence[Any]) -> Row:
         named = zip(("id", *self._table.stored), row, strict=True)
-        return {name: json.loads(value) if value and self._table.is_json(name) else value for name, value in named}
+        return {name: json.loads(value) if value and name in self._json else value for name, value in named}
 
     def _check(self, connection: sqlite3.Connection, values: Row) -> None:
         """Raises ``MissingReference`` for an unknown id."""
@@ -228,7 +225,7 @@ def _columns(table: Table, row: Row) -> Iterable[object]:
 
 
 def _column(table: Table, column: str, value: object) -> object:
-    return _encoded(value) if table.is_json(column) and value is not None else value
+    return _encoded(value) if (column in table.json or column == EXTRA) and value is not None else value
 
 
 def _encoded(value: object) -> str:

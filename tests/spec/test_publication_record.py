@@ -175,6 +175,37 @@ def test_references_that_exist_are_shown(empty: Library) -> None:
 
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
+def test_a_change_of_one_field_leaves_every_other(empty: Library, version: str) -> None:
+    """service.md#publications: PATCH changes a publication. A field that is not sent stays, a reference and a file too."""
+    created = create(
+        empty.v3(),
+        abstract="Text",
+        publishable_type="Book",
+        published_on="1843-08-01",
+        authors=[{"name": "Ada Lovelace", "type": "person"}],
+        identifiers=[{"type": "doi", "value": "10.1/1"}, {"type": "doi", "value": "10.1/2"}],
+        categories=[{"name": "Computing"}, {"name": "Biography"}],
+        contributor={"id": 1},
+        organization={"id": 1},
+        cover=upload(empty, b"picture", "c.png"),
+        assets=[{"file": upload(empty)}, {"file": upload(empty, b"more", "b.txt")}],
+    )
+    assert all(created[name] for name in FIELDS)
+    client, address = empty.v3(), f"/publications/{created['id']}"
+    assert empty.v2().patch(address, json={"import_state": "reviewed"}).status_code == 200
+    for name, value in {
+        "title": "New",
+        "abstract": "Other",
+        "publishable_type": "Report",
+        "published_on": "1844-01-01",
+    }.items():
+        assert getattr(empty, version)().patch(address, json={name: value}).status_code == 200
+        created |= {name: value}
+        assert client.get(address).json() == created, name
+    assert empty.v2().get(address).json()["import_state"] == "reviewed"
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
 def test_a_cover_is_set_and_removed(empty: Library, version: str) -> None:
     """service.md#covers: a cover has `id`, `storage` (`cache` for a fresh upload) and `metadata`."""
     client = getattr(empty, version)()

@@ -359,6 +359,10 @@ def test_a_download_needs_no_sign_in(library: Library, url: str) -> None:
     assert answer.headers["Content-Type"] == "application/pdf"
     assert answer.headers["Content-Disposition"].startswith('inline; filename="a file.pdf"')
     assert urlsplit(url).netloc != urlsplit(library.origin).netloc
+    below_the_library = (
+        f"{library.base_url}/storage/{urlsplit(url).path.removeprefix('/library/')}?{urlsplit(url).query}"
+    )
+    assert fetch(library, below_the_library).status_code == 404
 
 
 def test_a_sign_in_beside_the_signature_is_400(library: Library, url: str) -> None:

@@ -17,7 +17,7 @@ from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, JournalEntry
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
+from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
@@ -99,7 +99,7 @@ class AmbiguousCreates:
                     return None
                 if len(free) <= senders or entry.repeated:
                     record = records[free[0]]
-                    digests = self._digests.of_response(row.resource, record, row.expected)
+                    digests = self._digests.of_response(row, record, row.expected)
                     self._journal.done(entry.number, target_id=free[0], held=digests)
                     return record
                 if not final:
@@ -120,8 +120,8 @@ class AmbiguousCreates:
             older = self._known_before(row.resource, ids) if ids else ids
             return bool(older or self._journal.created_before(row.resource, ids, entry.begun_at))
 
-        if resource_type := RESOURCE_TYPES.get(row.resource):
-            return self._lookup.other_resource(resource_type, row.payload, expected, reaches_back, final=final)
+        if row.type is not None:
+            return self._lookup.other_resource(row.type, row.payload, expected, reaches_back, final=final)
         return self._lookup.publication(row.payload, expected, reaches_back, final=final)
 
     def _new_ids(self, resource: str, ids: Iterable[int]) -> set[int]:
@@ -209,7 +209,7 @@ class Lookup:
         final: bool,
     ) -> LookupResult:
         """Looks up whether a POST created a record of another resource: at the ends of its list, since no search is documented."""
-        resource, key = resource_type.resource, resource_type.key(payload)
+        resource, key = resource_type.resource, resource_type.key(resource_type.values(payload))
         doubtful: list[int] = []
         for pause in PAUSES if final else PAUSES[:1]:
             if pause:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.model.plan import PlanRow
 from pipelines.publication_fields import REFERENCES
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
@@ -19,26 +19,39 @@ class RecordDigests:
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
 
-    def of_field(self, resource: str, name: str, value: Any) -> str | None:
-        """The digest of one field with this value."""
-        return digest(self._compared(resource, {name: value}).get(name))
+    def of_field(self, row: PlanRow, name: str, value: Any) -> str | None:
+        """The digest of one field of a row with this value."""
+        return digest(self._compared(row, {name: value}).get(name))
 
     def of_response(
-        self, resource: str, record: Mapping[str, Any], wanted: Mapping[str, str | None]
+        self, row: PlanRow, record: Mapping[str, Any], wanted: Mapping[str, str | None]
     ) -> dict[str, str | None]:
         """Field → digest of the value in a response; the wanted digests where the response has none of the wanted fields."""
-        if not any(name in record for name in wanted):
+        record = inside(row, record)
+        if not any(key in record for name in wanted for key in keys_of(row, name)):
             return dict(wanted)
-        compared = self._compared(resource, record)
+        compared = self._compared(row, record)
         return {name: digest(compared.get(name)) for name in wanted}
 
-    def _compared(self, resource: str, record: Mapping[str, Any]) -> Mapping[str, str]:
-        if resource_type := RESOURCE_TYPES.get(resource):
-            return resource_type.compared(resource_type.values(record))
+    def _compared(self, row: PlanRow, record: Mapping[str, Any]) -> Mapping[str, str]:
+        if row.type is not None:
+            return row.type.compared(row.type.values(record))
         return comparable(form_of(record, self._kinds).fields, self._kinds)
 
 
+def inside(row: PlanRow, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record of a response, which may be in a key of its own."""
+    wrapped = record.get(row.type.wrapped_in) if row.type is not None and row.type.wrapped_in else None
+    return wrapped if isinstance(wrapped, dict) else record
+
+
+def keys_of(row: PlanRow, name: str) -> tuple[str, ...]:
+    """The keys of a record that may have a field."""
+    return (name,) if row.type is None else row.type.keys_read.get(name, (name,))
+
+
 def not_kept(
+    row: PlanRow,
     record: Mapping[str, Any],
     wanted: Mapping[str, str | None],
     found: Mapping[str, str | None],
@@ -52,7 +65,9 @@ def not_kept(
     fields = [
         name
         for name, value in wanted.items()
-        if value is not None and found.get(name) != value and (name in record or (name in REFERENCES and record))
+        if value is not None
+        and found.get(name) != value
+        and (any(key in inside(row, record) for key in keys_of(row, name)) or (name in REFERENCES and record))
     ]
     changed = [f"{', '.join(fields)}: the service answered another value than was sent."] if fields else []
     return " ".join([*left_out, *changed]) or None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.migration.apply.attachments import asset_body
-from pipelines.migration.model.plan import PlannedFile
+from pipelines.migration.model.plan import PlannedFile, PlanRow
 
 
 @dataclass(frozen=True)
@@ -31,3 +31,22 @@ class Uploaded:
 
 
 NOTHING_UPLOADED = Uploaded()
+
+
+def change_request(
+    row: PlanRow, changes: Mapping[str, Any], there: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The method and the body of a change. `there`: the values of the record now, which a PUT sends again, since it replaces the record."""
+    if row.type is None:
+        return "PATCH", dict(changes)
+    sent = {name: row.type.sent(name, value) for name, value in changes.items()}
+    if row.type.method == "PUT":
+        sent = {name: row.type.sent(name, value) for name, value in (there or {}).items()} | sent
+    return row.type.method, row.type.body(sent)
+
+
+def create_body(row: PlanRow, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The body that creates the record of a row."""
+    if row.type is None:
+        return dict(payload)
+    return row.type.body({name: row.type.sent(name, value) for name, value in payload.items()})

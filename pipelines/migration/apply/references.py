@@ -42,7 +42,7 @@ class References:
         for name, reference in row.references.items():
             if ids := self._target_ids(row, name, reference, problems):
                 payload[name] = reference.value(ids)
-                expected[name] = self._digests.of_field(row.resource, name, payload[name])
+                expected[name] = self._digests.of_field(row, name, payload[name])
         return msgspec.structs.replace(row, payload=payload, expected=expected, references={})
 
     def _target_ids(self, row: PlanRow, name: str, reference: PlannedReference, problems: list[str]) -> list[int]:

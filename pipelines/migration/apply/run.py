@@ -14,8 +14,9 @@ import msgspec
 from pipelines.errors import SafetyLimitError, TemporaryError
 from pipelines.humanize import MOST_LISTED
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
+from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
-from pipelines.migration.apply.writer import RowResult, Writer
+from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, is_done

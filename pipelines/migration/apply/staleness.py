@@ -12,7 +12,6 @@ from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow
-from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.comparison import compare_libraries
 from pipelines.migration.plan.publications import written_batches
@@ -144,11 +143,11 @@ def _stale_records(
 
 def _patch_problem(row: PlanRow, lists: TargetLists) -> str | None:
     """Why a patch does not fit the record any more; None where it does."""
-    resource_type, record = RESOURCE_TYPES[row.resource], lists.record(row.resource, row.existing_target_id)
+    record = lists.record(row.resource, row.existing_target_id)
     change = f"{row.resource} {row.source_id} was to change {row.existing_target_id}"
-    if record is None:
+    if record is None or row.type is None:
         return f"{change}, which is not there any more"
-    before, now = resource_type.compared(row.before), resource_type.compared(record)
+    before, now = row.type.compared(row.before), row.type.compared(record)
     fits = all(
         now.get(name) == before.get(name) or digest(now.get(name)) == row.expected.get(name, "")
         for name in [*row.payload, *row.references]

@@ -50,7 +50,7 @@ class TargetLists:
 
     def add(self, resource: str, listing: TargetListing) -> None:
         """Add the records of a resource."""
-        resource_type = RESOURCE_TYPES[resource]
+        resource_type = listing.type or RESOURCE_TYPES[resource]
         seal = sealing(resource_type, self._key)
         with storage_errors(self._path):
             for number, record in numbered(listing.records()):
@@ -70,7 +70,9 @@ class TargetLists:
 
     def new_matches(self, plan: Plan, journal: Journal, row: PlanRow) -> list[int]:
         """Ids of records with the key of a row that are new in the target since the plan was made, and that no plan wrote."""
-        key = RESOURCE_TYPES[row.resource].key({**row.payload, **{name: {"source": 0} for name in row.references}})
+        resource_type = row.type or RESOURCE_TYPES[row.resource]
+        values = resource_type.values(row.payload) | {name: {"source": 0} for name in row.references}
+        key = resource_type.key(values)
         rows = self._db.execute(
             "SELECT id FROM records WHERE resource = ? AND key = ? LIMIT 100", (row.resource, key_digest(key))
         ).fetchall()

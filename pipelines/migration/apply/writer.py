@@ -7,10 +7,8 @@ intended there is looked up first.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
@@ -18,10 +16,12 @@ from typing import Any, BinaryIO
 from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
 from pipelines.migration.apply.attachments import Attachments, changes_in, describe_file, is_upload_lost
-from pipelines.migration.apply.digests import RecordDigests, content_of, not_kept
+from pipelines.migration.apply.digests import RecordDigests, content_of, inside, not_kept
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
-from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded
+from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, change_request, create_body
 from pipelines.migration.apply.references import References
+from pipelines.migration.apply.row_result import RowResult
+from pipelines.migration.apply.unproved_fields import UnprovedFields
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
@@ -46,30 +46,6 @@ TRIES = 3
 
 OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
 """Opens a stored content by its SHA-256."""
-
-
-@dataclass
-class RowResult:
-    """What was written of one row, and why it, or a file of it, could not be written."""
-
-    row: PlanRow
-    created: bool = False
-    patched: bool = False
-    files: int = 0
-    problems: list[str] = field(default_factory=list)
-    unresolved: list[str] = field(default_factory=list)
-    """References that have nothing in the target to lead to; among the problems, too."""
-    lasting: list[str] = field(default_factory=list)
-    """Problems that stay where the row is written again: references that the service refused."""
-    sends: Counter[str] = field(default_factory=Counter)
-    """How often this run sent the POST of each part of the row; the record itself has the name ""."""
-    unclear: str = ""
-    """What came back from the last POST of the record, where that said nothing."""
-
-    @property
-    def left_out(self) -> list[str]:
-        """The references that the record is written without."""
-        return [*self.unresolved, *self.lasting]
 
 
 class Writer:
@@ -99,6 +75,7 @@ class Writer:
         self._references = References(plan, journal, self._digests, client)
         self._ambiguous = AmbiguousCreates(client, kinds, journal, self._digests, known_before)
         self._late = LateEffects(client)
+        self._unproved = UnprovedFields()
         self._attachments = Attachments(plan, journal, client, uploads, open_blob, late=self._late)
         self._trial_lock = threading.Lock()
         self._takes_files: bool | None = None if files_with_record else False
@@ -120,7 +97,7 @@ class Writer:
         if cover is not None and is_done(entries.get((WriteKind.COVER, part_of(cover)))):
             cover = None
         try:
-            row = self._references.resolve(row, result.problems)
+            row = self._unproved.reduce(self._references.resolve(row, result.problems), result.omitted)
             result.unresolved = list(result.problems)
             if row.action == Action.CREATE:
                 target_id = self._create(row, entries.get((WriteKind.CREATE, "")), cover, result)
@@ -128,8 +105,8 @@ class Writer:
             else:
                 target_id = row.existing_target_id
                 payload = {} if is_done(entries.get((WriteKind.PATCH, ""))) else row.payload
-                if payload or cover is not None:
-                    self._change(row, target_id, payload, cover, result)
+                if payload or cover is not None or result.omitted:
+                    self._change_again(row, target_id, payload, cover, result)
         except FailedWriteError as error:
             result.problems.append(str(error))
             return
@@ -211,8 +188,8 @@ class Writer:
             record, sent, adopted = self._post(row, content, uploaded, result)
         target_id = int(record["id"])
         if not adopted:
-            digests = self._digests.of_response(row.resource, record, row.expected)
-            incomplete = not_kept(record, row.expected, digests, result.left_out)
+            digests = self._digests.of_response(row, record, row.expected)
+            incomplete = not_kept(row, record, row.expected, digests, result.left_out)
             self._journal.done(self._creation(row).number, target_id=target_id, held=digests, message=incomplete)
         result.created = True
         has_cover = bool(record.get("cover", sent.cover is not None))
@@ -254,9 +231,9 @@ class Writer:
             number = self._intend_create(row, content)
             result.sends[""] += 1
             try:
-                response = self._client.write(
-                    "POST", row.resource, sent.added_to(row.payload), on_leave=partial(self._journal.sent, number)
-                )
+                body = create_body(row, sent.added_to(row.payload))
+                response = self._client.write("POST", row.resource, body, on_leave=partial(self._journal.sent, number))
+                response = inside(row, response) if isinstance(response, dict) else response
             except UnclearError as unclear:
                 result.unclear = str(unclear)
             except RefusedError as refusal:
@@ -272,6 +249,8 @@ class Writer:
                 raise
             else:
                 if isinstance(response, dict) and whole_number(response.get("id")) is not None:
+                    if result.refusal is not None:
+                        self._unproved.confirm(row.resource, result.refusal)
                     return response, sent, False
                 result.unclear = "The response had no id."
             if (record := self._look_up(row, self._creation(row), result)) is not None:
@@ -285,6 +264,9 @@ class Writer:
         A 404 says that something was not found. Where its code does not say what, the record is refused.
         """
         if (reduced := self._references.without_missing(row, refusal, result.lasting)) is not None:
+            return reduced, sent
+        if (reduced := self._unproved.without(row, refusal, result.omitted)) is not None:
+            result.refusal = refusal
             return reduced, sent
         if sent and (refusal.status != HTTPStatus.NOT_FOUND or is_upload_lost(refusal)):
             return row, NOTHING_UPLOADED  # the files follow one by one, each with a new upload
@@ -322,29 +304,47 @@ class Writer:
         intended = [one for one in (number, cover_number) if one is not None]
         path = f"{row.resource}/{target_id}"
         try:
-            response = self._client.write(
-                "PATCH", path, sent.added_to(payload), on_leave=partial(self._journal.sent, *intended)
-            )
+            method, body = change_request(row, sent.added_to(payload), row.before)
+            response = self._client.write(method, path, body, on_leave=partial(self._journal.sent, *intended))
         except RefusedError as refusal:
-            if sent and is_upload_lost(refusal) and result.sends[COVER] < TRIES - 1:
-                result.sends[COVER] += 1
-                self._change(row, target_id, payload, cover, result)
-                return
-            reduced = self._references.without_missing(row, refusal, result.lasting)
-            if reduced is not None and reduced.payload:
-                self._change(reduced, target_id, reduced.payload, cover, result)
-                return
-            for one in intended:
-                self._journal.refused(one, str(refusal), refusal.status)
-            raise FailedWriteError(str(refusal)) from None
+            reduced = self._reduced_change(row, refusal, result, with_cover=bool(sent))
+            if reduced is None:
+                for one in intended:
+                    self._journal.refused(one, str(refusal), refusal.status)
+                raise FailedWriteError(str(refusal)) from None
+            self._change_again(reduced, target_id, payload if reduced is row else reduced.payload, cover, result)
+            return
         has_record = isinstance(response, dict)
         if number is not None:
-            digests = self._digests.of_response(row.resource, response, wanted) if has_record else wanted
-            incomplete = not_kept(response if has_record else {}, wanted, digests, result.left_out)
+            digests = self._digests.of_response(row, response, wanted) if has_record else wanted
+            incomplete = not_kept(row, response if has_record else {}, wanted, digests, result.left_out)
             self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
             result.patched = True
         if cover is not None and sent:
             self._enter_cover(row, cover, target_id, result, response if has_record else {})
+
+    def _reduced_change(
+        self, row: PlanRow, refusal: RefusedError, result: RowResult, *, with_cover: bool
+    ) -> PlanRow | None:
+        """What of a change to send after a refusal: all of it with another upload, or a part; None where that would not help."""
+        if with_cover and is_upload_lost(refusal) and result.sends[COVER] < TRIES - 1:
+            result.sends[COVER] += 1
+            return row
+        reduced = self._references.without_missing(row, refusal, result.lasting)
+        if reduced is not None:
+            return reduced if reduced.payload else None
+        return None if with_cover else self._unproved.without(row, refusal, result.omitted)
+
+    def _change_again(
+        self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, result: RowResult
+    ) -> None:
+        """Send what is left of a change; where the target takes nothing of it, enter that, so that no later plan has it again."""
+        if payload or cover is not None:
+            self._change(row, target_id, payload, cover, result)
+        else:
+            key = (self._plan, row.resource, row.source_id, WriteKind.PATCH)
+            number = self._journal.intend(*key, target_id=target_id)
+            self._journal.done(number, target_id=target_id, held={}, message=" ".join(result.omitted))
 
     def _upload(self, row: PlanRow, cover: PlannedFile | None, result: RowResult, *, with_files: bool) -> Uploaded:
         """Upload what is sent with a record. A file that cannot be uploaded becomes a problem, and the record goes without it."""

@@ -18,9 +18,10 @@ from pipelines.errors import StopError
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.plan_table import PLAN
-from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
+from pipelines.shapes.model import Description
 from pipelines.store.durable import sha256_of, storage_errors
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, row_batches
@@ -164,6 +165,10 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     counts: dict[str, dict[str, int]]
     """Resource → action → records."""
     matched_by: dict[str, int]
+    types: dict[str, ResourceType] = {}
+    """Other resource → how its records are moved, as learned when the plan was made."""
+    description: Description | None = None
+    """The target's own description."""
     fields: dict[str, int]
     """Field → publications in which it is patched."""
     files: FileCounts
@@ -244,6 +249,8 @@ class PlanRow(msgspec.Struct, kw_only=True):
     files: list[PlannedFile] = []
     unsent: dict[str, Any] = {}
     references: dict[str, PlannedReference] = {}
+    type: ResourceType | None = None
+    """How the records of its resource are moved; none for publications. The plan has it, not the row."""
 
     @property
     def writes(self) -> bool:
@@ -306,7 +313,22 @@ class Plan:
                         if (not actions or row["action"] in actions) and (
                             not resources or row["resource"] in resources
                         ):
-                            yield plan_row(row)
+                            yield self.row(row)
+
+    def row(self, row: dict[str, Any]) -> PlanRow:
+        """A row of plan.parquet, decoded, with the type of its resource."""
+        decoded = plan_row(row)
+        decoded.type = self.type_of(decoded.resource)
+        return decoded
+
+    def type_of(self, resource: str) -> ResourceType | None:
+        """How the records of a resource are moved; none for publications. Plans of earlier versions have what was assumed then."""
+        return self.facts.types.get(resource) or RESOURCE_TYPES.get(resource)
+
+    @property
+    def types(self) -> dict[str, ResourceType]:
+        """Resource → how its records are moved."""
+        return RESOURCE_TYPES | self.facts.types
 
     def tables(self, resources: Collection[str] = ()) -> Iterator[tuple[Path, PersonalKey | None]]:
         """Yield the files with rows of these resources, in the order in which they are written, each with its key."""

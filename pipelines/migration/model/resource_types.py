@@ -1,15 +1,18 @@
 """The other resources, which are moved where a person names them: the fields that are sent, the references, and the key of a record.
 
-The service's documentation shows neither their fields nor their payloads, except for users (docs/assumptions.md A2), so the names are those
-of our tables. Other fields are not sent, and the report lists them.
+The service's documentation shows neither their fields nor their payloads, except for users. `plan/learned_types.py` learns them from
+the target's description and from the records; the types here are what we assume where nothing is known (docs/assumptions.md A2).
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from pipelines.inventory import RESOURCES
 from pipelines.records.residue import IGNORED
@@ -17,9 +20,39 @@ from pipelines.records.values import compact_json, text_of, whole_number
 
 PUBLICATIONS, USERS, LOCATIONS = "publications", "users", "locations"
 
+MANAGED = frozenset(
+    {"created_at", "updated_at", "created_on", "updated_on", "links", "_links", "self", "href", "html_url", "api_url"}
+)
+"""Fields that a service fills itself, besides ids, addresses of files, and counters."""
 
-@dataclass(frozen=True)
-class ResourceType:
+_COUNTER = re.compile(r".+_count")
+
+
+class Source(StrEnum):
+    """Where the fields of a resource in the target are known from."""
+
+    DESCRIPTION = "description"
+    """The target's own description."""
+    RECORDS = "records"
+    """The records of both libraries; whether the target takes all of their fields is not proved."""
+    ASSUMED = "assumed"
+    """docs/assumptions.md."""
+
+
+class LeftOut(StrEnum):
+    """Why a field of the source is not sent."""
+
+    NOT_DESCRIBED = "not_described"
+    """The target's description does not have it in what it takes."""
+    READ_ONLY = "read_only"
+    """The target's description says that the service fills it."""
+    UNKNOWN_REFERENCE = "unknown_reference"
+    """It refers to a record, and it is unknown of which resource."""
+    NOT_A_CHOICE = "not_a_choice"
+    """The target's description does not have the value among those that it takes."""
+
+
+class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the records of one resource are moved."""
 
     resource: str
@@ -27,7 +60,7 @@ class ResourceType:
     """The fields that are sent and compared, in the order in which they are sent."""
     keys: tuple[tuple[str, ...], ...]
     """The fields that name a record for people: the first group of which it has all. In the last group only the first field is required."""
-    references: Mapping[str, str] = field(default_factory=dict)
+    references: dict[str, str] = {}
     """Field → the resource that its ids refer to."""
     lists: frozenset[str] = frozenset()
     """Fields with several values in no order."""
@@ -35,24 +68,69 @@ class ResourceType:
     """Fields that are never added to a record that exists: a person is asked."""
     created: bool = True
     """Whether the service lets a program create records."""
+    keys_read: dict[str, tuple[str, ...]] = {}
+    """Field → the keys of a record that have it, the first one that is there; by default the field itself."""
+    objects: frozenset[str] = frozenset()
+    """References that are sent as `{"id"}`."""
+    choices: dict[str, tuple[str, ...]] = {}
+    """Field → the values that the target takes, as text."""
+    required: tuple[str, ...] = ()
+    """The fields without which the target takes no new record."""
+    left_out: dict[str, str] = {}
+    """Field of the source that is not sent → why: a `LeftOut`."""
+    source: str = Source.ASSUMED
+    """Where all this is known from."""
+    unproved: tuple[str, ...] = ()
+    """Fields that are sent although neither a description nor the target's records have them."""
+    wrapped_in: str = ""
+    """The key around a record in a payload, if there is one."""
+    method: str = "PATCH"
+    """The method of a change."""
 
     def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are sent: an empty field is absent, a reference is its id."""
         found = {}
         for name in self.fields:
-            value = record.get(name)
+            value = self._read(record, name)
             if name in self.lists:
                 value = _entries(value, ids=name in self.references)
             elif name in self.references:
                 value = _id_of(value)
+            elif self.source != Source.ASSUMED:
+                value = plain(value)
             if value not in (None, "", []):
                 found[name] = value
         return found
 
+    def _read(self, record: Mapping[str, Any], name: str) -> Any:
+        keys = self.keys_read.get(name, (name,))
+        return next((record[key] for key in keys if key in record), None)
+
+    def sent(self, name: str, value: Any) -> Any:
+        """A value in the form in which it is sent."""
+        if name not in self.objects or value is None:
+            return value
+        return [{"id": number} for number in value] if isinstance(value, list) else {"id": value}
+
+    def body(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of a request."""
+        return {self.wrapped_in: dict(payload)} if self.wrapped_in else dict(payload)
+
     def unsent(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are not sent."""
-        known = {*self.fields, "id"} | IGNORED
+        read = {key for name in self.fields for key in self.keys_read.get(name, (name,))}
+        known = read | {"id"} | IGNORED
+        if self.source != Source.ASSUMED:
+            known |= {name for name in record if is_managed(name)}
         return {name: value for name, value in record.items() if name not in known and value not in (None, "", [], {})}
+
+    def refused(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values that the target's description does not take: field → value."""
+        return {
+            name: values[name]
+            for name, choices in self.choices.items()
+            if name in values and not {text_of(one) for one in _several(values[name])} <= {*choices}
+        }
 
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Field → JSON in canonical form, so that equal values are equal text; an empty field is absent."""
@@ -63,7 +141,7 @@ class ResourceType:
             value = _folded(value)
         elif name in self.lists and type(value) is list:
             return f"[{','.join(sorted({compact_json(entry) for entry in value}))}]"
-        return compact_json(value)
+        return compact_json(_in_order(value))
 
     def key(self, values: Mapping[str, Any], *, folded: bool = True) -> str | None:
         """The key of a record, none where it has no such fields. `folded`: without regard to case."""
@@ -78,8 +156,8 @@ class ResourceType:
 
     def title(self, values: Mapping[str, Any]) -> str | None:
         """The title of a record, for people."""
-        names = ("title", "name", "barcode", "call_number", "email")
-        return text_of(next((values[name] for name in names if name in values), None))
+        names = ("title", "name", "label", "barcode", "call_number", "email", *self.fields)
+        return text_of(next((values[name] for name in names if isinstance(values.get(name), str)), None))
 
 
 RESOURCE_TYPES = {
@@ -142,6 +220,29 @@ def referenced_resources(resources: Collection[str]) -> tuple[str, ...]:
     """The resources that are read only because these refer to them."""
     needed = {name for resource in resources for name in RESOURCE_TYPES[resource].references.values()}
     return tuple(name for name in (*BEFORE, *AFTER) if name in needed and name not in resources)
+
+
+def is_managed(name: str) -> bool:
+    """Whether a service fills a field of this name itself: ids, times, counters and addresses."""
+    return name == "id" or name in MANAGED or name in IGNORED or _COUNTER.fullmatch(name) is not None
+
+
+def plain(value: Any) -> Any:
+    """A nested value without what a service fills itself."""
+    if isinstance(value, dict):
+        return {name: plain(member) for name, member in value.items() if not is_managed(name)}
+    return [plain(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _in_order(value: Any) -> Any:
+    """A nested value with its members in a fixed order."""
+    if isinstance(value, dict):
+        return {name: _in_order(value[name]) for name in sorted(value)}
+    return [_in_order(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _several(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _id_of(value: Any) -> int | None:

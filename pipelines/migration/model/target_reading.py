@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from pipelines.errors import StopError
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import PERSONAL
@@ -39,6 +39,8 @@ class TargetListing:
 
     path: Path
     key: PersonalKey | None = None
+    type: ResourceType | None = None
+    """How its records are moved; none where that is not known yet."""
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield each record; `STEP` of them are in memory."""
@@ -98,14 +100,21 @@ class TargetReader:
             shutil.rmtree(capture.path)
         return raw
 
-    def read_other_resources(
-        self, target: str, client: LibraryClient, folder: Path, run: str, resources: Iterable[str]
+    def read_other_resources(  # noqa: PLR0917  what is read, and for whom
+        self,
+        target: str,
+        client: LibraryClient,
+        folder: Path,
+        run: str,
+        resources: Iterable[str],
+        types: Mapping[str, ResourceType] = RESOURCE_TYPES,
     ) -> dict[str, TargetListing]:
         """Read several other resources, by name. Users are encrypted where there is a key."""
         return {
             resource: TargetListing(
                 self.read(target, client, folder, run, resource),
                 self._data.keys.to_write() if resource in PERSONAL else None,
+                types[resource],
             )
             for resource in resources
             if resource != PUBLICATIONS
@@ -133,6 +142,7 @@ def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: 
     return TargetListing(
         local_table(data, source, name, folder),
         data.keys.to_read(fingerprint, f"The table {name} of {source.name}"),
+        RESOURCE_TYPES.get(resource),
     )
 
 

@@ -14,7 +14,7 @@ from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, dig
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan, Twin
-from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.files import ASSET, AttachedFile, attached_files
 from pipelines.records.values import decode_record, whole_number
@@ -82,9 +82,10 @@ class TwinFinder:
 
     def _equal_records(self, entry: JournalEntry) -> list[int]:
         """Records of another resource with the values that the record of an entry was given."""
-        listing, resource_type = self._listed.get(entry.resource), RESOURCE_TYPES[entry.resource]
-        if listing is None:
+        listing = self._listed.get(entry.resource)
+        if listing is None or listing.type is None:
             return []
+        resource_type = listing.type
         found = []
         for record in listing.records():
             compared = resource_type.compared(resource_type.values(record))

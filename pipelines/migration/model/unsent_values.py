@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from pipelines.migration.model.resource_types import PUBLICATIONS, REFERENCES
+from pipelines.migration.model.resource_types import PUBLICATIONS, REFERENCES, LeftOut, ResourceType
 from pipelines.publication_fields import IDENTIFIER_FIELDS, WRITTEN
 from pipelines.publication_fields import REFERENCES as PUBLICATION_REFERENCES
 from pipelines.records.advice import Advice, advice_of
@@ -57,6 +58,26 @@ UNKNOWN_IDENTIFIER = Advice(
     "If it is one, describe its type in bookferry.toml: {table}. The next plan will move it, without a new backup.",
 )
 
+LEFT_OUT = {
+    LeftOut.NOT_DESCRIBED: Advice(
+        "The target's own description does not have this field among those that it takes, so it is not moved.",
+        "Nothing has to be done: every backup keeps it. `bookferry describe` shows what the target takes.",
+    ),
+    LeftOut.READ_ONLY: Advice(
+        "By its own description, the target fills this field itself, so it is not moved.",
+        "Nothing has to be done: every backup keeps it.",
+    ),
+    LeftOut.UNKNOWN_REFERENCE: Advice(
+        "It refers to a record by its number in the source, and nothing says of which resource that record is, so it is not moved.",
+        "Nothing has to be done: every backup keeps it. If it matters, make the link in the target by hand.",
+    ),
+    LeftOut.NOT_A_CHOICE: Advice(
+        "The target's own description does not have this value among those that it takes, so it is not moved.",
+        "Change the value in the source to one that the target takes (`bookferry describe` lists them); the next plan will move it.",
+    ),
+}
+"""Why a field of another resource is not moved → the text."""
+
 NAMED = {"contributor": NO_USER, "organization": NO_ORGANIZATION, "published_on": NO_DAY}
 """Field → advice."""
 
@@ -74,6 +95,8 @@ _CONFIGURABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 
 _LOOKS_LIKE_IDENTIFIER = re.compile(r"(?=\S*\d)(?!\d{4}-\d\d)(?!true|false|null)[\w./:;()<>+-]{4,100}", re.ASCII)
 """A text without blanks and with a digit that does not begin like a date."""
+
+_FIRST_NAME = re.compile(r"[^.\[]+")
 
 _ONE_FIELD = re.compile(r"(\w+)(?:\[\d*\])?'*")
 """A field, or one entry of it. Longer paths lead to unknown parts of a known entry."""
@@ -105,11 +128,22 @@ def looks_like_identifier(path: str, value: object) -> bool:
     )
 
 
-def advice_on_unsent(path: str, value: object, *, sends_invalid: bool = False) -> Advice:
+def reason_left_out(types: Mapping[str, ResourceType], resource: str, path: str) -> str:
+    """Why a field of another resource is not moved: a `LeftOut`; empty where nothing was learned about it."""
+    found, resource_type = _FIRST_NAME.match(path), types.get(resource)
+    if resource_type is None or found is None:
+        return ""
+    name = found[0]
+    return resource_type.left_out.get(name, LeftOut.NOT_A_CHOICE if name in resource_type.choices else "")
+
+
+def advice_on_unsent(path: str, value: object, *, sends_invalid: bool = False, left_out: str = "") -> Advice:
     """The text about a value that is not moved; without a value, about all values with that path.
 
-    `sends_invalid`: whether send_invalid_identifiers is set for the target.
+    `sends_invalid`: whether send_invalid_identifiers is set for the target. `left_out`: the result of `reason_left_out`.
     """
+    if left_out in LEFT_OUT:
+        return LEFT_OUT[LeftOut(left_out)]
     found = _ONE_FIELD.fullmatch(path)
     name = found[1] if found else ""
     if name in IDENTIFIER_FIELDS:

@@ -84,6 +84,10 @@ REASONS = {
         "The task is completed. No program can create a completed task, so it would be open again.",
         "Nothing has to be done: every backup keeps it.",
     ),
+    "required_missing": Advice(
+        "The target's description demands a field that this record does not have, or has with a value that it does not take.",
+        "Fill the field in the source; the next plan will move the record. `bookferry describe` shows what the target demands.",
+    ),
 }
 """Why a record is a conflict or quarantined → what is wrong, and what to do."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,24 +16,38 @@ from pipelines.migration.model.journal_entries import JournalEntry, WriteState
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, Plan, PlanFacts, Twin
 from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN
-from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, referenced_resources
+from pipelines.migration.model.resource_types import (
+    PUBLICATIONS,
+    RESOURCE_TYPES,
+    USERS,
+    LeftOut,
+    ResourceType,
+    referenced_resources,
+)
 from pipelines.migration.model.target_reading import TargetListing, file_table, local_table, snapshot_listing
 from pipelines.migration.model.twins import TwinFinder, ids_before, twin_of
 from pipelines.migration.plan.comparison import normalise_both
 from pipelines.migration.plan.conflicts import RecordDecision, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
+from pipelines.migration.plan.learned_types import contradicted_choices, learn_type, resources_by_names, shape_of
 from pipelines.migration.plan.other_resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import plan_notes
 from pipelines.migration.session import MigrationSession, is_same_library
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.service.client import LibraryClient
+from pipelines.service.probe import Probe
+from pipelines.service.self_description import MOST_REQUESTS, ask_description
 from pipelines.settings.settings import Settings
+from pipelines.shapes.model import Description, ResourceSchema
 from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
+
+API = "v3"
+"""The version of every target."""
 
 APPLIED_ONCE = frozenset({Decision.CREATE, Decision.SOURCE})
 """Decisions that create or overwrite: once they are applied, they are not applied again."""
@@ -62,6 +76,8 @@ class PlanBuilder:
         self._folder = folder
         self._raw_target = folder
         self._listed: dict[str, tuple[TargetListing, TargetListing]] = {}
+        self._types: dict[str, ResourceType] = {}
+        self._description: Description | None = None
 
     def read_target(self, client: LibraryClient) -> None:
         """Read the publications of the target, and the other resources that are moved or referred to."""
@@ -73,6 +89,31 @@ class PlanBuilder:
             resource: (snapshot_listing(self._session.source_data, request.source, resource, self._folder), listing)
             for resource, listing in in_target.items()
         }
+        if self._listed:
+            self._learn_types(client)
+
+    def _learn_types(self, client: LibraryClient) -> None:
+        """Learn how the other resources are moved: from the target's description, and from the records of both sides."""
+        probe = Probe(client, self._session.clock, client.requests + MOST_REQUESTS)
+        self._description = ask_description(probe, API, self._request.now.isoformat(timespec="seconds"))
+        for resource, (source, target) in self._listed.items():
+            schema = self._description.resources.get(resource, ResourceSchema())
+            shapes = shape_of(source), shape_of(target)
+            contradicted = contradicted_choices(schema, target.records())
+            learned = learn_type(RESOURCE_TYPES[resource], *shapes, schema, contradicted=contradicted)
+            unknown = [key for key, why in learned.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE]
+            if leads_to := resources_by_names(source.records(), unknown, self._source_listings()) if unknown else {}:
+                learned = learn_type(
+                    RESOURCE_TYPES[resource], *shapes, schema, contradicted=contradicted, leads_to=leads_to
+                )
+            self._types[resource] = learned
+            self._listed[resource] = (replace(source, type=learned), replace(target, type=learned))
+
+    def _source_listings(self) -> dict[str, TargetListing]:
+        """The records of the source to which others may refer."""
+        data, source = self._session.source_data, self._request.source
+        publications = TargetListing(local_table(data, source, f"raw_{PUBLICATIONS}", self._folder))
+        return {PUBLICATIONS: publications} | {resource: listing for resource, (listing, _) in self._listed.items()}
 
     def normalise(self) -> tuple[ComparableLibrary, ComparableLibrary]:
         """Make the publications of both sides comparable: source, target."""
@@ -100,11 +141,14 @@ class PlanBuilder:
         )
         key = session.data.keys.to_write()
         with table_writer(folder / ROWS, PLAN) as writer:
-            totals = plan_all(writer, inputs, listed=self._listed, resources=request.resources, key=key)
+            totals = plan_all(
+                writer, inputs, listed=self._listed, resources=request.resources, types=self._types, key=key
+            )
         for path in folder.glob("*.parquet"):
             if path.name not in (ROWS, PEOPLE):
                 path.unlink()
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
+        facts.types, facts.description = self._types, self._description
         if twins := self._twins(inputs):
             facts.twins = twins
             facts.notes += [str(twin) for twin in twins]

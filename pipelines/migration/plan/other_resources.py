@@ -23,7 +23,6 @@ from pipelines.migration.model.resource_types import (
     COMPLETED,
     LOCATIONS,
     PUBLICATIONS,
-    RESOURCE_TYPES,
     USERS,
     ResourceType,
 )
@@ -41,6 +40,7 @@ from pipelines.migration.plan.publications import plan_publications
 from pipelines.migration.plan.quarantine import (
     AT_MISSING_LOCATION,
     REFERENCE_MISSING,
+    REQUIRED_MISSING,
     TASK_COMPLETED,
     quarantine_reason,
 )
@@ -67,11 +67,13 @@ def plan_all(
     *,
     listed: Mapping[str, tuple[TargetListing, TargetListing]],
     resources: Collection[str],
+    types: Mapping[str, ResourceType],
     key: PersonalKey | None,
 ) -> dict[str, Totals]:
     """Append the rows of every resource, in the order in which they are written, and return their totals.
 
-    `listed`: resource → its records in the source and in the target, also of those that are only referred to. `key` encrypts users.
+    `listed`: resource → its records in the source and in the target, also of those that are only referred to. `types`: how they are moved.
+    `key` encrypts users.
     """
     if not resources:
         return {PUBLICATIONS: plan_publications(writer, inputs)}
@@ -89,11 +91,9 @@ def plan_all(
                     writers[resource], inputs, users=store if USERS in listed else None
                 )
             elif resource in resources:
-                totals[resource] = _plan_resource(
-                    writers[resource], store, RESOURCE_TYPES[resource], *listed[resource], inputs
-                )
+                totals[resource] = _plan_resource(writers[resource], store, types[resource], *listed[resource], inputs)
             elif resource in listed:
-                _match_resource(store, RESOURCE_TYPES[resource], *listed[resource], inputs.journal)
+                _match_resource(store, types[resource], *listed[resource], inputs.journal)
     return totals
 
 
@@ -151,6 +151,9 @@ def _prepare(find_target: _FindTarget, resource_type: ResourceType, record: Mapp
     values, unsent = resource_type.values(record), resource_type.unsent(record)
     references: dict[str, PlannedReference] = {}
     reason = TASK_COMPLETED if unsent.get(COMPLETED) and resource_type.resource == "tasks" else None
+    for name, value in resource_type.refused(values).items():
+        unsent[name] = value
+        del values[name]
     for name, resource in resource_type.references.items():
         if name not in values:
             continue
@@ -172,6 +175,8 @@ def _prepare(find_target: _FindTarget, resource_type: ResourceType, record: Mapp
         if any(target_id is None for _source_id, target_id in ids):
             source_ids, target_ids = zip(*ids, strict=True)
             references[name] = PlannedReference(resource, [*source_ids], [*target_ids], many)
+    if reason is None and any(name not in values for name in resource_type.required):
+        reason = REQUIRED_MISSING
     return PreparedRecord(values=values, references=references, unsent=unsent, reason=reason)
 
 
@@ -195,6 +200,8 @@ def _row(
         if name not in references
     }
     before = {name: (match.target or {}).get(name) for name in sent} if action == Action.PATCH else {}
+    if before and resource_type.method == "PUT":  # it replaces the record, so that the other fields are sent again
+        before = {**(match.target or {}), **before}
     expected = {name: digest(source.get(name)) for name in (resource_type.fields if action == Action.CREATE else sent)}
     expected |= {name: digest(target.get(name)) for name, verdict in verdicts.items() if verdict == FieldVerdict.SAME}
     for name in references:

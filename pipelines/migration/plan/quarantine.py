@@ -27,8 +27,11 @@ REFERENCE_MISSING = "reference_missing"
 TASK_COMPLETED = "task_completed"
 """The task is done; sent, it would be open again."""
 
+REQUIRED_MISSING = "required_missing"
+"""The target's description demands a field that the record does not have, or has with a value that it does not take."""
+
 QUARANTINE_REASONS = frozenset(
-    {NOTHING_TO_SEND, LOCATION_MISSING, AT_MISSING_LOCATION, REFERENCE_MISSING, TASK_COMPLETED}
+    {NOTHING_TO_SEND, LOCATION_MISSING, AT_MISSING_LOCATION, REFERENCE_MISSING, TASK_COMPLETED, REQUIRED_MISSING}
 )
 
 

@@ -13,8 +13,7 @@ from typing import Any
 from pipelines.migration.apply.attachments import describe_file, is_like
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
-from pipelines.migration.model.plan import PlannedFile
-from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import part_of
 from pipelines.migration.plan.publications import EMPTY_VALUES
@@ -46,7 +45,9 @@ class TargetRecord:
     @classmethod
     def of_list(cls, item: UndoItem) -> TargetRecord | None:
         """From the target's list as it was when undo began: the documentation has no request for one such record (service.md#not-shown)."""
-        return None if item.listed is None else cls(RESOURCE_TYPES[item.row.resource].compared(item.listed), [])
+        if item.listed is None or item.row.type is None:
+            return None
+        return cls(item.row.type.compared(item.listed), [])
 
     @property
     def cover(self) -> AttachedFile | None:
@@ -155,7 +156,7 @@ def _revert_fields(
     operations: InverseOperations, item: UndoItem, entry: JournalEntry, record: TargetRecord, kinds: Kinds
 ) -> None:
     """Gives the old value back to each field that still has the written value; leaves the other fields."""
-    compared, empty = _field_rules(item.row.resource, kinds)
+    compared, empty = _field_rules(item.row, kinds)
     old_values = entry.before or item.row.before
     before, written = compared(old_values), entry.held or entry.wanted
     edited = []
@@ -173,11 +174,13 @@ def _revert_fields(
 
 
 def _field_rules(
-    resource: str, kinds: Kinds
+    row: PlanRow, kinds: Kinds
 ) -> tuple[Callable[[Mapping[str, Any]], Mapping[str, str]], Mapping[str, Any]]:
     """How the values of a resource are compared; and field → value that empties it, where that is not null."""
-    if resource_type := RESOURCE_TYPES.get(resource):
-        return resource_type.compared, {name: [] for name in resource_type.lists}
+    if (resource_type := row.type) is not None:
+        return lambda values: resource_type.compared(resource_type.values(values)), {
+            name: [] for name in resource_type.lists
+        }
     return lambda values: comparable(form_of(values, kinds).fields, kinds), EMPTY_VALUES
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from pipelines.errors import RefusedError, TemporaryError
 from pipelines.migration.apply.file_visibility import FileVisibility
+from pipelines.migration.apply.payload import change_request
 from pipelines.migration.apply.run import TEMPORARY_IN_A_ROW, ApplyProgress
 from pipelines.migration.apply.target_lists import TargetLists
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
@@ -146,7 +147,8 @@ class UndoRun:
             self._delete(f"assets/{asset_id}", [entry])
             self._journal.undone(entry)
         if operations.patch:
-            self._write("PATCH", path, operations.patch_entries, operations.patch)
+            method, body = change_request(item.row, operations.patch, item.listed)
+            self._write(method, path, operations.patch_entries, body)
         if operations.patch_entries:
             self._journal.undone(*operations.patch_entries)
         if operations.delete:

@@ -13,7 +13,7 @@ from pipelines.migration.model.actions import WRITTEN_ACTIONS
 from pipelines.migration.model.comparable import RECORDS
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, in_doubt
-from pipelines.migration.model.plan import Plan, PlanRow, plan_row
+from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.files import described_files
 from pipelines.records.files import AttachedFile
@@ -86,7 +86,7 @@ def _rows_backwards(plan: Plan) -> Iterator[list[PlanRow]]:
         with storage_errors(plan.folder), open_table(path, key) as file:
             for group in reversed(range(file.num_row_groups)):
                 rows = file.read_row_group(group).to_pylist()
-                yield [plan_row(row) for row in reversed(rows) if row["action"] in WRITTEN_ACTIONS]
+                yield [plan.row(row) for row in reversed(rows) if row["action"] in WRITTEN_ACTIONS]
 
 
 def _files_before(plan: Plan, ids: Sequence[int]) -> dict[int | None, list[AttachedFile]]:

@@ -146,7 +146,6 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     """Resource → the columns of its table besides the described ones."""
     description: Description | None = None
     """The service's own description; None until it was asked for."""
-    description_requests: int = 0
     announced: dict[str, str] = {}
     """What the service announced in `X-API-Deprecation`: name → day, empty if it names none."""
     files: FileTotals | None = None

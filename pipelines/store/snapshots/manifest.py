@@ -127,8 +127,7 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
         seconds=round((now - datetime.fromisoformat(facts.started_at)).total_seconds(), 3),
         requests=sum(read.requests for read in facts.resources.values())
         + sum(refusal.requests for refusal in facts.unreadable.values())
-        + facts.files_requests
-        + facts.description_requests,
+        + facts.files_requests,
         tool=f"bookferry {VERSION}",
         resources={name: facts.resources[name] for name in sorted(facts.resources, key=_resource_order)},
         unreadable=facts.unreadable,

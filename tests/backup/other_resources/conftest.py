@@ -66,8 +66,8 @@ class TwoVersionRunner:
         settings = Backup.open(self.config).settings
         return Backup(settings, asked=asked, on_wait=(waits if waits is not None else []).append)
 
-    def back_up(self, *wanted: str, tenant: str = "new", run: str = "run") -> Snapshot:
-        """Run a backup of these resources, or of those of every night."""
+    def back_up(self, *wanted: str, tenant: str = "new", run: str = "run", learn: bool = False) -> Snapshot:
+        """Run a backup of these resources, or of those of every night. `learn`: asks for the service's description, too."""
         with self.library(wanted) as library:
             resources = checked_resources(library.settings.tenant(tenant), wanted)
             for resource in resources:
@@ -76,6 +76,8 @@ class TwoVersionRunner:
                 library.stage(tenant, run, resource)
             if "publications" in resources:
                 library.fetch_files(tenant, run)
+            if learn:
+                library.learn(tenant, run)
             return library.publish(tenant, run)
 
     def sign_in(self, sandbox: SandboxProcess, scopes: tuple[str, ...] = READ) -> str:

@@ -74,7 +74,7 @@ class Service:
 def test_a_description_is_learned_with_the_snapshot(serve: Serve) -> None:
     """OpenAPI or Swagger: payloads, required fields, enumerations, what is read only, a key around the payload, the verb of a change."""
     runner, server = serve(Service({"authorities": AUTHORITIES}, DESCRIPTION))
-    manifest = runner.back_up("authorities").manifest
+    manifest = runner.back_up("authorities", learn=True).manifest
     described = manifest.description
     assert described is not None
     assert described.problem == ""
@@ -86,7 +86,7 @@ def test_a_description_is_learned_with_the_snapshot(serve: Serve) -> None:
     assert schema.create.fields["type"].choices == ["Person", "Organisation"]
     assert schema.record["id"].read_only
     assert [request.path for request in server.received].count("/api/v3/swagger.yaml") == 1
-    assert manifest.requests == len(server.received)
+    assert manifest.requests + described.requests == len(server.received)
     assert manifest.complete
 
 
@@ -96,12 +96,12 @@ def test_the_next_night_says_what_changed(serve: Serve) -> None:
         {"authorities": [{**one, "kind": "corporate"} for one in AUTHORITIES], "hard_copies": COPIES}, DESCRIPTION
     )
     runner, _server = serve(service)
-    first = runner.back_up("authorities", "hard_copies", run="first")
+    first = runner.back_up("authorities", "hard_copies", run="first", learn=True)
     assert first.manifest.news == []
     service.lists["authorities"] = [{**one, "notes": [1, "two"]} for one in AUTHORITIES]
     service.lists["hard_copies"] = [{**one, "due": "soon"} for one in COPIES]
     service.description = DESCRIPTION.replace(b"required: [type]", b"required: [type, name]").replace(b"Person, ", b"")
-    second = runner.back_up("authorities", "hard_copies", run="second")
+    second = runner.back_up("authorities", "hard_copies", run="second", learn=True)
     assert second.manifest.complete
     of_copies, of_authorities, of_description = second.manifest.news
     since = first.manifest.snapshot
@@ -115,7 +115,7 @@ def test_the_next_night_says_what_changed(serve: Serve) -> None:
         "a new record takes Person no more for `type`; a new record needs `name` now; a change takes Person no more for `type`; "
         "a change needs `name` now."
     )
-    third = runner.back_up("authorities", "hard_copies", run="third")
+    third = runner.back_up("authorities", "hard_copies", run="third", learn=True)
     assert third.manifest.news == []
     with runner.library() as library, open_catalogue(library.data) as database:
         kinds = database.execute("SELECT kind, type, notes FROM authorities_history WHERE id = 1 ORDER BY snapshot")
@@ -169,7 +169,7 @@ def test_a_hostile_description_costs_no_backup(serve: Serve, description: bytes)
     assert limits.getrusage(limits.RUSAGE_SELF).ru_maxrss - before < 50 * 1024
     assert found.problem or found.notes or found.operations
     assert len(json.dumps(found.problem)) < 500
-    manifest = runner.back_up("authorities").manifest
+    manifest = runner.back_up("authorities", learn=True).manifest
     assert manifest.complete
     assert {request.path for request in server.received} <= {"/api/v3/authorities", "/api/v3/swagger.yaml", "/api"}
 
@@ -200,7 +200,7 @@ def test_describe_names_every_field_and_its_source(serve: Serve) -> None:
     assert first["resources"]["authorities"]["source"] == "one page of the service"
     assert first["resources"]["collections"]["source"] is None
     assert first["requests"] == len(server.received)
-    runner.back_up("authorities", "hard_copies")
+    runner.back_up("authorities", "hard_copies", learn=True)
     second = run("describe", "new", folder=runner.config.parent)
     assert "column location_id, observed" in second.out
     assert "column type, observed" in second.out
@@ -239,7 +239,7 @@ def test_lists_that_version_2_does_not_document_are_found(serve: Serve, monkeypa
     runner, server = serve(Service({"publications": books, "hard_copies": COPIES}))
     settings = runner.library().settings
     assert nightly_resources(settings, "old") == ("publications",)
-    first = runner.back_up("publications", tenant="old", run="first").manifest
+    first = runner.back_up("publications", tenant="old", run="first", learn=True).manifest
     assert first.complete
     assert nightly_resources(settings, "old") == ("publications", "hard_copies")
     lists = [path.removeprefix("/api/v2/") for path in (request.path for request in server.received)]
@@ -249,7 +249,8 @@ def test_lists_that_version_2_does_not_document_are_found(serve: Serve, monkeypa
         "hard_copies/locations": 1,
         "tasks": 1,
     }
-    assert first.requests == len(server.received)
+    assert first.description is not None
+    assert first.requests + first.description.requests == len(server.received)
     server.received.clear()
     resources = nightly_resources(settings, "old")
     with runner.library() as library:
@@ -257,6 +258,7 @@ def test_lists_that_version_2_does_not_document_are_found(serve: Serve, monkeypa
             library.read_raw("old", "second", resource)
             library.stage("old", "second", resource)
         library.fetch_files("old", "second")
+        library.learn("old", "second")
         second = library.publish("old", "second")
     assert second.manifest.complete
     assert second.counts == {"publications": 1, "hard_copies": 3}

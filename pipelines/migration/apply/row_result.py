@@ -1,0 +1,37 @@
+"""What an apply did with one row of a plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pipelines.errors import RefusedError
+from pipelines.migration.model.plan import PlanRow
+
+
+@dataclass
+class RowResult:
+    """What was written of one row, and why it, or a file of it, could not be written."""
+
+    row: PlanRow
+    created: bool = False
+    patched: bool = False
+    files: int = 0
+    problems: list[str] = field(default_factory=list)
+    unresolved: list[str] = field(default_factory=list)
+    """References that have nothing in the target to lead to; among the problems, too."""
+    lasting: list[str] = field(default_factory=list)
+    """Problems that stay where the row is written again: references that the service refused."""
+    omitted: list[str] = field(default_factory=list)
+    """Fields that the target does not take. The record counts as written, and as lacking them."""
+    refusal: RefusedError | None = None
+    """The refusal of the record with fields that nothing says the target takes."""
+    sends: Counter[str] = field(default_factory=Counter)
+    """How often this run sent the POST of each part of the row; the record itself has the name ""."""
+    unclear: str = ""
+    """What came back from the last POST of the record, where that said nothing."""
+
+    @property
+    def left_out(self) -> list[str]:
+        """The references and fields that the record is written without."""
+        return [*self.unresolved, *self.lasting, *self.omitted]

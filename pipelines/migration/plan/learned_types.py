@@ -1,0 +1,298 @@
+"""Learns how the records of a resource are moved: from the target's description, else from the records of both libraries.
+
+Without a description every field of the source is sent: nothing says then that the target has no place for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from pipelines.migration.model.resource_types import (
+    LOCATIONS,
+    PUBLICATIONS,
+    USERS,
+    LeftOut,
+    ResourceType,
+    Source,
+    is_managed,
+)
+from pipelines.migration.model.target_reading import TargetListing
+from pipelines.records.residue import PICTURES
+from pipelines.records.shapes.observation import OTHERS, FieldShape, Kind, Observer, RecordShape
+from pipelines.records.values import text_of, whole_number
+from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
+
+_NAMED_AFTER = {
+    **dict.fromkeys(("publication", "book"), PUBLICATIONS),
+    **dict.fromkeys(("location",), LOCATIONS),
+    **dict.fromkeys(("collection",), "collections"),
+    **dict.fromkeys(("authority",), "authorities"),
+    **dict.fromkeys(("copy", "hard_copy"), "hard_copies"),
+    **dict.fromkeys(("task",), "tasks"),
+    **dict.fromkeys(
+        ("user", "assignee", "owner", "creator", "borrower", "reviewer", "librarian", "contributor", "assigned_to"),
+        USERS,
+    ),
+}
+"""Last word of a field's name → the resource whose records it names."""
+
+_KEYS = {
+    "authorities": (("name", "kind"), ("name", "type"), ("name",)),
+    USERS: (("email",),),
+    "collections": (("name",), ("title",)),
+    LOCATIONS: (("name",), ("title",)),
+    "hard_copies": (("barcode",),),
+    "tasks": (),
+}
+"""Resource → the fields by which people tell its records apart, the best first."""
+
+
+def learn_type(
+    assumed: ResourceType,
+    source: RecordShape,
+    target: RecordShape,
+    schema: ResourceSchema,
+    *,
+    contradicted: Iterable[str] = (),
+    leads_to: Mapping[str, str] | None = None,
+) -> ResourceType:
+    """How the records of a resource are moved. `assumed`: our own assumption, which counts where nothing was learned.
+
+    `source`, `target`: the shapes of the records of both libraries; `schema`: the target's description of the resource; `contradicted`:
+    enumerations of the description that the target's own records do not keep to; `leads_to`: field → the resource that the names beside
+    its ids belong to.
+    """
+    leads_to = leads_to or {}
+    if not source.records:
+        return assumed
+    shown = {
+        name: field
+        for name, field in source.fields.items()
+        if name != OTHERS and not is_managed(name) and name not in PICTURES
+    }
+    payload = schema.create if assumed.created else schema.change
+    if payload is None or not payload.fields:
+        learned = _from_names(assumed, dict.fromkeys(shown), shown, None, Source.RECORDS, leads_to)
+        known = {*target.fields, *assumed.fields}
+        unproved = tuple(name for name in learned.fields if not known & {name, *_keys_of(name)})
+        return msgspec.structs.replace(learned, unproved=unproved)
+    names = {name: field for name, field in payload.fields.items() if not field.read_only and name != "id"}
+    undescribed = target.fields.keys() & shown.keys() - schema.record.keys() - payload.fields.keys()
+    for name in sorted(undescribed if schema.record else ()):
+        names[name] = FieldSchema()  # the description is silent about what the target's own records have
+    if payload.is_open:
+        names |= {name: FieldSchema() for name in shown if name not in names and name not in schema.record}
+    method = schema.change.method if schema.change else ""
+    learned = _from_names(assumed, names, shown, payload, Source.DESCRIPTION, leads_to, method)
+    choices = {
+        name: tuple(found.choices)
+        for name, field in names.items()
+        if name in learned.fields and name not in {*contradicted}
+        if (found := _with_choices(field)) is not None
+    }
+    left_out = {
+        name: _why_left_out(name, payload, schema)
+        for name in shown
+        if name not in learned.left_out and not any(name in keys for keys in _read_by(learned))
+    }
+    return msgspec.structs.replace(learned, choices=choices, left_out={**left_out, **learned.left_out})
+
+
+def _from_names(  # noqa: PLR0917  what is known from each side
+    assumed: ResourceType,
+    names: Mapping[str, FieldSchema | None],
+    shown: Mapping[str, FieldShape],
+    payload: PayloadSchema | None,
+    source: Source,
+    leads_to: Mapping[str, str],
+    method: str = "",
+) -> ResourceType:
+    """The type with the fields of these names that the source has. `shown`: the fields of its records."""
+    fields, references, lists, objects = list[str](), dict[str, str](), set[str](), set[str]()
+    keys_read, left_out = dict[str, tuple[str, ...]](), dict[str, str]()
+    in_order = [
+        *(name for name in assumed.fields if name in names),
+        *(one for one in names if one not in assumed.fields),
+    ]
+    for name in in_order:
+        keys = [key for key in _keys_of(name) if key in shown]
+        if not keys:
+            continue
+        if keys[0] != name and keys[0] in names:  # the payload has that field, too
+            continue
+        field = shown[keys[0]]
+        if _is_reference(name, keys[0], field):
+            resource = (
+                leads_to.get(keys[0])
+                or assumed.references.get(name)
+                or _resource_of(_stem(name))
+                or _resource_of(_stem(keys[0]))
+            )
+            if resource is None or resource == assumed.resource:
+                left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
+                continue
+            references[name] = resource
+            schema = names[name]
+            if (schema.members or (schema.entries and schema.entries.members)) if schema else _has_ids(field):
+                objects.add(name)
+            if Kind.LIST in field.kinds:
+                lists.add(name)
+        elif name in assumed.lists and _is_plain_list(field):
+            lists.add(name)
+        fields.append(name)
+        if keys != [name]:
+            keys_read[name] = (name, *(key for key in _keys_of(name) if key != name))
+    return ResourceType(
+        assumed.resource,
+        tuple(fields),
+        _keys(assumed, fields),
+        references,
+        frozenset(lists),
+        assumed.guarded & {*fields},
+        assumed.created,
+        keys_read=keys_read,
+        objects=frozenset(objects),
+        required=tuple(name for name in (payload.required if payload else ()) if name in names),
+        left_out=left_out,
+        source=source,
+        wrapped_in=payload.wrapped_in if payload else "",
+        method=method or assumed.method,
+    )
+
+
+def _keys_of(name: str) -> Iterator[str]:
+    """The keys under which a record may have a field of a payload: `location_id` may be read as `location`, and the other way round."""
+    yield name
+    if name.endswith("_ids"):
+        yield from (f"{name[:-4]}s", re.sub("ys$", "ies", f"{name[:-4]}s"), name[:-4])
+    elif name.endswith("_id"):
+        yield name[:-3]
+    else:
+        yield f"{name}_id"
+        yield f"{_singular(name)}_ids"
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"_ids?$", "", name)
+
+
+def _singular(name: str) -> str:
+    return re.sub("s$", "", re.sub("ies$", "y", name))
+
+
+def _resource_of(stem: str) -> str | None:
+    """The resource that a reference of this name leads to: by its last word or two."""
+    words = stem.split("_")
+    for count in (2, 1):
+        found = _NAMED_AFTER.get(_singular("_".join(words[-count:])))
+        if found is not None:
+            return found
+    return None
+
+
+def _is_reference(name: str, key: str, field: FieldShape) -> bool:
+    """Whether a field holds ids of other records: by its name, or because its objects have an id."""
+    kinds = {*field.kinds} | ({*field.entries.kinds} if field.entries else set())
+    numbers = kinds <= {Kind.INTEGER, Kind.LIST}
+    if _has_ids(field):
+        return True
+    if not numbers or not kinds:
+        return False
+    return name != _stem(name) or key != _stem(key) or _resource_of(name) is not None
+
+
+def _has_ids(field: FieldShape) -> bool:
+    """Whether the objects of a field have ids of their own."""
+    inside = [field.members, field.entries.members if field.entries else {}]
+    return any(Kind.INTEGER in members["id"].kinds for members in inside if "id" in members)
+
+
+def _is_plain_list(field: FieldShape) -> bool:
+    entries = field.entries or FieldShape()
+    return {*field.kinds} <= {Kind.LIST} and not entries.members
+
+
+def _keys(assumed: ResourceType, fields: list[str]) -> tuple[tuple[str, ...], ...]:
+    """The fields that name a record: those that we know to do so, else all of them together."""
+    known = [names for names in (*_KEYS.get(assumed.resource, ()), *assumed.keys) if {*names} <= {*fields}]
+    if known:
+        return (*known[:-1], known[-1])
+    first = next((name for name in ("name", "title", "label", "heading", "code", "number") if name in fields), None)
+    return ((first, *(name for name in fields if name != first)),) if first else (tuple(fields or ("id",)),)
+
+
+def _with_choices(field: FieldSchema) -> FieldSchema | None:
+    """The field, or its entries, where it takes certain values only."""
+    if field.choices:
+        return field
+    return field.entries if field.entries and field.entries.choices else None
+
+
+def _read_by(learned: ResourceType) -> list[tuple[str, ...]]:
+    return [learned.keys_read.get(name, (name,)) for name in learned.fields]
+
+
+def _why_left_out(name: str, payload: PayloadSchema, schema: ResourceSchema) -> str:
+    described = payload.fields.get(name) or schema.record.get(name)
+    return LeftOut.READ_ONLY if described is not None else LeftOut.NOT_DESCRIBED
+
+
+def shape_of(listing: TargetListing) -> RecordShape:
+    """The shape of all records of a listing."""
+    observer = Observer()
+    observer.observe(listing.records())
+    return observer.shape
+
+
+PAIRS = 300
+"""Ids with a name that are compared, of each field."""
+
+
+def resources_by_names(
+    records: Iterable[Mapping[str, Any]], keys: Iterable[str], listings: Mapping[str, TargetListing]
+) -> dict[str, str]:
+    """Field → the resource to which it refers, where its objects have a name beside the id, and that record has this very name.
+
+    `records`: those with the fields `keys`; `listings`: the resources to which they may refer.
+    """
+    pairs: dict[str, dict[int, str]] = {key: {} for key in keys}
+    for record in records:
+        for key, found in pairs.items():
+            value = record.get(key)
+            for entry in value if isinstance(value, list) else [value]:
+                if isinstance(entry, dict) and len(found) < PAIRS and isinstance(entry.get("id"), int):
+                    names = [text for name, text in entry.items() if name != "id" and isinstance(text, str) and text]
+                    if names:
+                        found[entry["id"]] = names[0]
+    fits = {key: dict.fromkeys(listings, 0) for key in pairs}
+    for resource, listing in listings.items():
+        for record in listing.records() if any(pairs.values()) else ():
+            for key, found in pairs.items():
+                wanted = found.get(whole_number(record.get("id")) or 0)
+                if wanted is not None:
+                    fits[key][resource] += 1 if wanted in record.values() else -len(found)
+    best = {key: max(counts, key=lambda one: counts[one], default="") for key, counts in fits.items()}
+    return {key: resource for key, resource in best.items() if resource and fits[key][resource] > 0}
+
+
+def contradicted_choices(schema: ResourceSchema, records: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The enumerations of a description that the target's own records do not keep to: it is wrong about them."""
+    wanted = {
+        name: {*found.choices}
+        for name, field in (schema.create.fields if schema.create else {}).items()
+        if (found := _with_choices(field)) is not None
+    }
+    contradicted: set[str] = set()
+    if not wanted:
+        return contradicted
+    for record in records:
+        for name, choices in wanted.items():
+            value = record.get(name)
+            entries = value if isinstance(value, list) else [value]
+            if any(entry is not None and text_of(entry) not in choices for entry in entries):
+                contradicted.add(name)
+    return contradicted

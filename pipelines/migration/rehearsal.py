@@ -1,0 +1,34 @@
+"""The shapes of a snapshot for a sandbox (`--shapes`): it then takes and returns every field that the library's own records have.
+
+The sandbox's assumptions about fields that the service does not document are no obstacle then: what a drill or a rehearsal finds is about
+the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipelines.migration.model.resource_types import COMPLETED, USERS, is_managed
+from pipelines.records.residue import PICTURES
+from pipelines.records.shapes.observation import OTHERS, RecordShape
+
+_DOCUMENTED_FIELDS = frozenset({"email", "name", "roles", "avatar"})
+"""Fields of users (service.md#users). The sandbox knows them, and the account that signs in has them."""
+
+
+def sandbox_shapes(shapes: Mapping[str, RecordShape]) -> dict[str, Any]:
+    """The content of the file for `--shapes`, for these resources other than publications. A resource without records is left out."""
+    fields = {resource: _fields(shape) for resource, shape in shapes.items()}
+    if fields.get(USERS, {}).keys() <= _DOCUMENTED_FIELDS:
+        fields.pop(USERS, None)
+    return {"resources": {resource: {"fields": found} for resource, found in fields.items() if found}}
+
+
+def _fields(shape: RecordShape) -> dict[str, Any]:
+    """Every field that a client may write. The time of completion of a task is none: nothing documents how to create a completed task."""
+    return {
+        name: {"schema": {}}
+        for name in shape.fields
+        if name not in (OTHERS, COMPLETED) and name not in PICTURES and not is_managed(name)
+    }

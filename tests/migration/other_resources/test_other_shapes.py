@@ -1,0 +1,224 @@
+"""Resources of whole other shapes move from version 3 to version 3: as the target's description has them, or else as records show them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.drill import drill
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import ISSUES
+from pipelines.settings.loading import load_settings
+from pipelines.store.stores import open_data
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import (
+    ALL_RESOURCES,
+    back_up,
+    make_pair,
+    plan_rows,
+    records_of,
+    token_of,
+)
+from tests.sandbox.process import SandboxProcess
+
+SHAPES: dict[str, Any] = {
+    "resources": {
+        "authorities": {
+            "wrapped": "authority",
+            "answer": "id",
+            "status": 201,
+            "fields": {
+                "name": {"from": "name", "required": True},
+                "type": {
+                    "from": "kind",
+                    "values": {"person": "Person", "corporate": "Organisation", "subject": "Topic"},
+                    "required": True,
+                },
+                "aliases": {"from": "variants", "form": "entries", "member": "label"},
+                "notes": {"schema": {"type": ["string", "null"]}, "seed": ["a note", None, "another"]},
+                "created_at": {
+                    "schema": {"type": "string", "format": "date-time"},
+                    "seed": ["2019-05-01T10:00:00Z"],
+                    "read_only": True,
+                },
+            },
+        },
+        "hard_copies": {
+            "verb": "PUT",
+            "fields": {
+                "publication": {
+                    "from": "publication_id",
+                    "form": "object",
+                    "write_as": "publication_id",
+                    "required": True,
+                },
+                "location": {"from": "location_id", "form": "object"},
+                "code": {"from": "barcode"},
+                "bought": {"from": "acquired_on", "form": "datetime"},
+                "shelf": {
+                    "schema": {
+                        "type": "object",
+                        "properties": {"row": {"type": "integer"}, "side": {"type": "string"}},
+                    },
+                    "seed": [{"row": 1, "side": "left"}, {"row": 2, "side": "right"}],
+                },
+                "tags": {
+                    "schema": {"type": "array", "items": {"type": "string"}},
+                    "seed": [["rare"], [], ["old", "torn"]],
+                },
+            },
+        },
+        "collections": {
+            "fields": {
+                "title": {"from": "name", "required": True},
+                "summary": {"from": "description"},
+                "members": {"from": "publication_ids", "form": "objects", "write_as": "member_ids"},
+            }
+        },
+        "tasks": {
+            "fields": {
+                "subject": {"from": "title", "required": True},
+                "publication": {"from": "publication_id", "form": "object"},
+                "assignee": {"from": "assignee_id", "form": "object"},
+                "due": {"from": "due_on"},
+                "priority": {"schema": {"type": "integer"}, "seed": [1, 2, 3]},
+            }
+        },
+    }
+}
+"""Other names, enumerations, nested references, added fields, another verb, a key around the record, an id alone as the answer."""
+
+MOVED = ("authorities", "hard_copies", "collections", "tasks")
+TARGETS = 4
+NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
+
+UNKNOWN = {"created_at"}
+"""Fields that the service fills."""
+
+
+@pytest.fixture(scope="module")
+def numbers() -> Iterator[int]:
+    return count()
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxProcess]:
+    """A library, and targets with its users, its locations and its first publication."""
+    targets = [f"--tenant=target{number}=real:1" for number in range(TARGETS)]
+    with SandboxProcess("--tenant=library=real:40", *targets, "--requests-per-minute", "0") as process:
+        yield process
+
+
+@pytest.fixture
+def pair(sandbox: SandboxProcess, numbers: Iterator[int], tmp_path: Path) -> LibraryPair:
+    sandbox.reset("faults", "counts")
+    return make_pair(tmp_path, sandbox, f"target{next(numbers)}")
+
+
+def reshape(sandbox: SandboxProcess, description: str) -> None:
+    """Give all libraries the other shapes. `description`: `follows` them, or is `missing`, with what then nothing could say left out."""
+    shapes = copy.deepcopy(SHAPES)
+    resources = shapes["resources"]
+    if description == "missing":
+        del resources["authorities"]["wrapped"], resources["hard_copies"]["verb"]
+        del resources["hard_copies"]["fields"]["publication"]["write_as"]
+        del resources["collections"]["fields"]["members"]["write_as"]
+    for tenant in ("library", *(f"target{number}" for number in range(TARGETS))):
+        sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": {**shapes, "description": description}})
+
+
+def meaning(pair: LibraryPair, tenant: str) -> dict[str, list[str]]:
+    """What a library says, without ids: references by the titles and names that they lead to."""
+    one = replace(pair, target=tenant, token=token_of(pair, tenant))
+    records = {resource: records_of(one, resource) for resource in ALL_RESOURCES}
+    names = {("publication", number): record["title"] for number, record in records["publications"].items()} | {
+        ("assignee", number): record["email"] for number, record in records["users"].items()
+    }
+    names |= {("location", number): record["name"] for number, record in records["locations"].items()}
+    names |= {("members", number): record["title"] for number, record in records["publications"].items()}
+
+    def plain(key: str, value: Any) -> Any:
+        if isinstance(value, dict) and "id" in value:
+            return names[key, value["id"]]
+        if key == "members":
+            return sorted(names[key, entry["id"]] for entry in value)
+        return value or None  # an empty list is not sent
+
+    return {
+        resource: sorted(
+            json.dumps(
+                {key: plain(key, value) for key, value in record.items() if key != "id" and key not in UNKNOWN},
+                sort_keys=True,
+            )
+            for record in records[resource].values()
+        )
+        for resource in MOVED
+    }
+
+
+@pytest.mark.parametrize("description", ["follows", "missing"])
+def test_everything_moves_and_a_second_plan_is_empty(
+    pair: LibraryPair, sandbox: SandboxProcess, description: str
+) -> None:
+    reshape(sandbox, description)
+    snapshot = back_up(pair, "run")
+    before = meaning(pair, pair.target)
+    plan = pair.plan(snapshot, resources=ALL_RESOURCES)
+    types = plan.facts.types
+    assert types["authorities"].source == ("description" if description == "follows" else "records")
+    assert {"type", "notes", "aliases"} <= {*types["authorities"].fields}
+    assert types["hard_copies"].references.keys() == (
+        {"publication_id", "location"} if description == "follows" else {"publication", "location"}
+    )
+    applied = pair.apply(plan).applied
+    assert [failure.problem for failure in applied.failures] == []
+    for resource in ("authorities", "hard_copies", "collections"):
+        assert plan_rows(plan, resource, Action.QUARANTINED) == []
+    wanted = meaning(pair, "library")
+    now = meaning(pair, pair.target)
+    for resource in ("authorities", "hard_copies", "collections"):
+        assert sorted({*now[resource]} - {*before[resource]}) == sorted({*wanted[resource]} - {*before[resource]})
+    with pair.migration() as migration:
+        assert migration.verify(plan).as_planned
+    second = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES)
+    assert second.facts.empty, second.facts.counts
+    text = plan.path(ISSUES).read_text()
+    assert "has no place for this" not in "\n".join(line for line in text.splitlines() if "publication" not in line)
+
+
+def test_a_drill_takes_the_shapes_of_the_snapshot(pair: LibraryPair, sandbox: SandboxProcess) -> None:
+    """NOT PROVED would mean that a record was lost, never that the sandbox guesses other fields."""
+    reshape(sandbox, "missing")
+    snapshot = back_up(pair, "run")
+    settings = load_settings(pair.config)
+    result = drill(settings, open_data(settings), snapshot, now=NOW)
+    assert (result.ok, result.problems) == (True, [])
+    counts = snapshot.counts
+    for resource in ("authorities", "hard_copies", "collections", "users", "locations"):
+        assert result.resources[resource] == counts[resource]
+    assert not [sentence for sentence in result.left if "no place" in sentence and "publications" not in sentence]
+
+
+def test_a_target_that_refuses_a_field_gets_the_record_without_it(pair: LibraryPair, sandbox: SandboxProcess) -> None:
+    """Without a description every field is sent. What the target refuses is left out, named with its answer, and asked once."""
+    reshape(sandbox, "missing")
+    narrow = copy.deepcopy(SHAPES)
+    del narrow["resources"]["authorities"]["wrapped"], narrow["resources"]["authorities"]["fields"]["notes"]
+    shapes = {"description": "missing", "resources": {"authorities": narrow["resources"]["authorities"]}}
+    sandbox.control("PUT", "settings", {"tenant": pair.target, "shapes": shapes})
+    plan = pair.plan(back_up(pair, "run"), resources=("authorities",))
+    assert plan.facts.types["authorities"].unproved == ("notes",)
+    applied, requests = pair.apply(plan)
+    assert [failure.problem for failure in applied.failures] == []
+    noted = [row for row in plan_rows(plan, "authorities", Action.CREATE) if "notes" in row.payload]
+    assert applied.lacking.writes >= len(noted) > 1
+    assert "notes: not sent, the target does not take a record with it" in applied.lacking.items[0].problem
+    assert requests <= plan.facts.requests + 8  # rows are written side by side

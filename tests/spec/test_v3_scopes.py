@@ -1,0 +1,57 @@
+"""service.md#scopes: the scope that each operation of version 3 needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import yaml
+
+from tests.spec.conftest import Library
+
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "library:read": (
+        "GET /publications", "GET /publications/all", "GET /publications/{id}", "GET /hard_copies", "GET /hard_copies/locations",
+        "GET /authorities", "GET /collections",
+    ),
+    "library:write": (
+        "POST /publications", "PATCH /publications/{id}", "DELETE /publications/{id}", "GET /publications/cover/presign",
+        "POST /hard_copies", "PATCH /hard_copies/{id}", "DELETE /hard_copies/{id}", "PATCH /hard_copies/locations/{id}",
+        "PATCH /hard_copies/locations/{id}/merge", "POST /authorities", "PATCH /authorities/{id}", "PATCH /authorities/{id}/merge",
+        "POST /collections", "PATCH /collections/{id}", "DELETE /collections/{id}",
+    ),
+    "assets:read": ("GET /assets/{id}",),
+    "assets:write": ("GET /assets/presign", "POST /assets", "PATCH /assets/{id}", "DELETE /assets/{id}"),
+    "users:read": ("GET /users", "GET /users/{id}"),
+    "users:write": ("POST /users", "PATCH /users/{id}", "DELETE /users/{id}", "GET /users/avatar/presign"),
+    "tasks:read": ("GET /tasks",),
+    "tasks:write": ("POST /tasks", "PATCH /tasks/{id}", "PATCH /tasks/{id}/complete"),
+}  # fmt: skip
+"""The operations that each scope allows. `/publications/all`, merging and completing are assumed to need what their neighbours need."""
+
+WITHOUT_SCOPE = "GET /users/me"
+
+
+def test_every_operation_needs_its_scope_and_no_other(library: Library) -> None:
+    """service.md#scopes: without the scope 403 `InsufficientScope`, which names it, whatever the other scopes; with it alone, none."""
+    for scope, operations in NEEDS.items():
+        others, alone = library.v3(*(NEEDS.keys() - {scope})), library.v3(scope)
+        for operation in operations:
+            method, _, path = operation.replace("{id}", "2").partition(" ")
+            refused = others.request(method, path, json={})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (403, "InsufficientScope"), operation
+            assert f'scope="{scope}"' in refused.headers["WWW-Authenticate"], operation
+            assert alone.request(method, path, json={}).status_code in {200, 404, 422}, operation
+
+
+def test_the_own_record_needs_no_scope(library: Library) -> None:
+    """service.md#users: GET /users/me answers whatever the scopes of the token are."""
+    method, _, path = WITHOUT_SCOPE.partition(" ")
+    assert [library.v3(scope).request(method, path).status_code for scope in NEEDS] == [200] * len(NEEDS)
+
+
+def test_the_table_has_every_operation_of_version_3(library: Library) -> None:
+    """service.md#scopes: no operation of the description is without a scope, but for the own record and the description itself."""
+    document = yaml.safe_load(library.client("/api/v3").get("/swagger.yaml").text)
+    described = sorted(f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item)
+    known = [operation for operations in NEEDS.values() for operation in operations]
+    assert described == sorted([*known, WITHOUT_SCOPE, "GET /swagger.yaml"])
