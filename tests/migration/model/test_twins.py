@@ -47,7 +47,7 @@ def find(tmp_path: Path) -> Find:
         finder = TwinFinder(
             journal,
             ComparableLibrary(tmp_path, 0, 0),
-            {"collections": TargetListing(raw)},
+            {"collections": TargetListing(raw, type=RESOURCE_TYPES["collections"])},
             lambda _entry, ids: {5}.intersection(ids),
         )
         found = {entry.source_id: ids for entry, ids, _file in finder.find(journal.of_record("collections", 10))}
