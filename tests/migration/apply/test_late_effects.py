@@ -224,6 +224,26 @@ def test_other_commands_wait_for_requests_of_ended_processes_and_say_why(harness
     assert harness.waits == []
 
 
+def test_the_last_second_is_waited_for_too(harness: Harness) -> None:
+    harness.send()
+    harness.clock.sleep(EFFECT_SECONDS - 0.5)
+    late = LateEffects(harness.client)
+    assert not late.is_over(harness.entry())
+    late.wait_for([harness.entry()])
+    assert late.is_over(harness.entry())
+    assert [wait.seconds for wait in harness.waits] == [0.5]
+
+
+def test_an_apply_waits_for_what_an_undo_of_its_own_plan_sent(harness: Harness) -> None:
+    """Nothing looks up a DELETE that may still take away what the journal calls done."""
+    entry = harness.send()
+    harness.journal.done(entry.number, target_id=5)
+    harness.journal.sent(entry.number)
+    wait_for_others(harness.journal, harness.client, "plan")
+    assert harness.seconds_left() <= 0
+    assert len(harness.waits) == 1
+
+
 def test_only_what_was_sent_without_an_answer_is_repeated(harness: Harness) -> None:
     """An intent that never left is no reason for a last look, and neither is one that was answered."""
     journal, key = harness.journal, ("plan", "publications", 1, WriteKind.CREATE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from io import BytesIO
@@ -44,8 +45,12 @@ class Home:
         self.before: set[int] = set()
         """Ids in the target when the plan was made."""
 
-    def apply(self, rows: Iterable[PlanRow], plan: str = "plan", *, files_with_record: bool = False) -> ApplyResult:
+    def apply(
+        self, rows: Iterable[PlanRow], plan: str = "plan", *, files_with_record: bool = False, unfit: int = 0
+    ) -> ApplyResult:
         """Apply a plan of these rows as a process that begins now."""
+        rows = list(rows)
+        counts = {"publications": dict(Counter(str(one.action) for one in rows))}
         folder = self.folder / f"{plan}-{len(list(self.folder.glob(f'{plan}-*')))}" / plan
         with closing(Uploads(self.client)) as uploads:
             writer = Writer(
@@ -60,7 +65,7 @@ class Home:
             )
             late = LateEffects(self.client)
             run = ApplyRun(
-                plan_of(folder, rows),
+                plan_of(folder, rows, counts=counts, unfit=unfit),
                 self.journal,
                 writer,
                 late,
@@ -276,6 +281,13 @@ def test_a_refused_record_fails_alone_and_is_tried_by_the_next_apply(home: Home,
     assert (entry.state, entry.status, "title is too long" in (entry.message or "")) == (REFUSED, 422, True)
     again = home.apply([new(1, files=[file(1)]), new(2, {"title": "Another"})])
     assert (again.created, again.unchanged, again.files_uploaded, again.complete) == (1, 1, 1, True)
+
+
+def test_a_plan_whose_records_cannot_all_be_sent_is_never_complete(home: Home, library: SmallLibrary) -> None:
+    for rows, unfit in (([new(), row(2, Action.QUARANTINED, reason="no_title")], 0), ([new()], 1)):
+        applied = home.apply(rows, unfit=unfit)
+        assert (applied.quarantined, applied.failed, applied.complete) == (1, 0, False)
+    assert len(library.records) == 1
 
 
 def test_a_twin_that_is_refused_shows_that_the_first_request_created_it(home: Home, library: SmallLibrary) -> None:

@@ -164,6 +164,16 @@ def test_a_file_with_other_bytes_is_found_only_by_its_bytes(pair: LibraryPair, s
     assert (result.equal, result.contents, result.files.differing) == (False, 5, 1)
 
 
+def test_files_that_cannot_be_fetched_make_nothing_equal(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """Only the size and the name are known of them: their bytes are unread."""
+    plan = apply_new_plan(pair, snapshot)
+    pair.sandbox.fault("status", pair.target, method="GET", path="/storage/", status=404, times=100)
+    result = verify(pair, plan, contents=True)
+    assert (result.equal, result.files_checked, result.contents, result.files.unread) == (False, 5, 0, 5)
+    assert (result.missing, result.differing, result.duplicated) == (0, 0, 0)
+    assert {finding.problem for finding in result.findings} == {"unread"}
+
+
 def test_before_the_apply_every_record_is_missing(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A plan alone moves nothing. The finding names a record of somebody else that may be the missing one."""
     plan = pair.plan(snapshot)

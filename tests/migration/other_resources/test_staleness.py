@@ -1,0 +1,53 @@
+"""What people do to records of another resource between a plan and its apply (I8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.errors import StopError
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import Plan
+from pipelines.store.snapshots.snapshots import Snapshot
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import plan_rows, records_of
+
+
+def plan_changes(pair: LibraryPair, snapshot: Snapshot) -> tuple[Plan, dict[int, str]]:
+    """Returns a plan that replaces the descriptions of two collections of the target, and these by id in the target."""
+    there = {one["name"]: number for number, one in records_of(pair, "collections").items()}
+    both = [one for one in records_of(pair, "collections", "library").values() if one["name"] in there]
+    made = {there[one["name"]]: one for one in both[:2]}
+    for number in made:
+        pair.call("PATCH", f"collections/{number}", {"description": "By a librarian"})
+    plan = pair.plan(snapshot, resources=["collections"], overwrite=True)
+    planned = {
+        row.target_id: row.payload["description"]
+        for row in plan_rows(plan, "collections", Action.PATCH)
+        if row.target_id in made
+    }
+    assert planned == {number: one["description"] for number, one in made.items()}
+    return plan, planned
+
+
+def test_a_plan_is_refused_once_people_changed_or_deleted_what_it_would_replace(
+    pair: LibraryPair, snapshot: Snapshot
+) -> None:
+    plan, (edited, deleted) = plan_changes(pair, snapshot)
+    pair.call("PATCH", f"collections/{edited}", {"description": "Edited again, just now"})
+    pair.call("DELETE", f"collections/{deleted}")
+    writes = len(pair.writes())
+    with pytest.raises(StopError, match="stale") as stale:
+        pair.apply(plan)
+    assert f"was to change {edited}, and people changed that" in str(stale.value)
+    assert f"was to change {deleted}, which is not there any more" in str(stale.value)
+    assert len(pair.writes()) == writes
+    assert records_of(pair, "collections")[edited]["description"] == "Edited again, just now"
+
+
+def test_a_value_that_people_set_as_planned_makes_no_plan_stale(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan, planned = plan_changes(pair, snapshot)
+    first = next(iter(planned))
+    pair.call("PATCH", f"collections/{first}", {"description": planned[first]})
+    assert pair.apply(plan).applied.failed == 0
+    now = records_of(pair, "collections")
+    assert {number: now[number]["description"] for number in planned} == planned

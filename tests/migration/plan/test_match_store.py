@@ -1,0 +1,116 @@
+"""Both sides of another resource in a file: which records are the same, and where references lead (I8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WriteKind
+from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.plan.match_store import MatchStore, PreparedRecord
+from pipelines.service.clock import SystemClock
+from pipelines.store.encryption import PersonalKey
+
+USERS, COLLECTIONS = RESOURCE_TYPES["users"], RESOURCE_TYPES["collections"]
+PERSON = {"email": "ada@library.example", "name": "Ada"}
+
+Sides = tuple[Mapping[int, dict[str, Any]], Mapping[int, dict[str, Any]]]
+
+
+def prepared(records: Mapping[int, dict[str, Any]]) -> Iterator[tuple[int, PreparedRecord]]:
+    for number, values in records.items():
+        yield number, PreparedRecord(values=values, references={}, unsent={}, reason=None)
+
+
+def named(**names: str) -> dict[int, dict[str, Any]]:
+    """Collections by id: `named(n1="Maps")`."""
+    return {int(number[1:]): {"name": name} for number, name in names.items()}
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    journal = Journal(tmp_path / "state.db", "https://a", "https://b", SystemClock())
+    yield journal
+    journal.close()
+
+
+Matches = Callable[..., dict[int, tuple[int | None, str | None, list[int]]]]
+
+
+@pytest.fixture
+def matches(tmp_path: Path, journal: Journal) -> Matches:
+    """Loads one pair of sides after the other; returns those of the last one: id → (its match, by what, candidates)."""
+
+    def match(*loaded: Sides, same_library: bool = False) -> dict[int, tuple[int | None, str | None, list[int]]]:
+        with MatchStore(tmp_path / "match.sqlite", same_library=same_library) as store:
+            for source, target in loaded:
+                assert store.load(COLLECTIONS, prepared(source), target.items()) == len(source)
+                store.match(COLLECTIONS, journal, {})
+            return {
+                found.source_id: (found.target_id, found.matched_by, found.candidates)
+                for found in store.results(COLLECTIONS)
+            }
+
+    return match
+
+
+def test_the_name_as_it_is_written_counts_before_the_name_in_any_case(matches: Matches) -> None:
+    found = matches((named(n1="Maps", n2="maps", n3="Plans", n4="Other"), named(n7="MAPS", n8="maps", n9="plans")))
+    assert found == {1: (7, "name", []), 2: (8, "name", []), 3: (9, "name", []), 4: (None, None, [])}
+
+
+def test_several_records_of_a_name_are_left_to_a_person(matches: Matches) -> None:
+    found = matches((named(n1="Maps", n2="Plans", n3="Plans"), named(n7="Maps", n8="Maps", n9="Plans")))
+    assert found == {1: (None, None, [7, 8]), 2: (None, None, [9]), 3: (None, None, [9])}
+
+
+def test_what_the_journal_knows_and_ids_of_one_library_count_before_names(matches: Matches, journal: Journal) -> None:
+    number = journal.intend("plan", "collections", 1, WriteKind.CREATE)
+    journal.done(number, target_id=8)
+    sides = named(n1="Maps", n2="Plans"), named(n2="Renamed", n7="Maps", n8="Renamed, too")
+    assert {number: found[0] for number, found in matches(sides).items()} == {1: 8, 2: None}
+    assert {number: found[0] for number, found in matches(sides, same_library=True).items()} == {1: 8, 2: 2}
+
+
+def test_nothing_is_left_of_the_resource_before(matches: Matches) -> None:
+    """Its ids are those of other records."""
+    earlier = named(n1="Maps", n2="Plans"), named(n7="Maps", n8="Plans", n9="Plans")
+    found = matches(earlier, (named(n1="Poems", n2="Plays"), named(n7="Essays")))
+    assert found == {1: (None, None, []), 2: (None, None, [])}
+
+
+@pytest.mark.parametrize("same_library", [False, True])
+def test_references_lead_to_what_earlier_rows_match_or_create(tmp_path: Path, *, same_library: bool) -> None:
+    actions = [Action.CREATE, Action.PATCH, Action.UNCHANGED, Action.CONFLICT, Action.CONFLICT, Action.QUARANTINED]
+    columns = {
+        "resource": ["users"] * 6,
+        "source_id": [1, 2, 3, 4, 5, 6],
+        "target_id": [None, 12, 13, 14, None, None],
+        "action": [str(action) for action in actions],
+    }
+    with MatchStore(tmp_path / "match.sqlite", same_library=same_library) as store:
+        store.note(pa.table(columns))
+        found = [store.target_of("users", number) for number in range(1, 7)]
+        assert found == [(True, None), (True, 12), (True, 13), (True, 14), (False, None), (False, None)]
+        assert store.target_of("locations", 1) == ((True, 1) if same_library else (False, None))
+
+
+def test_persons_are_on_disk_only_encrypted(tmp_path: Path, journal: Journal) -> None:
+    path = tmp_path / "match.sqlite"
+    with MatchStore(path, same_library=False, key=PersonalKey(bytes(range(32)))) as store:
+        store.load(USERS, prepared({1: PERSON}), [(7, PERSON)])
+        store.match(USERS, journal, {})
+        [found] = store.results(USERS)
+        assert (found.target_id, found.source.values, found.target) == (7, PERSON, PERSON)
+        assert not [text for text in PERSON.values() if text.encode() in path.read_bytes()]
+        store.load(COLLECTIONS, prepared(named(n1="Maps")), named(n7="Maps").items())
+        store.match(COLLECTIONS, journal, {})
+        [found] = store.results(COLLECTIONS)
+        assert (found.target_id, found.target) == (7, {"name": "Maps"}), "other resources are as they are"
+    assert not path.exists()

@@ -1,0 +1,139 @@
+"""The bytes of a file in the target: equal, different, or not fetched, so that nothing is proved of them (I12)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from pipelines.migration.model.comparison_database import append_rows, create_table
+from pipelines.migration.verify.contents import Contents
+from pipelines.migration.verify.discrepancies import FINDINGS, Discrepancies
+from pipelines.migration.verify.files import PRESENT
+from pipelines.service.client import LibraryClient
+from tests.service.scripted import Answer, Received, Script, ScriptedServer
+
+CONTENT, ANOTHER = b"the planned bytes", b"the other content"
+RECORD, FIRST, SECOND = 7, 71, 72
+
+
+class Library:
+    """Publication 7 with a cover and two files. `storage`: the bytes at each path; `fresh`: the paths that the API names later."""
+
+    def __init__(self, serve: Callable[[Script], ScriptedServer]) -> None:
+        self.storage: dict[str, bytes] = {"/cover": ANOTHER, "/first": CONTENT, "/second": ANOTHER}
+        self.fresh: dict[int, str] = {}
+        self.cover = "/cover"
+        self.stores = serve(self._stored)
+        self.server = serve(self._answer)
+
+    def _stored(self, request: Received) -> Answer:
+        content = self.storage.get(request.path)
+        return Answer(status=404) if content is None else Answer(content)
+
+    def asset(self, number: int, path: str) -> dict[str, Any]:
+        """The JSON of a file."""
+        file = {"id": f"file{number}", "storage": "store", "metadata": {"size": 17}}
+        return {"id": number, "url": f"{self.stores.url}{path}", "file": file}
+
+    def _answer(self, request: Received) -> Answer:
+        if request.path.endswith(f"/publications/{RECORD}"):
+            return Answer(self.record())
+        number = int(request.path.rpartition("/")[2])
+        path = self.fresh.get(number)
+        return Answer(status=404) if path is None else Answer(self.asset(number, path))
+
+    def record(self) -> dict[str, Any]:
+        """The JSON of the publication in the listing."""
+        file = {"id": "cover7", "storage": "store", "metadata": {"size": 17}}
+        cover = {"url": f"{self.stores.url}{self.cover}", **file}
+        return {
+            "id": RECORD,
+            "cover": cover,
+            "assets": [self.asset(FIRST, "/first"), self.asset(SECOND, "/second")],
+        }
+
+
+@pytest.fixture
+def library(serve: Callable[[Script], ScriptedServer]) -> Library:
+    return Library(serve)
+
+
+Check = Callable[..., tuple[int, list[tuple[str, str, str | None]]]]
+
+
+@pytest.fixture
+def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryClient]) -> Check:
+    """Compares planned files, each by (kind, id, bytes), with the target: the number compared, and (problem, field, found)."""
+
+    def run(
+        *planned: tuple[str, int | None, bytes], listed: dict[str, Any] | None = None
+    ) -> tuple[int, list[tuple[str, str, str | None]]]:
+        with duckdb.connect() as database:
+            for table in (PRESENT, FINDINGS):
+                create_table(database, table)
+            rows = [
+                (1, RECORD, kind, number, "a file", hashlib.sha256(content).hexdigest(), len(content))
+                for kind, number, content in planned
+            ]
+            append_rows(database, PRESENT, rows)
+            raw = tmp_path / "raw.parquet"
+            database.execute(
+                "CREATE TABLE raw AS SELECT ?::BIGINT AS id, ?::JSON AS payload",
+                [RECORD, listed or library.record()],
+            )
+            database.execute(f"COPY (SELECT id, payload::VARCHAR AS payload FROM raw) TO '{raw}' (FORMAT parquet)")
+            discrepancies = Discrepancies(database)
+            compared = Contents(client_for(library.server.url), library.server.url, raw).check(discrepancies)
+            discrepancies.counts()
+            return compared, database.execute("SELECT problem, field, found FROM findings ORDER BY ALL").fetchall()
+
+    return run
+
+
+def test_each_file_is_compared_with_its_own_bytes(check: Check, library: Library) -> None:
+    """A cover and two files of one record, from their addresses in the listing."""
+    assert check(("cover", None, ANOTHER), ("asset", FIRST, CONTENT), ("asset", SECOND, ANOTHER)) == (3, [])
+    assert library.server.received == []
+
+
+@pytest.mark.parametrize(("kind", "number", "field"), [("cover", None, "cover"), ("asset", SECOND, "files")])
+def test_other_bytes_of_the_same_size_are_found(check: Check, kind: str, number: int | None, field: str) -> None:
+    found = f"17 bytes with the SHA-256 {hashlib.sha256(ANOTHER).hexdigest()}"
+    assert check((kind, number, CONTENT)) == (1, [("differing", field, found)])
+
+
+def test_an_expired_address_is_replaced_by_a_fresh_one(check: Check, library: Library) -> None:
+    """The storage service gets no sign-in (I2)."""
+    del library.storage["/first"]
+    library.fresh[FIRST] = "/moved"
+    library.storage["/moved"] = CONTENT
+    assert check(("asset", FIRST, CONTENT)) == (1, [])
+    assert [one.path for one in library.server.received] == [f"/api/v2/assets/{FIRST}"]
+    assert [one.path for one in library.stores.received] == ["/first", "/moved"]
+    assert not [one for one in library.stores.received if "authorization" in one.headers]
+
+
+def test_the_fresh_address_of_a_cover_is_in_its_record(check: Check, library: Library) -> None:
+    """It is another one at each request."""
+    listed = library.record()
+    library.cover, library.storage["/moved"] = "/moved", library.storage.pop("/cover")
+    assert check(("cover", None, ANOTHER), listed=listed) == (1, [])
+    assert [one.path for one in library.server.received] == [f"/api/v2/publications/{RECORD}"]
+
+
+@pytest.mark.parametrize("fresh", [{}, {FIRST: "/nowhere"}], ids=["no fresh address", "nothing there either"])
+def test_a_file_that_cannot_be_fetched_is_unread(check: Check, library: Library, fresh: dict[int, str]) -> None:
+    """It does not count as compared, and it is a finding: nothing is proved of it."""
+    del library.storage["/first"]
+    library.fresh = fresh
+    assert check(("asset", FIRST, CONTENT), ("asset", SECOND, ANOTHER)) == (1, [("unread", "files", None)])
+
+
+def test_a_file_that_its_record_does_not_show_is_unread(check: Check) -> None:
+    """Never another file of the record instead."""
+    assert check(("asset", 73, CONTENT)) == (0, [("unread", "files", None)])
