@@ -14,6 +14,7 @@ from cli.progress import SHOWN_WAIT_SECONDS
 from pipelines.doctor.learned_shapes import LearnedLibrary, LearnedResource, learn_library, report_document
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration
+from pipelines.inventory import default_resources
 from pipelines.service.client import Waiting
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_errors, write_atomically
@@ -85,7 +86,7 @@ def _print(console: Console, library: LearnedLibrary, report: Path | None) -> No
         console.print(f"  {remark}")
     for one in library.resources:
         console.print()
-        console.print(Text(one.resource, "bold"), Text(f" {_source(one)}", "dim"))
+        console.print(Text(one.resource, "bold"), Text(f" {_source(one, library.api)}", "dim"))
         rows = [_row(found) for found in library.fields(one)]
         if rows:
             print_table(console, _COLUMNS, rows, ())
@@ -97,7 +98,10 @@ def _print(console: Console, library: LearnedLibrary, report: Path | None) -> No
         console.print(f"{report} has shapes and counts for an issue, and no value of a record.")
 
 
-def _source(one: LearnedResource) -> str:
+def _source(one: LearnedResource, api: str) -> str:
+    if not one.source and one.resource not in default_resources(api):
+        answer = f" (the service answered {one.status})" if one.status else ""
+        return f'version 2 documents no list of them{answer}. A tenant of the same library with api = "v3" reads them'
     if not one.source:
         status = f": the service answered {one.status}" if one.status else ""
         return f"no record was seen{status}; a backup of it would show its fields"

@@ -239,6 +239,10 @@ def test_lists_that_version_2_does_not_document_are_found(serve: Serve, monkeypa
     runner, server = serve(Service({"publications": books, "hard_copies": COPIES}))
     settings = runner.library().settings
     assert nightly_resources(settings, "old") == ("publications",)
+    sign_in = {"TEST_USER": "somebody", "TEST_PASSWORD": "a-password-that-occurs-nowhere-else"}
+    described = run("describe", "old", folder=runner.config.parent, variables=sign_in)
+    assert "locations version 2 documents no list of them (the service answered 404)" in " ".join(described.out.split())
+    server.received.clear()
     first = runner.back_up("publications", tenant="old", run="first", learn=True).manifest
     assert first.complete
     assert nightly_resources(settings, "old") == ("publications", "hard_copies")
