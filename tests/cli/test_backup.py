@@ -70,7 +70,7 @@ def test_a_service_without_the_backup_endpoint_costs_one_more_request(small: Bac
     done = small.backup()
     requests = -(-SMALL // 50) + 1
     assert done.status == 0
-    assert small.sandbox.counts("small")["requests"] == requests
+    assert small.sandbox.counts("small")["requests"] == requests + 1  # the service's description, beside the records
     *_files, path, last = done.lines
     assert last.startswith(f"Complete: {SMALL} publications; {requests} requests, ")
     assert last.endswith(f" Snapshot small/{Path(path).name.removeprefix('snapshot=')}.")
