@@ -216,20 +216,20 @@ class TestAtRest:
     def test_the_staging_process_gets_the_key_by_its_environment(
         self, data: DataFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Every user of the machine can see arguments (I10)."""
+        """Every user of the machine can see arguments (I10). Without the key no process opens a capture that has one."""
         monkeypatch.setattr("pipelines.backup.staging._cores", lambda: 2)
         capture = new_capture(folder(data, KEY))
-        write_raw(capture, user_payloads(1, 2), resource="users")
-        with capture.open_file("raw_users") as file:
+        write_raw(capture, publication_payloads(2))
+        with capture.open_file("raw_publications") as file:
             [batch] = file.iter_batches()
-        with StagingProcess(capture, "users") as process:
+        with StagingProcess(capture, "publications") as process:
             assert not [word for word in process._command if KEY.text in word]
             process.start_if_large(LARGE)
             process.send(batch)
             facts = process.finish(2)
         assert facts is not None
-        assert facts.rows == {"users": 2, "user_roles": 4}
-        assert files_with(data, MARK) == []
+        assert facts.rows["publications"] == 2
+        assert files_with(data, KEY.text) == []
 
     def test_a_capture_continues_with_its_own_key_only(self, data: DataFolder) -> None:
         """Another key cannot finish it."""
