@@ -27,8 +27,7 @@ def ask_description(probe: Probe, api: str, learned_at: str) -> Description:
             return found
         page = probe.ask_at(f"{probe.base_url}/api", signed_in=False, most_bytes=MAX_BYTES)
         for link in _linked(page, api) if page is not None and page.status == HTTPStatus.OK else ():
-            if link != address:
-                return _ask(probe, link, learned_at)[1] or _missing(link, learned_at, None)
+            return _ask(probe, link, learned_at)[1] or _missing(link, learned_at, None)
     except BookferryError as error:
         return Description(address=address, learned_at=learned_at, problem=outside_text(error))
     return found or _missing(address, learned_at, answer)

@@ -165,10 +165,10 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     counts: dict[str, dict[str, int]]
     """Resource → action → records."""
     matched_by: dict[str, int]
-    types: dict[str, ResourceType] = {}
-    """Other resource → how its records are moved, as learned when the plan was made."""
-    description: Description | None = None
-    """The target's own description."""
+    types: dict[str, ResourceType] | msgspec.UnsetType = msgspec.UNSET
+    """Other resource → how its records are moved, as learned when the plan was made. Absent like `twins`."""
+    description: Description | msgspec.UnsetType = msgspec.UNSET
+    """The target's own description. Absent like `twins`."""
     fields: dict[str, int]
     """Field → publications in which it is patched."""
     files: FileCounts
@@ -323,12 +323,12 @@ class Plan:
 
     def type_of(self, resource: str) -> ResourceType | None:
         """How the records of a resource are moved; none for publications. Plans of earlier versions have what was assumed then."""
-        return self.facts.types.get(resource) or RESOURCE_TYPES.get(resource)
+        return self.types.get(resource)
 
     @property
     def types(self) -> dict[str, ResourceType]:
         """Resource → how its records are moved."""
-        return RESOURCE_TYPES | self.facts.types
+        return RESOURCE_TYPES | (self.facts.types or {})
 
     def tables(self, resources: Collection[str] = ()) -> Iterator[tuple[Path, PersonalKey | None]]:
         """Yield the files with rows of these resources, in the order in which they are written, each with its key."""

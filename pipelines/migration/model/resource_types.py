@@ -62,15 +62,15 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """The fields that name a record for people: the first group of which it has all. In the last group only the first field is required."""
     references: dict[str, str] = {}
     """Field → the resource that its ids refer to."""
-    lists: frozenset[str] = frozenset()
+    lists: tuple[str, ...] = ()
     """Fields with several values in no order."""
-    guarded: frozenset[str] = frozenset()
+    guarded: tuple[str, ...] = ()
     """Fields that are never added to a record that exists: a person is asked."""
     created: bool = True
     """Whether the service lets a program create records."""
     keys_read: dict[str, tuple[str, ...]] = {}
     """Field → the keys of a record that have it, the first one that is there; by default the field itself."""
-    objects: frozenset[str] = frozenset()
+    objects: tuple[str, ...] = ()
     """References that are sent as `{"id"}`."""
     choices: dict[str, tuple[str, ...]] = {}
     """Field → the values that the target takes, as text."""
@@ -163,20 +163,20 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 RESOURCE_TYPES = {
     resource_type.resource: resource_type
     for resource_type in (
-        ResourceType("authorities", ("name", "kind", "variants"), (("name", "kind"),), lists=frozenset({"variants"})),
+        ResourceType("authorities", ("name", "kind", "variants"), (("name", "kind"),), lists=("variants",)),
         ResourceType(
             USERS,
             ("email", "name", "roles"),
             (("email",),),
-            lists=frozenset({"roles"}),
-            guarded=frozenset({"roles"}),
+            lists=("roles",),
+            guarded=("roles",),
         ),
         ResourceType(
             "collections",
             ("name", "description", "publication_ids"),
             (("name",),),
             references={"publication_ids": PUBLICATIONS},
-            lists=frozenset({"publication_ids"}),
+            lists=("publication_ids",),
         ),
         ResourceType(LOCATIONS, ("name", "note"), (("name",),), created=False),
         ResourceType(

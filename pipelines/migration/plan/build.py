@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
+
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
@@ -77,7 +79,7 @@ class PlanBuilder:
         self._raw_target = folder
         self._listed: dict[str, tuple[TargetListing, TargetListing]] = {}
         self._types: dict[str, ResourceType] = {}
-        self._description: Description | None = None
+        self._description: Description | msgspec.UnsetType = msgspec.UNSET
 
     def read_target(self, client: LibraryClient) -> None:
         """Read the publications of the target, and the other resources that are moved or referred to."""
@@ -95,9 +97,9 @@ class PlanBuilder:
     def _learn_types(self, client: LibraryClient) -> None:
         """Learn how the other resources are moved: from the target's description, and from the records of both sides."""
         probe = Probe(client, self._session.clock, client.requests + MOST_REQUESTS)
-        self._description = ask_description(probe, API, self._request.now.isoformat(timespec="seconds"))
+        self._description = described = ask_description(probe, API, self._request.now.isoformat(timespec="seconds"))
         for resource, (source, target) in self._listed.items():
-            schema = self._description.resources.get(resource, ResourceSchema())
+            schema = described.resources.get(resource, ResourceSchema())
             shapes = shape_of(source), shape_of(target)
             contradicted = contradicted_choices(schema, target.records())
             learned = learn_type(RESOURCE_TYPES[resource], *shapes, schema, contradicted=contradicted)
@@ -148,7 +150,8 @@ class PlanBuilder:
             if path.name not in (ROWS, PEOPLE):
                 path.unlink()
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
-        facts.types, facts.description = self._types, self._description
+        if self._types:
+            facts.types, facts.description = self._types, self._description
         if twins := self._twins(inputs):
             facts.twins = twins
             facts.notes += [str(twin) for twin in twins]

@@ -151,7 +151,7 @@ class PlanSummary:
 
 def summarise(plan: Plan, *, sends_invalid: bool = False) -> PlanSummary:
     """Write the issues.tsv of a plan, and return the summary of its rows. `sends_invalid`: whether send_invalid_identifiers is set."""
-    summary, path = PlanSummary(sends_invalid=sends_invalid, types=plan.facts.types), plan.path(ISSUES)
+    summary, path = PlanSummary(sends_invalid=sends_invalid, types=plan.facts.types or {}), plan.path(ISSUES)
     with plan.reading() as database:
         summary.patched = list(_patched(database))
         ((summary.replaced,),) = database.execute(_REPLACED).fetchall()

@@ -172,7 +172,7 @@ def test_everything_moves_and_a_second_plan_is_empty(
     snapshot = back_up(pair, "run")
     before = meaning(pair, pair.target)
     plan = pair.plan(snapshot, resources=ALL_RESOURCES)
-    types = plan.facts.types
+    types = plan.types
     assert types["authorities"].source == ("description" if description == "follows" else "records")
     assert {"type", "notes", "aliases"} <= {*types["authorities"].fields}
     assert types["hard_copies"].references.keys() == (
@@ -215,7 +215,7 @@ def test_a_target_that_refuses_a_field_gets_the_record_without_it(pair: LibraryP
     shapes = {"description": "missing", "resources": {"authorities": narrow["resources"]["authorities"]}}
     sandbox.control("PUT", "settings", {"tenant": pair.target, "shapes": shapes})
     plan = pair.plan(back_up(pair, "run"), resources=("authorities",))
-    assert plan.facts.types["authorities"].unproved == ("notes",)
+    assert plan.types["authorities"].unproved == ("notes",)
     applied, requests = pair.apply(plan)
     assert [failure.problem for failure in applied.failures] == []
     noted = [row for row in plan_rows(plan, "authorities", Action.CREATE) if "notes" in row.payload]
