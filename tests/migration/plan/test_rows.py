@@ -18,4 +18,6 @@ def test_a_row_has_the_columns_of_its_table_in_their_order(table: Table, row: ty
 
 
 def test_a_row_of_a_plan_is_read_with_all_of_its_columns() -> None:
-    assert set(PlanRow.__struct_fields__) - {"type"} == set(PlanTableRow._fields)  # the plan has the types of its resources
+    assert set(PlanRow.__struct_fields__) - {"type"} == set(
+        PlanTableRow._fields
+    )  # the plan has the types of its resources
