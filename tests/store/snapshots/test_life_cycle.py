@@ -211,7 +211,7 @@ class TestKills:
         make_snapshot(data, now=STARTED_AT - timedelta(days=1))
         before = all_keys(bucket)
         with pytest.raises(Killed):
-            DataFolder(tmp_path, objects=DyingStore(bucket, 6)).publish(finished_capture(data), STARTED_AT)  # type: ignore[arg-type]
+            DataFolder(tmp_path, objects=DyingStore(bucket, 8)).publish(finished_capture(data), STARTED_AT)  # type: ignore[arg-type]
         assert all_keys(bucket) != before
         pruned(data, last=5)
         assert all_keys(bucket) == before
@@ -251,7 +251,7 @@ class TestTwoMachines:
         there = DataFolder(tmp_path / "there", objects=Bucket(bucket._store, bucket.address, lambda: "another"))
         mine, capture = finished_capture(here), finished_capture(there)
         with pytest.raises(Killed):
-            DataFolder(tmp_path / "there", objects=DyingStore(there.objects, 6, "another")).publish(capture, STARTED_AT)  # type: ignore[arg-type]
+            DataFolder(tmp_path / "there", objects=DyingStore(there.objects, 8, "another")).publish(capture, STARTED_AT)  # type: ignore[arg-type]
         half = all_keys(bucket)
         assert half
         assert here.snapshots() == []
