@@ -11,7 +11,13 @@ from rich.text import Text
 
 from cli.output import Output, print_table
 from cli.progress import SHOWN_WAIT_SECONDS
-from pipelines.doctor.learned_shapes import LearnedLibrary, LearnedResource, learn_library, report_document
+from pipelines.doctor.learned_shapes import (
+    LearnedField,
+    LearnedLibrary,
+    LearnedResource,
+    learn_library,
+    report_document,
+)
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration
 from pipelines.inventory import default_resources
@@ -20,6 +26,7 @@ from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_errors, write_atomically
 
 _COLUMNS = ("field", "in the records", "in the description", "in Bookferry")
+_KEYS = ("field", "records", "description", "bookferry")
 
 
 def describe_tenant(settings: Settings, tenant: str, report: Path | None, output: Output) -> ExitStatus:
@@ -58,21 +65,14 @@ def _document(library: LearnedLibrary, report: Path | None) -> dict[str, Any]:
                 "records": one.shape.records,
                 "sampled": one.shape.sampled,
                 "described": bool(one.schema.record or one.schema.create),
-                "fields": [msgspec.structs.asdict(_Field(*_row(found))) for found in library.fields(one)],
+                "fields": [dict(zip(_KEYS, _row(found), strict=True)) for found in library.fields(one)],
             }
             for one in library.resources
         },
     }
 
 
-class _Field(msgspec.Struct):
-    field: str
-    records: str
-    description: str
-    bookferry: str
-
-
-def _row(found: Any) -> tuple[str, str, str, str]:
+def _row(found: LearnedField) -> tuple[str, str, str, str]:
     return found.path, found.records, found.described, found.here
 
 

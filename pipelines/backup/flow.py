@@ -117,7 +117,8 @@ class Backup:
         self._begin_step(tenant)
         capture = self.data.capture(tenant, run)
         if resource not in capture.facts.unreadable:
-            earlier = columns_before(self.data.manifests_before(capture.facts), resource)
+            described = resource == staging.DESCRIBED  # its columns need no earlier manifest
+            earlier = [] if described else columns_before(self.data.manifests_before(capture.facts), resource)
             staging.stage(capture, resource, self._kinds, earlier=earlier)
         return capture
 

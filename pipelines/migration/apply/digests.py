@@ -35,7 +35,7 @@ class RecordDigests:
 
     def _compared(self, row: PlanRow, record: Mapping[str, Any]) -> Mapping[str, str]:
         if row.type is not None:
-            return row.type.compared(row.type.values(record))
+            return row.type.compared_record(record)
         return comparable(form_of(record, self._kinds).fields, self._kinds)
 
 
@@ -47,7 +47,7 @@ def inside(row: PlanRow, record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def keys_of(row: PlanRow, name: str) -> tuple[str, ...]:
     """The keys of a record that may have a field."""
-    return (name,) if row.type is None else row.type.keys_read.get(name, (name,))
+    return (name,) if row.type is None else row.type.keys_of(name)
 
 
 def not_kept(

@@ -39,14 +39,10 @@ def change_request(
     """The method and the body of a change. `there`: the values of the record now, which a PUT sends again, since it replaces the record."""
     if row.type is None:
         return "PATCH", dict(changes)
-    sent = {name: row.type.sent(name, value) for name, value in changes.items()}
-    if row.type.method == "PUT":
-        sent = {name: row.type.sent(name, value) for name, value in (there or {}).items()} | sent
-    return row.type.method, row.type.body(sent)
+    values = {**(there or {}), **changes} if row.type.method == "PUT" else changes
+    return row.type.method, row.type.body(values)
 
 
 def create_body(row: PlanRow, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The body that creates the record of a row."""
-    if row.type is None:
-        return dict(payload)
-    return row.type.body({name: row.type.sent(name, value) for name, value in payload.items()})
+    return dict(payload) if row.type is None else row.type.body(payload)

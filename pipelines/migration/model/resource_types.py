@@ -102,9 +102,12 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
                 found[name] = value
         return found
 
+    def keys_of(self, name: str) -> tuple[str, ...]:
+        """The keys of a record that may have a field, the best first."""
+        return self.keys_read.get(name, (name,))
+
     def _read(self, record: Mapping[str, Any], name: str) -> Any:
-        keys = self.keys_read.get(name, (name,))
-        return next((record[key] for key in keys if key in record), None)
+        return next((record[key] for key in self.keys_of(name) if key in record), None)
 
     def sent(self, name: str, value: Any) -> Any:
         """A value in the form in which it is sent."""
@@ -113,12 +116,13 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         return [{"id": number} for number in value] if isinstance(value, list) else {"id": value}
 
     def body(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of a request."""
-        return {self.wrapped_in: dict(payload)} if self.wrapped_in else dict(payload)
+        """The body of a request with these values."""
+        sent = {name: self.sent(name, value) for name, value in payload.items()}
+        return {self.wrapped_in: sent} if self.wrapped_in else sent
 
     def unsent(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are not sent."""
-        read = {key for name in self.fields for key in self.keys_read.get(name, (name,))}
+        read = {key for name in self.fields for key in self.keys_of(name)}
         known = read | {"id"} | IGNORED
         if self.source != Source.ASSUMED:
             known |= {name for name in record if is_managed(name)}
@@ -135,6 +139,10 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Field → JSON in canonical form, so that equal values are equal text; an empty field is absent."""
         return {name: self._text(name, value) for name, value in values.items() if value not in (None, "", [])}
+
+    def compared_record(self, record: Mapping[str, Any]) -> dict[str, str]:
+        """The same of a record or a payload, in any of the forms in which its fields are read."""
+        return self.compared(self.values(record))
 
     def _text(self, name: str, value: Any) -> str:
         if name == "email":

@@ -88,7 +88,7 @@ class TwinFinder:
         resource_type = listing.type
         found = []
         for record in listing.records():
-            compared = resource_type.compared(resource_type.values(record))
+            compared = resource_type.compared_record(record)
             equal = any(
                 wanted and all(digest(compared.get(name)) == value for name, value in wanted.items())
                 for wanted in (entry.held, entry.wanted)

@@ -97,7 +97,7 @@ def learn_type(
     left_out = {
         name: _why_left_out(name, payload, schema)
         for name in shown
-        if name not in learned.left_out and not any(name in keys for keys in _read_by(learned))
+        if name not in learned.left_out and not any(name in learned.keys_of(field) for field in learned.fields)
     }
     return msgspec.structs.replace(learned, choices=choices, left_out={**left_out, **learned.left_out})
 
@@ -220,7 +220,7 @@ def _keys(assumed: ResourceType, fields: list[str]) -> tuple[tuple[str, ...], ..
     """The fields that name a record: those that we know to do so, else all of them together."""
     known = [names for names in (*_KEYS.get(assumed.resource, ()), *assumed.keys) if {*names} <= {*fields}]
     if known:
-        return (*known[:-1], known[-1])
+        return tuple(known)
     first = next((name for name in ("name", "title", "label", "heading", "code", "number") if name in fields), None)
     return ((first, *(name for name in fields if name != first)),) if first else (tuple(fields or ("id",)),)
 
@@ -230,10 +230,6 @@ def _with_choices(field: FieldSchema) -> FieldSchema | None:
     if field.choices:
         return field
     return field.entries if field.entries and field.entries.choices else None
-
-
-def _read_by(learned: ResourceType) -> list[tuple[str, ...]]:
-    return [learned.keys_read.get(name, (name,)) for name in learned.fields]
 
 
 def _why_left_out(name: str, payload: PayloadSchema, schema: ResourceSchema) -> str:

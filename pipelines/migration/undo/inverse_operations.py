@@ -178,9 +178,7 @@ def _field_rules(
 ) -> tuple[Callable[[Mapping[str, Any]], Mapping[str, str]], Mapping[str, Any]]:
     """How the values of a resource are compared; and field → value that empties it, where that is not null."""
     if (resource_type := row.type) is not None:
-        return lambda values: resource_type.compared(resource_type.values(values)), {
-            name: [] for name in resource_type.lists
-        }
+        return resource_type.compared_record, {name: [] for name in resource_type.lists}
     return lambda values: comparable(form_of(values, kinds).fields, kinds), EMPTY_VALUES
 
 

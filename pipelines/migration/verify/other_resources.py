@@ -90,11 +90,7 @@ class OtherResourcesComparison:
     def _differing(
         self, row: PlanRow, target_id: int | None, record: Mapping[str, Any], why: str
     ) -> Iterator[VerificationFinding]:
-        resource_type = row.type or RESOURCE_TYPES[row.resource]
-
-        def compared(values: Mapping[str, Any]) -> Mapping[str, str]:
-            return resource_type.compared(resource_type.values(values))
-
+        compared = (row.type or RESOURCE_TYPES[row.resource]).compared_record
         now, payload = compared(record), dict(row.payload)
         expected = dict(row.expected)
         for name, reference in row.references.items():
