@@ -286,7 +286,10 @@ class _FairLock:
                 self._gates.append(gate)
                 if self._gates[0] is gate:
                     return
-            gate.acquire()  # returns when the thread before us leaves
+            # Opens when the thread before us leaves. In turns: a signal that the kernel gives to another thread does not wake the main
+            # thread, whose handler would run only then
+            while not gate.acquire(timeout=TICKET_SECONDS / 4):
+                pass
         except BaseException:
             self._leave(gate)
             raise
