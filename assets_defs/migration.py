@@ -14,8 +14,9 @@ from pydantic import Field
 
 from assets_defs.factories import UPKEEP, tenant_asset, tenants_job, v3_tenants
 from assets_defs.metadata import MOST_SHOWN, preview
-from pipelines.migration.apply.run import Limits, Selection
+from pipelines.migration.apply.run import Selection
 from pipelines.migration.flow import Migration
+from pipelines.migration.limits import Limits
 from pipelines.migration.model.plan import HTML, MARKDOWN
 from pipelines.migration.report.pages import plan_picture, proof_picture
 from pipelines.settings.settings import Settings

@@ -13,26 +13,20 @@ from cli.jobs import run_backup
 from cli.notify import notifying
 from cli.output import Output, print_warning
 from cli.progress import ProgressDisplay
+from cli.snapshots import print_failed_files
 from cli.stage import load_document, print_load
 from pipelines.backup.flow import REPORT_LIMIT, checked_resources
 from pipelines.backup.undocumented_lists import found_lists
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
 from pipelines.notify import Ending
-from pipelines.records.files import COVER
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.reports import report_address
-from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:
     from pipelines.store.postgres.loading import LoadResult
-
-STOPPED = (
-    "Stopped before the end. Nothing was published and the last good snapshot is untouched. What was read is stored: the same command "
-    "resumes there, if it runs soon enough (resume_hours)."
-)
 
 
 def backup_tenant(
@@ -109,15 +103,3 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
     else:
         verdict = f"Snapshot {snapshot.name} is stored, but not proved complete; the newest complete one stays current."
         console.print(Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {cost}. {verdict}"))
-
-
-def print_failed_files(console: Console, files: FileTotals, *, most: int) -> None:
-    """Print the first `most` files that could not be fetched, with the reasons."""
-    for failure in files.failures[:most]:
-        what = (
-            f"cover of publication {failure.publication_id}" if failure.kind == COVER else f"asset {failure.asset_id}"
-        )
-        named = f" ({failure.name})" if failure.name else ""
-        print_warning(console, f"{what}{named}: {failure.problem}")
-    if files.failed > most:
-        print_warning(console, f"and {files.failed - most:,} more files")

@@ -35,9 +35,6 @@ NO_INPUT = (
     "while it waits."
 )
 
-STOPPED = (
-    "Stopped before anybody was signed in. An earlier sign-in stays as it is. To sign in, run the same command again."
-)
 
 STOPPED_AFTERWARDS = "Stopped after the sign-in, which is stored in {place}. `bookferry whoami {tenant}` shows it."
 

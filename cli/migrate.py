@@ -25,8 +25,9 @@ from cli.output import Output
 from cli.progress import ProgressDisplay
 from pipelines.backup.flow import nightly_resources
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
-from pipelines.migration.apply.run import Limits, as_json
+from pipelines.migration.apply.run import as_json
 from pipelines.migration.flow import Migration, MigrationResults
+from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.plan_folders import find_plan

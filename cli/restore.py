@@ -19,8 +19,9 @@ from cli.snapshots import tenant_snapshot
 from pipelines.drill import drill
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
-from pipelines.migration.apply.run import Limits, as_json
+from pipelines.migration.apply.run import as_json
 from pipelines.migration.flow import AppliedPlan, MigrationResults
+from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.plan.scope import check_target

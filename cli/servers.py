@@ -1,4 +1,4 @@
-"""`bookferry sandbox` and `bookferry ui`: servers that replace this process, so that signals reach them directly."""
+"""`bookferry ui`: a server that replaces this process, so that signals reach it directly."""
 
 from __future__ import annotations
 
@@ -6,44 +6,19 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-import msgspec
-
 from cli.jobs import dagster_home
 from cli.output import Output
-from cli.stop_signals import STOP_SIGNALS
-from pipelines.drill import snapshot_shapes
+from cli.process import replace_process
 from pipelines.errors import ConfigurationError
 from pipelines.python_process import SAFE_PATH_VARIABLE, python_command
 from pipelines.settings.loading import CONFIG_VARIABLE
 from pipelines.settings.settings import Settings
-from pipelines.store.durable import storage_errors, write_atomically
-from pipelines.store.encryption import personal_keys
-from pipelines.store.stores import open_data
 
 OUR_FOLDER = Path(__file__).resolve().parents[1]
 """The folder that has our packages."""
-
-
-def run_sandbox(arguments: Sequence[str]) -> NoReturn:
-    """Run `python -m sandbox` with the same arguments. A stop signal waits until the sandbox can receive it."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    _replace_process(python_command("-m", "sandbox", *arguments))
-
-
-def like_snapshot(settings: Settings, name: str, arguments: Sequence[str]) -> list[str]:
-    """The options for a sandbox with the shapes of a snapshot: an empty library, unless `arguments` name one, to restore into."""
-    data = open_data(settings, personal_keys(settings))
-    data.prepare()
-    snapshot = data.find_snapshot(name)
-    path = data.path / "rehearsal-shapes.json"
-    with storage_errors(path):
-        write_atomically(path, msgspec.json.format(msgspec.json.encode(snapshot_shapes(data, snapshot))))
-    named = any(one == "--tenant" or one.startswith("--tenant=") for one in arguments)
-    return ["--shapes", str(path), *([] if named else ["--tenant", f"{snapshot.manifest.tenant}=empty"])]
 
 
 def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
@@ -64,7 +39,7 @@ def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
     os.environ[SAFE_PATH_VARIABLE] = "1"  # in each of its processes, too
     dagster = python_command("-m", "dagster", "dev", "-m", "assets_defs.definitions")
     # Dagster imports the definitions from its "working directory" first. Without the option that is the working folder.
-    _replace_process([*dagster, "-d", str(OUR_FOLDER), "--host", "127.0.0.1", "--port", str(port)])
+    replace_process([*dagster, "-d", str(OUR_FOLDER), "--host", "127.0.0.1", "--port", str(port)])
 
 
 def _accept_interrupts() -> None:
@@ -84,9 +59,3 @@ def _check_port(port: int) -> None:
                 f"Port {port} of this machine cannot be used: {error.strerror}. Is another `bookferry ui` running? "
                 "Choose another port: bookferry ui --port NUMBER."
             ) from None
-
-
-def _replace_process(command: list[str]) -> NoReturn:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execv(command[0], command)

@@ -9,13 +9,14 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.backup import print_failed_files
 from cli.output import Output, age, print_warning, table_of
 from pipelines.errors import ExitStatus
 from pipelines.humanize import duration, size
+from pipelines.records.files import COVER
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.drills import DRILLS, DrillResult
 from pipelines.store.maintenance.verification import VERIFICATIONS, SnapshotVerification
+from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 
@@ -141,3 +142,15 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
 
 def _number(count: int | None) -> str:
     return "not sent" if count is None else f"{count:,}"
+
+
+def print_failed_files(console: Console, files: FileTotals, *, most: int) -> None:
+    """Print the first `most` files that could not be fetched, with the reasons."""
+    for failure in files.failures[:most]:
+        what = (
+            f"cover of publication {failure.publication_id}" if failure.kind == COVER else f"asset {failure.asset_id}"
+        )
+        named = f" ({failure.name})" if failure.name else ""
+        print_warning(console, f"{what}{named}: {failure.problem}")
+    if files.failed > most:
+        print_warning(console, f"and {files.failed - most:,} more files")

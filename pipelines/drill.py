@@ -17,8 +17,9 @@ import msgspec
 
 from pipelines.backup.read import Progress
 from pipelines.humanize import MOST_LISTED, counted
-from pipelines.migration.apply.run import ApplyProgress, Limits
+from pipelines.migration.apply.run import ApplyProgress
 from pipelines.migration.flow import Migration
+from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.plan import PlanFacts
 from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES, plain

@@ -71,7 +71,7 @@ FLOORS = {
         {"apply"},
         {"plan"},
         {"rehearsal", "session"},
-        {"model"},
+        {"limits", "model"},
     ),
 }
 """Package → its rooms and modules from the top floor down: each imports from floors below it, never from its own or from one above."""

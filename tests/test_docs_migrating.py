@@ -17,7 +17,7 @@ from cli.app import app
 from pipelines.errors import ExitStatus
 from pipelines.humanize import duration
 from pipelines.inventory import LAST_DAY_OF_V2
-from pipelines.migration.apply.run import Limits
+from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action, Decision, FileAction
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.model.wording import ACTIONS, REASONS

@@ -1,4 +1,4 @@
-"""Commands for analysts: query, tables."""
+"""Commands for analysts: query, tables. Each imports what it runs when it runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import typer
 from cli.boundary import command
 from cli.commands.options import ConfigOption, JsonOption, settings_if_any, settings_of
 from cli.output import Output
-from cli.query import OutputFormat, answer_query, chosen_sql, list_examples, show_sql
-from cli.tables import print_dictionary, show_tables
 from pipelines.errors import ExitStatus
 
 
@@ -54,6 +52,8 @@ def query(  # noqa: PLR0917  one parameter for each option
     json: JsonOption = False,
 ) -> ExitStatus:
     """Query the staged tables in SQL."""
+    from cli.query import OutputFormat, answer_query, chosen_sql, list_examples, show_sql
+
     output = Output(as_json=json)
     if examples:
         return list_examples(output)
@@ -78,6 +78,8 @@ def tables(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Show the data dictionary: every table, or the columns of one."""
+    from cli.tables import print_dictionary, show_tables
+
     if markdown:
         return print_dictionary(Output(as_json=json))
     return show_tables(settings_if_any(config), table, Output(as_json=json))

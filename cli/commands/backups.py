@@ -1,4 +1,4 @@
-"""Commands about backups: backup, describe, doctor, report, stage."""
+"""Commands about backups: backup, describe, doctor, report, stage. Each imports what it runs when it runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from cli.backup import STOPPED, backup_tenant
 from cli.boundary import command, command_with
 from cli.commands.options import ConfigOption, JsonOption, settings_of
-from cli.describe import describe_tenant
-from cli.doctor import examine_tenants
 from cli.output import Output
-from cli.report import report_on
-from cli.stage import stage_snapshots
 from pipelines.errors import ExitStatus
+
+STOPPED = (
+    "Stopped before the end. Nothing was published and the last good snapshot is untouched. What was read is stored: the same command "
+    "resumes there, if it runs soon enough (resume_hours)."
+)
 
 
 @command_with(STOPPED)
@@ -34,6 +34,8 @@ def backup(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Make one snapshot of a library now: read the records, stage the tables, prove completeness, publish."""
+    from cli.backup import backup_tenant
+
     wanted = [name.strip() for name in resources.split(",") if name.strip()]
     return backup_tenant(settings_of(config), tenant, wanted, Output(as_json=json), with_files=not no_files)
 
@@ -52,6 +54,8 @@ def describe(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Show the fields of a library's resources: what its description says, what its records have, and where Bookferry keeps each."""
+    from cli.describe import describe_tenant
+
     return describe_tenant(settings_of(config), tenant, report, Output(as_json=json))
 
 
@@ -64,6 +68,8 @@ def doctor(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Check whether the nightly backup would work: sign-in, scopes, clock, rate, disk and the service's behaviour. Only reads."""
+    from cli.doctor import examine_tenants
+
     return examine_tenants(config, tenant, Output(as_json=json))
 
 
@@ -75,6 +81,8 @@ def report(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Report on a snapshot: invalid identifiers, duplicates, missing files; as a web page, as Markdown and as a table of issues."""
+    from cli.report import report_on
+
     return report_on(settings_of(config), tenant, snapshot, Output(as_json=json))
 
 
@@ -93,4 +101,6 @@ def stage(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Load staged tables into the Postgres database that postgres_env names. Each backup does so, too; this repeats it."""
+    from cli.stage import stage_snapshots
+
     return stage_snapshots(settings_of(config), tenant, snapshot, Output(as_json=json), history=history)

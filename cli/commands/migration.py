@@ -1,4 +1,4 @@
-"""`bookferry migrate`: plan, apply, verify, status, undo; and restore and drill."""
+"""`bookferry migrate`: plan, apply, verify, status, undo; and restore and drill. Each imports what it runs when it runs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cli import migrate as steps
 from cli.boundary import command
 from cli.commands.options import ConfigOption, JsonOption, names_in, settings_of
 from cli.output import Output
-from cli.restore import drill_tenant, restore_snapshot
 from pipelines.errors import ExitStatus
-from pipelines.migration.apply.run import Limits
+from pipelines.migration.limits import Limits
 
 migrate = typer.Typer(
     help="Migrate a library from version 2 to version 3: plan, apply, verify, undo.", no_args_is_help=True
@@ -48,6 +46,8 @@ def plan(  # noqa: PLR0917  one parameter for each option
     json: JsonOption = False,
 ) -> ExitStatus:
     """Plan a migration: what it would write, how long it takes, and what a person must decide. Writes nothing."""
+    from cli import migrate as steps
+
     return steps.make_plan(
         settings_of(config),
         source,
@@ -86,6 +86,8 @@ def apply(  # noqa: PLR0917  one parameter for each option
     json: JsonOption = False,
 ) -> ExitStatus:
     """Write exactly what a plan says. It can be stopped at any time and run again; it writes nothing twice."""
+    from cli import migrate as steps
+
     limits = Limits(max_failures, max_failures_percent, max_touched)
     return steps.apply_plan(
         settings_of(config), plan, Output(as_json=json), limits=limits, limit=limit, only=names_in(",".join(only or ()))
@@ -110,6 +112,8 @@ def verify(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Verify a migration: read the target again and compare every record with the plan. Exits with 6 when anything differs."""
+    from cli import migrate as steps
+
     return steps.verify_plan(settings_of(config), plan, Output(as_json=json), contents=contents, evidence=evidence)
 
 
@@ -127,6 +131,8 @@ def status(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Show the progress of a plan: what is done, what remains, what was refused or is unclear. Sends no request."""
+    from cli import migrate as steps
+
     return steps.show_status(settings_of(config), plan, Output(as_json=json), record=record)
 
 
@@ -141,6 +147,8 @@ def undo(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Undo what a plan wrote: delete what it created, restore what it changed. Leaves what people have edited since."""
+    from cli import migrate as steps
+
     return steps.undo_plan(settings_of(config), plan, Output(as_json=json), really=really)
 
 
@@ -162,6 +170,8 @@ def restore(  # noqa: PLR0917  one parameter for each option
     json: JsonOption = False,
 ) -> ExitStatus:
     """Restore a snapshot: create what the library lacks, and verify it. Deletes nothing; overwrites only with --overwrite."""
+    from cli.restore import restore_snapshot
+
     return restore_snapshot(
         settings_of(config),
         snapshot,
@@ -181,4 +191,6 @@ def drill(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Prove that a backup can be restored: restore it into a local sandbox, read it again, and compare every field and byte."""
+    from cli.restore import drill_tenant
+
     return drill_tenant(settings_of(config), tenant, snapshot, Output(as_json=json))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.output import Output
-from pipelines.settings.loading import CONFIG_FILE, CONFIG_VARIABLE, find_config, load_settings
-from pipelines.settings.settings import Settings
-from pipelines.store.access import closed_message, protect
+
+if TYPE_CHECKING:
+    from pipelines.settings.settings import Settings
 
 ConfigOption = Annotated[
     str | None,
@@ -28,6 +28,9 @@ JsonOption = Annotated[
 
 def settings_of(config: str | None) -> Settings:
     """The settings of the file that --config names, or of the default one. Folders of data that are open are closed first."""
+    from pipelines.settings.loading import find_config, load_settings
+    from pipelines.store.access import closed_message, protect
+
     settings = load_settings(find_config(Path(config) if config else None))
     for mended in protect(settings):
         if mended.opened:
@@ -37,6 +40,8 @@ def settings_of(config: str | None) -> Settings:
 
 def settings_if_any(config: str | None) -> Settings | None:
     """The same for commands that work without a configuration. A file that somebody names must exist and be valid."""
+    from pipelines.settings.loading import CONFIG_FILE, CONFIG_VARIABLE
+
     named = config or os.environ.get(CONFIG_VARIABLE)
     return settings_of(config) if named or Path(CONFIG_FILE).is_file() else None
 

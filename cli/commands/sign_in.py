@@ -1,4 +1,4 @@
-"""Commands about the sign-in to a library: login, whoami."""
+"""Commands about the sign-in to a library: login, whoami. Each imports what it runs when it runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import typer
 
 from cli.boundary import command, command_with
 from cli.commands.options import ConfigOption, JsonOption, settings_of
-from cli.login import STOPPED, log_in
 from cli.output import Output
-from cli.whoami import show_sign_in
 from pipelines.errors import ExitStatus
+
+STOPPED = (
+    "Stopped before anybody was signed in. An earlier sign-in stays as it is. To sign in, run the same command again."
+)
 
 
 @command_with(STOPPED)
@@ -32,6 +34,8 @@ def login(  # noqa: PLR0917  one parameter for each option
     json: JsonOption = False,
 ) -> ExitStatus:
     """Sign in to a v3 library in your browser. Bookferry stores the sign-in, renews it, and uses it for all jobs."""
+    from cli.login import log_in
+
     return log_in(
         settings_of(config),
         tenant,
@@ -50,4 +54,6 @@ def whoami(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Show who is signed in to a library, what the sign-in allows, and when it is renewed."""
+    from cli.whoami import show_sign_in
+
     return show_sign_in(settings_of(config), tenant, Output(as_json=json))

@@ -1,4 +1,4 @@
-"""`bookferry snapshots`: list, show, verify, diff, prune."""
+"""`bookferry snapshots`: list, show, verify, diff, prune. Each imports what it runs when it runs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,8 @@ import typer
 
 from cli.boundary import command
 from cli.commands.options import ConfigOption, JsonOption, settings_of
-from cli.differences import diff_snapshots
 from cli.output import Output
-from cli.retention import prune_snapshots
-from cli.snapshots import list_snapshots, show_snapshot
-from cli.verification import verify_snapshots
 from pipelines.errors import ExitStatus
-from pipelines.store.maintenance.retention import Policy
 
 snapshots = typer.Typer(help="List, show, verify, compare and remove snapshots.", no_args_is_help=True)
 
@@ -27,6 +22,8 @@ def list_(
     json: JsonOption = False,
 ) -> ExitStatus:
     """List the snapshots: age, completeness, records, size, requests, and when they were last verified."""
+    from cli.snapshots import list_snapshots
+
     return list_snapshots(settings_of(config), tenant, Output(as_json=json))
 
 
@@ -40,6 +37,8 @@ def show(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Show one snapshot: its proof, its tables, and its residue."""
+    from cli.snapshots import show_snapshot
+
     return show_snapshot(settings_of(config), snapshot, Output(as_json=json))
 
 
@@ -62,6 +61,8 @@ def verify(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Verify that a snapshot is as it was published: manifest, checksums, rows, counts, blobs. Exits with 6 when it is not."""
+    from cli.verification import verify_snapshots
+
     return verify_snapshots(settings_of(config), snapshot, read_data, Output(as_json=json))
 
 
@@ -78,6 +79,8 @@ def diff(  # noqa: PLR0917  one parameter for each option
     json: JsonOption = False,
 ) -> ExitStatus:
     """Compare two snapshots: records added, removed and changed, and the changed fields. Exits with 6 when there is a difference."""
+    from cli.differences import diff_snapshots
+
     return diff_snapshots(settings_of(config), (a, b), resource, limit, Output(as_json=json))
 
 
@@ -105,6 +108,9 @@ def prune(  # noqa: PLR0917  one parameter for each option
 
     Without any --keep-... option, the table `retention` of bookferry.toml applies.
     """
+    from cli.retention import prune_snapshots
+    from pipelines.store.maintenance.retention import Policy
+
     counts = (keep_last, keep_daily, keep_weekly, keep_monthly)
     policy = None if counts == (None,) * 4 else Policy(*(count or 0 for count in counts))
     return prune_snapshots(settings_of(config), tenant, policy, Output(as_json=json), dry_run=dry_run)

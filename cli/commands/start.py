@@ -1,4 +1,4 @@
-"""Commands that create or start something: demo, init, ui, sandbox."""
+"""Commands that create or start something: demo, init, ui, sandbox. Each imports what it runs when it runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from cli import demo as demo_command
-from cli import servers, setup
 from cli.boundary import command
 from cli.commands.options import ConfigOption, JsonOption, settings_of
 from cli.output import Output
@@ -24,6 +22,8 @@ def demo(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Back up a local library of 5,445 real records, run three queries on it, and migrate it to version 3. Needs no account or network."""
+    from cli import demo as demo_command
+
     return demo_command.run(folder, Output(as_json=json), backup_only=backup_only)
 
 
@@ -41,6 +41,8 @@ def init(  # noqa: PLR0917  one parameter for each option
     json: JsonOption = False,
 ) -> ExitStatus:
     """Write a first bookferry.toml and print the next steps. Never overwrites a file."""
+    from cli import setup
+
     return setup.write_config(
         Path(config or "bookferry.toml"),
         base_url=base_url,
@@ -60,7 +62,9 @@ def ui(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Start Dagster's web interface: runs, tables, checks. While it runs, it also starts the nightly backups."""
-    return servers.run_ui(settings_of(config), port, Output(as_json=json))
+    from cli.servers import run_ui
+
+    return run_ui(settings_of(config), port, Output(as_json=json))
 
 
 @command
@@ -74,6 +78,8 @@ def sandbox(
     json: JsonOption = False,  # noqa: ARG001  what it prints is JSON in any case
 ) -> ExitStatus:
     """Run a local replacement of the service; `bookferry sandbox --help` lists its options."""
+    from cli.sandbox import like_snapshot, run_sandbox
+
     if like is None:
-        return servers.run_sandbox(context.args)
-    return servers.run_sandbox([*servers.like_snapshot(settings_of(config), like, context.args), *context.args])
+        return run_sandbox(context.args)
+    return run_sandbox([*like_snapshot(settings_of(config), like, context.args), *context.args])

@@ -23,13 +23,13 @@ from pipelines.migration.apply.run import (
     ApplyProgress,
     ApplyResult,
     ApplyRun,
-    Limits,
     Selection,
     check_limits,
 )
 from pipelines.migration.apply.staleness import check_fresh, check_other_resources_fresh
 from pipelines.migration.apply.target_lists import read_target_lists
 from pipelines.migration.apply.writer import Writer
+from pipelines.migration.limits import Limits
 from pipelines.migration.model.comparable import ComparableLibrary, normalise
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteState

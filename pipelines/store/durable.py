@@ -7,13 +7,11 @@ import hashlib
 import os
 import shutil
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-
-import duckdb
-import pyarrow as pa
 
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
@@ -37,8 +35,14 @@ def storage_errors(path: Path | str) -> Iterator[None]:
     """Turns errors of the operating system, Arrow, SQLite and DuckDB into a `StorageError` that names `path`."""
     try:
         yield
-    except (OSError, pa.ArrowException, sqlite3.Error, duckdb.Error) as error:
+    except _library_errors() as error:
         raise storage_error(error, path) from error
+
+
+def _library_errors() -> tuple[type[Exception], ...]:
+    """The errors of everything that writes files. A library that was not imported raises none, and its import takes a second."""
+    imported = ((sys.modules.get("pyarrow"), "ArrowException"), (sys.modules.get("duckdb"), "Error"))
+    return (OSError, sqlite3.Error, *(getattr(module, name) for module, name in imported if module is not None))
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -22,7 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-MODULES = ("cli.main", "cli.boundary", "cli.app", "assets_defs.definitions", "duckdb", "pyarrow.parquet")
+COMMANDS = sorted(path.stem for path in (Path(__file__).parents[2] / "cli").glob("*.py") if path.stem != "__init__")
+MODULES = (*(f"cli.{name}" for name in COMMANDS), "assets_defs.definitions", "duckdb", "pyarrow.parquet")
 _MESSAGE = 1 << 20
 
 

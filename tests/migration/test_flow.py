@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigurationError, SafetyLimitError, StopError, TemporaryError
-from pipelines.migration.apply.run import Limits, Selection, check_limits
+from pipelines.migration.apply.run import Selection, check_limits
+from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import FACTS, ROWS
 from pipelines.migration.model.plan_folders import find_plan

@@ -17,6 +17,7 @@ from pipelines.migration.apply.late_effects import LateEffects, PendingWriteErro
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
+from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, is_done
@@ -37,20 +38,6 @@ TEMPORARY_IN_A_ROW = 6
 
 PAUSE = 60.0
 """Seconds until the next row is tried while the service is down, beside the minute for which a request is tried."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The safety limits that stop an apply (exit 5)."""
-
-    failures: int = 100
-    """Rows that may fail."""
-    failures_percent: float = 10.0
-    """Share of the rows tried that may fail."""
-    touched_percent: float = 50.0
-    """Share of the target's records of one resource that a plan may change."""
-    patience: float = 1800.0
-    """Seconds to wait for a service that is down, for each outage: a long apply runs at night, too."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,50 @@
+"""`bookferry sandbox`: a server that replaces this process, so that signals reach it directly."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from cli.process import replace_process
+from cli.stop_signals import STOP_SIGNALS
+from pipelines.python_process import python_command
+
+if TYPE_CHECKING:
+    from pipelines.settings.settings import Settings
+
+
+HELP = frozenset({"-h", "--help"})
+LIKE_HELP = """An option of Bookferry's command line, besides those of the sandbox:
+  --like SNAPSHOT       give its library the fields that the records of this snapshot have (--config names the configuration file)
+
+"""
+
+
+def run_sandbox(arguments: Sequence[str]) -> NoReturn:
+    """Run `python -m sandbox` with the same arguments. A stop signal waits until the sandbox can receive it."""
+    if not HELP.isdisjoint(arguments):
+        sys.stdout.write(LIKE_HELP)
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    replace_process(python_command("-m", "sandbox", *arguments))
+
+
+def like_snapshot(settings: Settings, name: str, arguments: Sequence[str]) -> list[str]:
+    """The options for a sandbox with the shapes of a snapshot: an empty library, unless `arguments` name one, to restore into."""
+    # A sandbox without a snapshot starts without these
+    import msgspec  # noqa: PLC0415
+
+    from pipelines.drill import snapshot_shapes  # noqa: PLC0415
+    from pipelines.store.durable import storage_errors, write_atomically  # noqa: PLC0415
+    from pipelines.store.encryption import personal_keys  # noqa: PLC0415
+    from pipelines.store.stores import open_data  # noqa: PLC0415
+
+    data = open_data(settings, personal_keys(settings))
+    data.prepare()
+    snapshot = data.find_snapshot(name)
+    path = data.path / "rehearsal-shapes.json"
+    with storage_errors(path):
+        write_atomically(path, msgspec.json.format(msgspec.json.encode(snapshot_shapes(data, snapshot))))
+    named = any(one == "--tenant" or one.startswith("--tenant=") for one in arguments)
+    return ["--shapes", str(path), *([] if named else ["--tenant", f"{snapshot.manifest.tenant}=empty"])]

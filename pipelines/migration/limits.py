@@ -1,0 +1,19 @@
+"""The safety limits of an apply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The safety limits that stop an apply (exit 5)."""
+
+    failures: int = 100
+    """Rows that may fail."""
+    failures_percent: float = 10.0
+    """Share of the rows tried that may fail."""
+    touched_percent: float = 50.0
+    """Share of the target's records of one resource that a plan may change."""
+    patience: float = 1800.0
+    """Seconds to wait for a service that is down, for each outage: a long apply runs at night, too."""
