@@ -21,7 +21,7 @@ from pipelines.migration.apply.late_effects import LateEffects, PendingWriteErro
 from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, change_request, create_body
 from pipelines.migration.apply.references import References
 from pipelines.migration.apply.row_result import RowResult
-from pipelines.migration.apply.unproved_fields import UnprovedFields
+from pipelines.migration.apply.unproved_fields import FirstRecords, UnprovedFields
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
@@ -76,6 +76,7 @@ class Writer:
         self._ambiguous = AmbiguousCreates(client, kinds, journal, self._digests, known_before)
         self._late = LateEffects(client)
         self._unproved = UnprovedFields()
+        self._first = FirstRecords(client)
         self._attachments = Attachments(plan, journal, client, uploads, open_blob, late=self._late)
         self._trial_lock = threading.Lock()
         self._takes_files: bool | None = None if files_with_record else False
@@ -92,6 +93,10 @@ class Writer:
 
         Raises `PendingWriteError` where a part has to wait; the row is written again then, with the same `result`.
         """
+        with self._first.alone(row):
+            self._write(row, result)
+
+    def _write(self, row: PlanRow, result: RowResult) -> None:
         entries = self._entries(row)
         cover = next((file for file in row.files if file.kind == COVER and file.action == FileAction.UPLOAD), None)
         if cover is not None and is_done(entries.get((WriteKind.COVER, part_of(cover)))):
@@ -186,6 +191,7 @@ class Writer:
         if record is None:
             uploaded = self._upload(row, cover, result, with_files=with_files)
             record, sent, adopted = self._post(row, content, uploaded, result)
+            record = record if adopted else self._first.as_kept(row, record)
         target_id = int(record["id"])
         if not adopted:
             digests = self._digests.of_response(row, record, row.expected)

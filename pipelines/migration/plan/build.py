@@ -34,7 +34,7 @@ from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import contradicted_choices, learn_type, resources_by_names, shape_of
 from pipelines.migration.plan.other_resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
-from pipelines.migration.plan.scope import plan_notes
+from pipelines.migration.plan.scope import plan_notes, unproved_notes
 from pipelines.migration.session import MigrationSession, is_same_library
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.service.client import LibraryClient
@@ -152,6 +152,7 @@ class PlanBuilder:
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
         if self._types:
             facts.types, facts.description = self._types, self._description
+            facts.notes += unproved_notes(self._types, request.target)
         if twins := self._twins(inputs):
             facts.twins = twins
             facts.notes += [str(twin) for twin in twins]

@@ -8,7 +8,14 @@ from pipelines.errors import ConfigurationError, StopError
 from pipelines.humanize import counted
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PEOPLE
-from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, chosen_resources, referenced_resources
+from pipelines.migration.model.resource_types import (
+    PUBLICATIONS,
+    USERS,
+    ResourceType,
+    Source,
+    chosen_resources,
+    referenced_resources,
+)
 from pipelines.migration.plan.rows import Totals
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import PersonalKey
@@ -90,3 +97,15 @@ def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey 
             "program create any. issues.tsv lists them. Copies that stand there wait for the next plan."
         )
     return notes
+
+
+def unproved_notes(types: Mapping[str, ResourceType], target: str) -> list[str]:
+    """Notes on the resources of which nothing describes what the target takes."""
+    names = [resource for resource, known in types.items() if known.source == Source.RECORDS and known.created]
+    if not names:
+        return []
+    note = (
+        f"No description says which fields of {', '.join(names)} '{target}' takes: they are known from records only, so it is not proved "
+        "that it keeps all of them. The apply reads the first new record of each back, and lists what was not kept."
+    )
+    return [note]

@@ -97,7 +97,7 @@ SHAPES: dict[str, Any] = {
 """Other names, enumerations, nested references, added fields, another verb, a key around the record, an id alone as the answer."""
 
 MOVED = ("authorities", "hard_copies", "collections", "tasks")
-TARGETS = 4
+TARGETS = 6
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 UNKNOWN = {"created_at"}
@@ -222,3 +222,26 @@ def test_a_target_that_refuses_a_field_gets_the_record_without_it(pair: LibraryP
     assert applied.lacking.writes >= len(noted) > 1
     assert "notes: not sent, the target does not take a record with it" in applied.lacking.items[0].problem
     assert requests <= plan.facts.requests + 8  # rows are written side by side
+
+
+@pytest.mark.parametrize("answer", ["id", "record"])
+def test_a_field_that_the_target_does_not_keep_is_found_at_the_first_record(
+    pair: LibraryPair, sandbox: SandboxProcess, answer: str
+) -> None:
+    """A target that takes any field and keeps some says nothing: the first record is read back, and every loss is counted."""
+    reshape(sandbox, "missing")
+    narrow = copy.deepcopy(SHAPES["resources"]["authorities"])
+    del narrow["wrapped"], narrow["fields"]["notes"]
+    shapes = {"description": "missing", "resources": {"authorities": {**narrow, "answer": answer}}}
+    sandbox.control(
+        "PUT", "settings", {"tenant": pair.target, "shapes": shapes, "variations": {"unknown_fields": "ignored"}}
+    )
+    plan = pair.plan(back_up(pair, "run"), resources=("authorities",))
+    assert any("not proved" in note and "authorities" in note for note in plan.facts.notes)
+    applied, requests = pair.apply(plan)
+    noted = [row for row in plan_rows(plan, "authorities", Action.CREATE) if "notes" in row.payload]
+    assert (applied.failures, applied.complete) == ([], False)
+    assert applied.lacking.writes == len(noted) > 1
+    assert "notes" in applied.lacking.items[0].problem
+    assert requests <= plan.facts.requests + 8
+    assert pair.plan(back_up(pair, "second"), resources=("authorities",)).facts.empty
