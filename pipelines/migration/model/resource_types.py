@@ -72,6 +72,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """Field → the keys of a record that have it, the first one that is there; by default the field itself."""
     objects: tuple[str, ...] = ()
     """References that are sent as `{"id"}`."""
+    texts: tuple[str, ...] = ()
+    """References whose ids are sent as texts."""
     choices: dict[str, tuple[str, ...]] = {}
     """Field → the values that the target takes, as text."""
     required: tuple[str, ...] = ()
@@ -111,9 +113,12 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def sent(self, name: str, value: Any) -> Any:
         """A value in the form in which it is sent."""
-        if name not in self.objects or value is None:
+        if isinstance(value, list):
+            return [self.sent(name, one) for one in value] if name in self.references else value
+        if value is None or name not in self.references:
             return value
-        return [{"id": number} for number in value] if isinstance(value, list) else {"id": value}
+        number = str(value) if name in self.texts else value
+        return {"id": number} if name in self.objects else number
 
     def body(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """The body of a request with these values."""

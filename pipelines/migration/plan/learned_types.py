@@ -112,7 +112,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     method: str = "",
 ) -> ResourceType:
     """The type with the fields of these names that the source has. `shown`: the fields of its records."""
-    fields, references, lists, objects = list[str](), dict[str, str](), set[str](), set[str]()
+    fields, references, lists, read = list[str](), dict[str, str](), set[str](), dict[str, FieldShape]()
     keys_read, left_out = dict[str, tuple[str, ...]](), dict[str, str]()
     in_order = [
         *(name for name in assumed.fields if name in names),
@@ -135,17 +135,13 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             if resource is None or resource == assumed.resource:
                 left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
                 continue
-            references[name] = resource
-            schema = names[name]
-            if (schema.members or (schema.entries and schema.entries.members)) if schema else _has_ids(field):
-                objects.add(name)
-            if Kind.LIST in field.kinds:
-                lists.add(name)
+            references[name], read[name] = resource, field
         elif name in assumed.lists and _is_plain_list(field):
             lists.add(name)
         fields.append(name)
         if keys != [name]:
             keys_read[name] = (name, *(key for key in _keys_of(name) if key != name))
+    lists |= {name for name, field in read.items() if Kind.LIST in field.kinds}
     return ResourceType(
         assumed.resource,
         tuple(fields),
@@ -155,7 +151,8 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         tuple(name for name in assumed.guarded if name in fields),
         assumed.created,
         keys_read=keys_read,
-        objects=tuple(sorted(objects)),
+        objects=tuple(sorted(name for name, field in read.items() if _is_sent_as_object(names[name], field))),
+        texts=tuple(sorted(name for name, field in read.items() if _is_sent_as_text(names[name], field))),
         required=tuple(name for name in (payload.required if payload else ()) if name in names),
         left_out=left_out,
         source=source,
@@ -196,19 +193,42 @@ def _resource_of(stem: str) -> str | None:
 
 def _is_reference(name: str, key: str, field: FieldShape) -> bool:
     """Whether a field holds ids of other records: by its name, or because its objects have an id."""
-    kinds = {*field.kinds} | ({*field.entries.kinds} if field.entries else set())
-    numbers = kinds <= {Kind.INTEGER, Kind.LIST}
     if _has_ids(field):
         return True
-    if not numbers or not kinds:
+    if not field.kinds or not field.may_be_ids:
         return False
-    return name != _stem(name) or key != _stem(key) or _resource_of(name) is not None
+    if _resource_of(_stem(name)) is not None or _resource_of(_stem(key)) is not None:
+        return True
+    return not _has_texts(field) and (name != _stem(name) or key != _stem(key))
 
 
 def _has_ids(field: FieldShape) -> bool:
     """Whether the objects of a field have ids of their own."""
     inside = [field.members, field.entries.members if field.entries else {}]
-    return any(Kind.INTEGER in members["id"].kinds for members in inside if "id" in members)
+    return any(members["id"].may_be_ids and members["id"].kinds for members in inside if "id" in members)
+
+
+def _has_texts(field: FieldShape) -> bool:
+    """Whether ids of a field are texts."""
+    within = [field.entries, field.members.get("id"), field.entries.members.get("id") if field.entries else None]
+    return any(Kind.TEXT in found.kinds for found in (field, *within) if found is not None)
+
+
+def _is_sent_as_object(schema: FieldSchema | None, field: FieldShape) -> bool:
+    """Whether the ids of a reference are sent in objects: by the description, else as the records have them."""
+    if schema is None:
+        return _has_ids(field)
+    return bool(schema.members or (schema.entries is not None and schema.entries.members))
+
+
+def _is_sent_as_text(schema: FieldSchema | None, field: FieldShape) -> bool:
+    """Whether the ids of a reference are sent as texts: by the description, else as the records have them."""
+    entries = schema.entries if schema else None
+    described = [schema, entries, *(found.members.get("id") for found in (schema, entries) if found is not None)]
+    types = {kind for found in described if found is not None for kind in found.types}
+    if types & {"integer", "number", "string"}:
+        return not types & {"integer", "number"}
+    return _has_texts(field)
 
 
 def _is_plain_list(field: FieldShape) -> bool:

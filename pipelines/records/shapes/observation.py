@@ -64,10 +64,19 @@ class FieldShape(msgspec.Struct, omit_defaults=True):
     """Objects with the field, null included."""
     kinds: dict[str, int] = {}
     """`Kind` → values of it."""
+    digits: int = 0
+    """How many of its texts are a whole number: an id may be a text."""
     members: dict[str, FieldShape] = {}
     """The members of its objects."""
     entries: FieldShape | None = None
     """The entries of its lists; `seen` counts them."""
+
+    @property
+    def may_be_ids(self) -> bool:
+        """Whether all values are whole numbers, as numbers or as texts, or lists of them."""
+        others = {*self.kinds} - {Kind.INTEGER, Kind.TEXT, Kind.LIST}
+        within = self.entries is None or self.entries.may_be_ids
+        return not others and self.kinds.get(Kind.TEXT, 0) == self.digits and within
 
     @property
     def is_map(self) -> bool:
@@ -126,6 +135,8 @@ class Observer:
             return
         kind = kind_of(value)
         field.kinds[kind] = field.kinds.get(kind, 0) + 1
+        if kind is Kind.TEXT and whole_number(value) is not None:
+            field.digits += 1
         if depth >= MAX_DEPTH:
             return
         if kind is Kind.OBJECT:
@@ -164,6 +175,7 @@ def kind_of(value: Any) -> Kind:
 def add_to(sum_of: FieldShape, other: FieldShape) -> None:
     """Add the counts of one field to those of another."""
     sum_of.seen += other.seen
+    sum_of.digits += other.digits
     for kind, count in other.kinds.items():
         sum_of.kinds[kind] = sum_of.kinds.get(kind, 0) + count
     for name, member in other.members.items():

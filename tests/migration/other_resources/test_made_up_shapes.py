@@ -1,0 +1,155 @@
+"""Thirty libraries of made-up shapes move whole, and a comparison that shares no code with Bookferry's says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from hypothesis import HealthCheck, Phase, given, settings
+
+from pipelines.drill import drill
+from pipelines.settings.loading import load_settings
+from pipelines.store.snapshots.snapshots import Snapshot
+from pipelines.store.stores import open_data
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import ALL_RESOURCES, Records, back_up, make_pair, records_of
+from tests.migration.other_resources.made_up_shapes import NAMES, Json, made_up_shapes
+from tests.migration.other_resources.test_other_shapes import NOW
+from tests.sandbox.process import SandboxProcess
+
+EXAMPLES = int(os.environ.get("MADE_UP_SHAPES", "3"))
+"""In the suite; MADE_UP_SHAPES=30 runs thirty, which takes some ten minutes."""
+
+REFERENCES = {
+    "publication_id": "publications",
+    "publication_ids": "publications",
+    "location_id": "locations",
+    "assignee_id": "users",
+}
+NAMED_BY = {"publications": "title", "locations": "name", "users": "email"}
+
+
+class Libraries:
+    """The two libraries behind a pair, read by the sandbox's own names where that says what an id means."""
+
+    def __init__(self, pair: LibraryPair, shapes: Json) -> None:
+        self.pair = pair
+        self.shapes = shapes["resources"]
+        self._reshape(shapes)
+
+    def _reshape(self, shapes: Json) -> None:
+        for tenant in ("library", self.pair.target):
+            self.pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+
+    def dump(self, library: str | None) -> dict[str, list[str]]:
+        """What a library says, without ids: references by the titles and names that they lead to."""
+        names = {
+            resource: {number: record[name] for number, record in records_of(self.pair, resource, library).items()}
+            for resource, name in NAMED_BY.items()
+        }
+        return {
+            resource: sorted(
+                json.dumps(dict(self._meaning(resource, record, names)), sort_keys=True)
+                for record in records_of(self.pair, resource, library).values()
+            )
+            for resource in NAMES
+        }
+
+    def _meaning(
+        self, resource: str, record: Json, names: Mapping[str, Mapping[int, str]]
+    ) -> Iterator[tuple[str, Any]]:
+        for key, field in self.shapes[resource]["fields"].items():
+            value = record.get(key)
+            if field.get("read_only") or value in (None, "", []):
+                continue
+            led_to = names.get(REFERENCES.get(field.get("from", ""), ""))
+            if led_to is None:
+                yield key, value
+            elif isinstance(value, list):
+                yield key, sorted(led_to[_id(entry)] for entry in value)
+            else:
+                yield key, led_to[_id(value)]
+
+
+def _id(value: Any) -> int:
+    return int(value["id"] if isinstance(value, dict) else value)
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """Every scalar inside of a value, as text."""
+    if isinstance(value, dict):
+        for member in value.values():
+            yield from leaves(member)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from leaves(entry)
+    elif isinstance(value, str) and value[:1] in {"{", "[", '"'}:
+        yield from leaves(json.loads(value))
+    elif value is not None and value != "":
+        yield str(float(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else _plain(value)
+
+
+def _plain(value: Any) -> str:
+    text = str(value).replace(" ", "T").removesuffix("+00:00").removesuffix("Z").removesuffix("T00:00:00")
+    return str(float(text)) if text.isdigit() else text
+
+
+def assert_staged(snapshot: Snapshot, resource: str, records: Records) -> None:
+    """Every scalar of every record stands in a column of its staged rows, ids that the tables name otherwise included."""
+    staged = dict[int, set[str]]()
+    singular = {"authorities": "authority", "hard_copies": "hard_copy"}.get(resource, resource[:-1])
+    for name, table in snapshot.manifest.tables.items():
+        if name == resource or name.startswith(f"{singular}_"):
+            for row in pq.read_table(snapshot.path / table.path).to_pylist():
+                number = row["id" if name == resource else f"{singular}_id"]
+                columns = {column: value for column, value in row.items() if column not in {"id", "residue"}}
+                staged.setdefault(number, set()).update(leaves(columns))
+    for number, record in records.items():
+        wanted = {*leaves({name: value for name, value in record.items() if name != "id"})}
+        assert wanted <= staged[number], (resource, sorted(wanted - staged[number]), record)
+
+
+def check(shapes: Json, folder: Path) -> None:
+    """Move a library of these shapes and look at everything."""
+    with SandboxProcess("--tenant=library=real:20", "--tenant=new=real:1", "--requests-per-minute", "0") as sandbox:
+        pair = make_pair(folder, sandbox, "new")
+        libraries = Libraries(pair, shapes)
+        before = libraries.dump(None)
+        snapshot = back_up(pair, "run")
+        assert snapshot.manifest.complete, snapshot.manifest.problems
+        for resource in NAMES:
+            assert_staged(snapshot, resource, records_of(pair, resource, "library"))
+        plan = pair.plan(snapshot, resources=ALL_RESOURCES)
+        applied, requests = pair.apply(plan)
+        assert applied.failures == [], applied.failures
+        wanted, now = libraries.dump("library"), libraries.dump(None)
+        for resource in NAMES:
+            missing = sorted({*wanted[resource]} - {*before[resource]} - {*now[resource]})
+            strange = sorted({*now[resource]} - {*before[resource]} - {*wanted[resource]})
+            assert (missing, strange) == ([], []), (resource, missing, strange)
+        with pair.migration() as migration:
+            assert migration.verify(plan).as_planned
+        second = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES)
+        assert second.facts.empty, second.facts.counts
+        loaded = load_settings(pair.config)
+        drilled = drill(loaded, open_data(loaded), snapshot, now=NOW)
+        assert (drilled.ok, drilled.problems) == (True, [])
+        assert requests <= plan.facts.requests + 5 + 4 * len(NAMES), (requests, plan.facts.requests)
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(made_up_shapes())
+def test_a_library_of_made_up_shapes_moves_whole(shapes: Json) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        check(shapes, Path(folder))
