@@ -41,6 +41,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_commands_work_as_written(checkout: Path) -> None:
     """In the order of the page. What a shell does with `echo ... |` and `> file` is done here."""
     first, *lines = "".join(blocks("sh")).splitlines()

@@ -59,6 +59,7 @@ def run_line(checkout: Installation, line: str, **variables: str) -> subprocess.
     )
 
 
+@pytest.mark.long
 def test_the_unit_and_the_commands_work_as_written(checkout: Installation) -> None:
     """First the steps of the unit, in their order; then every command of the page. The switch is called once, by the backup."""
     assert [shlex.split(line)[1:3] for line in UNIT] == [

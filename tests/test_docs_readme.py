@@ -114,6 +114,7 @@ def test_it_begins_with_two_commands() -> None:
     assert {*made, *mentioned} <= set(targets)
 
 
+@pytest.mark.long
 def test_every_block_works_as_written(reader: Reader, sandbox: SandboxProcess) -> None:
     """In the order of the README, up to the proof of a migration. The name of the plan is the one that `migrate plan` printed."""
     typed, plan = [], ""

@@ -128,6 +128,7 @@ def _run(command: Path, *arguments: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_an_installed_wheel_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
     """From a folder outside the checkout, with nothing of the checkout on its path."""
     where = _run(

@@ -149,6 +149,7 @@ def postgres_says(session: psycopg.Connection) -> Iterator[Ask]:
     session.execute("RESET ROLE")
 
 
+@pytest.mark.long
 def test_the_page_for_analysts_is_right_about_postgres(session: psycopg.Connection) -> None:
     """Its commands work; a person with the role reads everything that is not personal."""
     (block,) = blocks("sql", POSTGRES)

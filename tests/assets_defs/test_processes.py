@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 
 from tests.assets_defs.installation import ROOT, DagsterInstallation, secrets_of
@@ -78,6 +79,7 @@ def test_terminated_in_the_middle_of_a_listing(installation: DagsterInstallation
     assert list((installation.data.work_path / "tenant=old").iterdir()) == []
 
 
+@pytest.mark.long
 def test_command_line_and_jobs_by_turns(installation: DagsterInstallation, sandbox: SandboxProcess) -> None:
     """Wanted: the nightly job keeps working when the command line has run between two nights, and the other way round.
 

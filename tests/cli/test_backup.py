@@ -226,6 +226,7 @@ def test_a_folder_that_cannot_be_written_is_reported_as_such(sandbox: SandboxPro
     installation.backup("--json").assert_failed(1, "library-data")
 
 
+@pytest.mark.long
 def test_a_service_that_is_down_or_dies_ends_the_backup(tmp_path: Path, small: BackedUp) -> None:
     """A minute of tries, here on a quick clock, then exit 1 and a message that says what was tried."""
     with SandboxProcess("--tenant=dying=real:500", "--requests-per-minute", "0") as dying:

@@ -28,6 +28,7 @@ class BucketInstallation(Installation):
         return super().run(*arguments, **{"variables": {**self.sign_in, **options.pop("s3")}, **options})
 
 
+@pytest.mark.long
 def test_backup_and_maintenance_in_a_bucket(sandbox: SandboxProcess, s3: S3, tmp_path: Path) -> None:
     """Backup, list, verify, query, diff, prune and doctor; nothing of a snapshot stays on this machine."""
     installation = BucketInstallation.make(tmp_path, sandbox, "small")

@@ -10,11 +10,13 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import BOOKFERRY, PATIENCE, Outcome, environment, run
+from tests.cli.modes import modes, open_to_others
 
 RECORDS = 5445
 ANSWERS = {"collection_by_decade", "gaps_by_kind", "possible_duplicates"}
@@ -26,10 +28,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo")
 
 
+TOKENS = "sign-ins"
+
+
 @pytest.fixture(scope="module")
 def first(folder: Path) -> Outcome:
-    """The output of the first demonstration."""
-    return run("demo", folder=folder)
+    """The output of the first demonstration, in a process that closes nothing by its umask."""
+    return run("demo", folder=folder, variables={"BOOKFERRY_TOKENS": str(folder / TOKENS)}, before=partial(os.umask, 0))
 
 
 def test_it_backs_up_a_real_library_and_runs_queries(first: Outcome) -> None:
@@ -47,6 +52,15 @@ def test_it_migrates_the_library_and_verifies_it(first: Outcome) -> None:
     assert f"Complete: {RECORDS:,} created, 0 patched, 0 unchanged, 409 files uploaded; 6,159 requests." in first.out
     assert "A second plan is empty" in first.out
     assert first.lines[-1].startswith(f"Equal: {RECORDS:,} records compared, 409 files checked")
+
+
+def test_nothing_of_it_is_open_to_others(first: Outcome, folder: Path) -> None:
+    """Snapshots, blobs, state, catalogue, plans, journal, reports, sign-ins, Dagster's home; SQLite, DuckDB and child processes."""
+    data = folder / "bookferry-demo" / "library-data"
+    assert {"state.db", "library.duckdb", "plans", "reports", "files", "dagster/history/runs.db"} <= modes(data).keys()
+    assert open_to_others(folder / "bookferry-demo") == {}
+    assert len(modes(folder / TOKENS)) > 1
+    assert open_to_others(folder / TOKENS) == {}
 
 
 def test_its_sandbox_is_gone(first: Outcome) -> None:

@@ -72,6 +72,7 @@ def test_the_strangers_modules_do_leave_marks(stranger: Stranger) -> None:
     assert len(stranger.marks) == len(bookferry.PACKAGES)
 
 
+@pytest.mark.long
 def test_commands_in_a_strangers_folder(stranger: Stranger) -> None:
     status, out, err = stranger.finished("backup", "small", "--json")
     assert status == 0, err
@@ -88,6 +89,7 @@ def test_commands_in_a_strangers_folder(stranger: Stranger) -> None:
     assert stranger.marks == []
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_web_interface_in_a_strangers_folder(stranger: Stranger) -> None:
     """Also the process of a run that it launches."""

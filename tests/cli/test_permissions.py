@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import grp
 import os
-import stat
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import CONFIG, PATIENCE, Installation, run
+from tests.cli.modes import modes, open_to_others
 from tests.cli.web_interface import WebInterface
 from tests.sandbox.process import SandboxProcess
 from tests.test_file_access import another_group
@@ -21,30 +21,6 @@ from tests.test_file_access import another_group
 def installation(tmp_path: Path, sandbox: SandboxProcess) -> Iterator[Installation]:
     yield Installation.make(tmp_path, sandbox, "small")
     sandbox.reset(tenant="small")
-
-
-def modes(folder: Path) -> dict[str, str]:
-    """Path below the folder → type and permissions in octal, for everything in it and itself."""
-    found = {str(path.relative_to(folder)): path.lstat().st_mode for path in [folder, *folder.rglob("*")]}
-    return {name: f"{'d' if stat.S_ISDIR(mode) else 'f'}{stat.S_IMODE(mode):o}" for name, mode in found.items()}
-
-
-def open_to_others(folder: Path) -> dict[str, str]:
-    """What is not for this user alone."""
-    return {name: mode for name, mode in modes(folder).items() if mode not in ("d700", "f600")}
-
-
-@pytest.mark.timeout(900)
-def test_the_whole_demonstration_without_an_umask(tmp_path: Path) -> None:
-    """Snapshots, blobs, state, catalogue, plans, journal, reports, sign-ins, Dagster's home; SQLite, DuckDB and child processes."""
-    tokens = tmp_path / "sign-ins"
-    done = run("demo", folder=tmp_path, variables={"BOOKFERRY_TOKENS": str(tokens)}, before=partial(os.umask, 0))
-    assert done.status == 0, done
-    data = tmp_path / "bookferry-demo" / "library-data"
-    assert {"state.db", "library.duckdb", "plans", "reports", "files", "dagster/history/runs.db"} <= modes(data).keys()
-    assert open_to_others(tmp_path / "bookferry-demo") == {}
-    assert len(modes(tokens)) > 1
-    assert open_to_others(tokens) == {}
 
 
 @pytest.mark.parametrize("umask", [0o022, 0])
@@ -61,6 +37,7 @@ def test_a_killed_backup_leaves_nothing_open(installation: Installation, umask: 
     assert open_to_others(data) == {}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_runs_of_the_web_interface(installation: Installation) -> None:
     """Also what Dagster's own processes write."""
@@ -110,6 +87,7 @@ def test_a_data_folder_among_other_files(installation: Installation) -> None:
     assert modes(installation.folder)["other.txt"] == "f644"
 
 
+@pytest.mark.long
 def test_a_group_shares_the_data(installation: Installation) -> None:
     """Every file can be read and written by the group, those of SQLite, DuckDB and Dagster as well; the sign-ins cannot."""
     group = another_group()

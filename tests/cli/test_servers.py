@@ -36,6 +36,7 @@ def test_the_sandbox_runs_until_sigterm(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_web_interface_shows_the_command_lines_runs(library: BackedUp) -> None:
     """One instance for both; SIGTERM ends the interface and every process it started, also where a script's `&` ignores Ctrl-C."""

@@ -49,6 +49,7 @@ def v3(tmp_path: Path, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch)
     return Installation(tmp_path, sandbox, "small")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("storage", ["SQLite", "Postgres"])
 def test_selected_assets_run_in_one_process(v3: Installation, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ def installations(tmp_path: Path) -> Iterator[dict[str, Installation]]:
         yield found
 
 
+@pytest.mark.long
 def test_three_libraries_at_once(installations: dict[str, Installation]) -> None:
     """A service that hangs and a budget that is used up delay only their own library."""
     quick, waiting, stuck = (installations[name] for name in NAMES)

@@ -79,6 +79,7 @@ def test_a_backup_that_was_killed_goes_on(older: OlderFolder) -> None:
     assert len(older.listed_pages()) == 2  # of five
 
 
+@pytest.mark.long
 def test_a_plan_that_was_applied_in_part_goes_on(older: OlderFolder) -> None:
     """The journal, the plan, the decision and the sign-in are used: the rest is written, and nothing twice (I8)."""
     plan, before = older.facts["plan"], older.facts["applied"]

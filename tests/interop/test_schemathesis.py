@@ -39,6 +39,7 @@ def sign_in(sandbox: SandboxProcess, version: str) -> list[str]:
     return ["--header", f"Authorization: Bearer {token}"]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("version", "options"),

@@ -166,6 +166,7 @@ def v3(service: Service) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("resource", sorted(NATIVE))
 @settings(max_examples=20)  # each one reads the whole description
 @given(data=st.data())

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.sandbox.process import SandboxProcess
 
@@ -43,6 +44,7 @@ def seconds(client: httpx.Client, path: str) -> float:
     return min(times)
 
 
+@pytest.mark.long
 def test_fifty_thousand_publications_are_served_in_time() -> None:
     begun = time.perf_counter()
     with SandboxProcess("--tenant", "library=real:50000", "--requests-per-minute", "0") as sandbox:

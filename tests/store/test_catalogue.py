@@ -358,6 +358,7 @@ def test_data_folders_that_duckdb_cannot_open(tmp_path: Path, name: str) -> None
     assert not data.path.exists()
 
 
+@pytest.mark.long
 def test_many_snapshots(data: DataFolder) -> None:
     """The nesting of the catalogue's statements does not grow with the number of snapshots."""
     first = make_snapshot(data)

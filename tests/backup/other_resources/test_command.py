@@ -35,6 +35,7 @@ def commands(runner: TwoVersionRunner, sandbox: SandboxProcess) -> CommandRunner
     return CommandRunner(runner, sandbox)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_complete_backup_and_then_one_with_fewer_scopes(commands: CommandRunner) -> None:
     """The JSON has `counts{resource: n}`, and the last line names its state; later, unreadable resources are reported, exit 0."""

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import Applies, RoughWay
 from tests.migration.conftest import RECORDS
@@ -38,6 +40,7 @@ def contents_of(records: list[dict[str, Any]]) -> Counter[str]:
     )
 
 
+@pytest.mark.long
 def test_killed_again_and_again_on_a_rough_way_it_ends_as_if_nothing_had_happened(
     pair: LibraryPair, snapshot: Snapshot, another_target: Callable[[], LibraryPair]
 ) -> None:

@@ -112,6 +112,7 @@ def test_an_undo_names_the_twin_that_it_leaves(pair: LibraryPair, snapshot: Snap
     assert ([left.target_id for left in undone.examples], undone.left) == (twin.twins, 1)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "options", [["--records", "40"], ["--everything", "--undo"]], ids=["publications", "all, and undo"]
@@ -122,6 +123,7 @@ def test_nothing_is_twice_where_effects_are_late_and_processes_are_killed(option
     assert figures.kills >= 1
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_every_twin_is_named_where_effects_come_after_the_read_timeout() -> None:
     [figures] = late_chaos.main(["--seeds", "1", "--beyond", "--records", "40"])

@@ -7,6 +7,8 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
+
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import Applies, RoughWay
 from tests.migration.library_pair import LibraryPair
@@ -56,6 +58,7 @@ def without_three_users(pair: LibraryPair) -> LibraryPair:
     return pair
 
 
+@pytest.mark.long
 def test_apply_and_undo_of_every_resource_survive_faults_and_kills(
     pair: LibraryPair, snapshot: Snapshot, another_target: Callable[[], LibraryPair]
 ) -> None:

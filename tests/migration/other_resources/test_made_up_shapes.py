@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from pipelines.drill import drill
@@ -142,6 +143,7 @@ def check(shapes: Json, folder: Path) -> None:
         assert requests <= plan.facts.requests + 5 + 4 * len(NAMES), (requests, plan.facts.requests)
 
 
+@pytest.mark.long
 @settings(
     max_examples=EXAMPLES,
     deadline=None,

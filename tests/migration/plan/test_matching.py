@@ -148,6 +148,7 @@ def sides(draw: st.DrawFn, first: int) -> Side:
     return side
 
 
+@pytest.mark.long
 @given(sides(1), sides(4), st.dictionaries(st.integers(1, 7), st.integers(4, 10), max_size=3), st.booleans())
 def test_the_sql_agrees_with_plain_python(
     source: Side, target: Side, written: dict[int, int], same_library: bool

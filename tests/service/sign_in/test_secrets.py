@@ -58,6 +58,7 @@ def written(home: Home) -> Iterator[tuple[str, str]]:
             yield str(path.relative_to(home.folder)), path.read_bytes().decode("utf-8", "replace")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_no_secret_of_a_run_is_left_anywhere(
     confidential: Home, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

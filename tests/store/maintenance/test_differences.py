@@ -95,6 +95,7 @@ member = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from([None
 library = st.dictionaries(st.integers(1, 12), member, max_size=12)
 
 
+@pytest.mark.long
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(library, library)
 def test_the_result_equals_a_comparison_in_python(

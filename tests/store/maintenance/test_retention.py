@@ -336,6 +336,7 @@ class TestBlobs:
 DEATHS = 8
 
 
+@pytest.mark.long
 def test_killed_at_any_instant(data: DataFolder) -> None:
     """Kill -9 before any call: visible snapshots are complete, the newest complete one is among them, the next run finishes the work."""
     with Worker(data.path) as worker:

@@ -74,6 +74,7 @@ def test_a_flipped_bit_in_any_file_is_found_and_named(data: DataFolder, snapshot
     assert problems(data, snapshot) == []
 
 
+@pytest.mark.long
 def test_a_flipped_bit_anywhere_in_the_manifest(data: DataFolder, snapshot: Snapshot) -> None:
     """The manifest has its own checksum: no number and no letter changes unnoticed."""
     path = snapshot.path / MANIFEST

@@ -44,6 +44,7 @@ READERS = [
 ]
 
 
+@pytest.mark.long
 def test_ten_swaps_during_queries(address: str, data: DataFolder, postgres: Database) -> None:
     """Each result is one complete snapshot, by every way of querying; and the readers see each of the eleven."""
     nights = [library_snapshot(data, library(count), day=count) for count in range(1, 12)]

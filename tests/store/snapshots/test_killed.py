@@ -25,6 +25,7 @@ def worker(data: DataFolder) -> Iterator[Worker]:
         yield worker
 
 
+@pytest.mark.long
 def test_killed_at_any_instant(data: DataFolder, worker: Worker) -> None:
     """Kill -9 before any call: every visible snapshot is complete, the views have the newest one, the next run cleans up."""
     first = worker(day=0)

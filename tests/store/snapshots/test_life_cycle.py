@@ -216,6 +216,7 @@ class TestKills:
         pruned(data, last=5)
         assert all_keys(bucket) == before
 
+    @pytest.mark.long
     def test_while_removing(self, bucket: Bucket, tmp_path: Path) -> None:
         """Each snapshot is complete or invisible; the next removal finishes the work."""
         for day in range(3):
