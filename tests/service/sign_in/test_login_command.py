@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx
 import pytest
 
-from cli.login import STOPPED
+from cli.commands.sign_in import STOPPED
 from pipelines.service.sign_in.loopback_redirect import free_addresses, pasted_parameters
 from pipelines.service.sign_in.loopback_redirect import query_parameters as read_answer
 from pipelines.settings.loading import load_settings
