@@ -79,7 +79,7 @@ class FirstRecords:
 
     def _is_unknown(self, row: PlanRow) -> bool:
         """Whether a new record would show more about what the target keeps."""
-        if row.type is None or row.type.source != Source.RECORDS:
+        if row.type is None or not (row.type.source == Source.RECORDS or row.type.unproved):
             return False
         judged = self._judged.get(row.resource)
         return judged is None or not judged.issuperset(row.payload.keys() & {*row.type.unproved})

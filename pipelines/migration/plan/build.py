@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -31,7 +32,13 @@ from pipelines.migration.model.twins import TwinFinder, ids_before, twin_of
 from pipelines.migration.plan.comparison import normalise_both
 from pipelines.migration.plan.conflicts import RecordDecision, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
-from pipelines.migration.plan.learned_types import contradicted_choices, learn_type, resources_by_names, shape_of
+from pipelines.migration.plan.learned_types import (
+    contradicted_choices,
+    doubted_fields,
+    learn_type,
+    resources_by_names,
+    shape_of,
+)
 from pipelines.migration.plan.other_resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import plan_notes, unproved_notes
@@ -98,16 +105,19 @@ class PlanBuilder:
         """Learn how the other resources are moved: from the target's description, and from the records of both sides."""
         probe = Probe(client, self._session.clock, client.requests + MOST_REQUESTS)
         self._description = described = ask_description(probe, API, self._request.now.isoformat(timespec="seconds"))
+        same_service = self._request.source.manifest.api == API
         for resource, (source, target) in self._listed.items():
             schema = described.resources.get(resource, ResourceSchema())
             shapes = shape_of(source), shape_of(target)
             contradicted = contradicted_choices(schema, target.records())
-            learned = learn_type(RESOURCE_TYPES[resource], *shapes, schema, contradicted=contradicted)
+            doubted = doubted_fields(schema, shapes[0], source.records()) if same_service else set[str]()
+            learn = partial(
+                learn_type, RESOURCE_TYPES[resource], *shapes, schema, contradicted=contradicted, doubted=doubted
+            )
+            learned = learn()
             unknown = [key for key, why in learned.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE]
             if leads_to := resources_by_names(source.records(), unknown, self._source_listings()) if unknown else {}:
-                learned = learn_type(
-                    RESOURCE_TYPES[resource], *shapes, schema, contradicted=contradicted, leads_to=leads_to
-                )
+                learned = learn(leads_to=leads_to)
             self._types[resource] = learned
             self._listed[resource] = (replace(source, type=learned), replace(target, type=learned))
 

@@ -58,13 +58,15 @@ def learn_type(
     schema: ResourceSchema,
     *,
     contradicted: Iterable[str] = (),
+    doubted: Iterable[str] = (),
     leads_to: Mapping[str, str] | None = None,
 ) -> ResourceType:
     """How the records of a resource are moved. `assumed`: our own assumption, which counts where nothing was learned.
 
     `source`, `target`: the shapes of the records of both libraries; `schema`: the target's description of the resource; `contradicted`:
-    enumerations of the description that the target's own records do not keep to; `leads_to`: field → the resource that the names beside
-    its ids belong to.
+    enumerations of the description that the target's own records do not keep to; `doubted`: fields about which records of the source,
+    which is the same service, contradict the description (`doubted_fields`); `leads_to`: field → the resource that the names beside its
+    ids belong to.
     """
     leads_to = leads_to or {}
     if not source.records:
@@ -81,9 +83,8 @@ def learn_type(
         unproved = tuple(name for name in learned.fields if not known & {name, *_keys_of(name)})
         return msgspec.structs.replace(learned, unproved=unproved)
     names = {name: field for name, field in payload.fields.items() if not field.read_only and name != "id"}
-    undescribed = target.fields.keys() & shown.keys() - schema.record.keys() - payload.fields.keys()
-    for name in sorted(undescribed if schema.record else ()):
-        names[name] = FieldSchema()  # the description is silent about what the target's own records have
+    for name in undescribed_fields(schema, {*target.fields, *doubted} & shown.keys()):
+        names[name] = FieldSchema()  # the description is silent about what records have
     if payload.is_open:
         names |= {name: FieldSchema() for name in shown if name not in names and name not in schema.record}
     method = schema.change.method if schema.change else ""
@@ -91,7 +92,7 @@ def learn_type(
     choices = {
         name: tuple(found.choices)
         for name, field in names.items()
-        if name in learned.fields and name not in {*contradicted}
+        if name in learned.fields and name not in {*contradicted, *doubted}
         if (found := _with_choices(field)) is not None
     }
     left_out = {
@@ -99,7 +100,10 @@ def learn_type(
         for name in shown
         if name not in learned.left_out and not any(name in learned.keys_of(field) for field in learned.fields)
     }
-    return msgspec.structs.replace(learned, choices=choices, left_out={**left_out, **learned.left_out})
+    shown_by_target = {*target.fields, *contradicted}
+    unproved = tuple(name for name in learned.fields if name in {*doubted} and name not in shown_by_target)
+    left_out |= learned.left_out
+    return msgspec.structs.replace(learned, choices=choices, left_out=left_out, unproved=unproved)
 
 
 def _from_names(  # noqa: PLR0917  what is known from each side
@@ -293,6 +297,24 @@ def resources_by_names(
                     fits[key][resource] += 1 if wanted in record.values() else -len(found)
     best = {key: max(counts, key=lambda one: counts[one], default="") for key, counts in fits.items()}
     return {key: resource for key, resource in best.items() if resource and fits[key][resource] > 0}
+
+
+def undescribed_fields(schema: ResourceSchema, names: Iterable[str]) -> list[str]:
+    """Those fields of records about which a description of records and payloads is silent, whatever the form in which it may have them."""
+    payload = schema.create or schema.change
+    if not schema.record or payload is None:
+        return []
+    described = {*schema.record, *(key for name in payload.fields for key in _keys_of(name))}
+    return sorted({*names} - described)
+
+
+def doubted_fields(schema: ResourceSchema, shape: RecordShape, records: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Fields about which records of the same service contradict its description: it lacks them, or their values.
+
+    The target may still take them, so they are sent, and left out where it refuses them.
+    """
+    names = [name for name in shape.fields if name != OTHERS and not is_managed(name) and name not in PICTURES]
+    return {*undescribed_fields(schema, names), *contradicted_choices(schema, records)}
 
 
 def contradicted_choices(schema: ResourceSchema, records: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -5,6 +5,7 @@ A field keeps a name that people understand: an id is named after the resource t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -123,9 +124,20 @@ def resource_shapes(draw: st.DrawFn, resource: str, *, described: bool) -> Json:
 
 @st.composite
 def made_up_shapes(draw: st.DrawFn) -> Json:
-    """The shapes of a whole library, described or not."""
-    described = draw(st.booleans())
-    return {
-        "description": "follows" if described else "missing",
-        "resources": {resource: draw(resource_shapes(resource, described=described)) for resource in NAMES},
-    }
+    """The shapes of a whole library, described, or not, or wrongly."""
+    description = draw(st.sampled_from(("follows", "missing", "lies")))
+    described = description != "missing"
+    resources = {resource: draw(resource_shapes(resource, described=described)) for resource in NAMES}
+    return {"description": _lie(draw, resources) if description == "lies" else description, "resources": resources}
+
+
+LIES: tuple[Json | None, ...] = (None, {"type": "integer"}, {"type": "string", "enum": ["one", "two"]})
+"""What a description may say of a field: nothing, another type, values that it does not have."""
+
+
+def _lie(draw: st.DrawFn, resources: Mapping[str, Json]) -> Json:
+    """A description that is wrong about one field."""
+    resource = draw(st.sampled_from(sorted(resources)))
+    fields = resources[resource]["fields"]
+    name = draw(st.sampled_from(sorted(name for name, field in fields.items() if not field.get("read_only"))))
+    return {"lies": {resource: {name: draw(st.sampled_from(LIES))}}}
