@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.migration.model.resource_types import COMPLETED, USERS, is_managed
+from pipelines.migration.model.resource_types import COMPLETED, USERS
+from pipelines.records.additional_fields import is_managed
 from pipelines.records.residue import PICTURES
 from pipelines.records.shapes.observation import OTHERS, RecordShape
 

@@ -1,7 +1,7 @@
 """What the target lacks although the source has it: what a plan could not send, and what the service did not keep of a write.
 
 It is counted from the rows of the plan and from the journal, so that apply, status and verify give the same numbers, also for plans of
-earlier versions. Values for which version 3 has no place, or no valid form, are not among it: the plan and issues.tsv list those.
+earlier versions. Other values that are not sent are not among it: the plan and issues.tsv list those.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Learns how the records of a resource are moved: from the target's description, else from the records of both libraries.
 
-Without a description every field of the source is sent: nothing says then that the target has no place for one.
+Without a description every field of the source is sent: nothing says then that the target has no place for one. Publications are
+documented, so of them a field that is not documented is sent only where the target's description or its records have it.
 """
 
 from __future__ import annotations
@@ -15,16 +16,19 @@ from pipelines.migration.model.resource_types import (
     LOCATIONS,
     PUBLICATIONS,
     USERS,
+    AdditionalFields,
     LeftOut,
     ResourceType,
     Source,
-    is_managed,
 )
 from pipelines.migration.model.target_reading import TargetListing
+from pipelines.records.additional_fields import FieldRule, is_managed
+from pipelines.records.identifiers.kinds import Kinds as IdentifierKinds
 from pipelines.records.residue import PICTURES
 from pipelines.records.shapes.observation import OTHERS, FieldShape, Kind, Observer, RecordShape
 from pipelines.records.values import text_of, whole_number
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
+from pipelines.store.field_values import FoundValues
 
 _NAMED_AFTER = {
     **dict.fromkeys(("publication", "book"), PUBLICATIONS),
@@ -292,3 +296,81 @@ def contradicted_choices(schema: ResourceSchema, records: Iterable[Mapping[str, 
             if any(entry is not None and text_of(entry) not in choices for entry in entries):
                 contradicted.add(name)
     return contradicted
+
+
+MOST_ADDITIONAL = 100
+"""Additional fields of publications that a plan looks at; the service documents a dozen."""
+
+NOT_MOVED = PICTURES | {"files", "import_state"}
+"""Fields of publications with other rules: files, and what version 2 announces as deprecated (service.md#deprecation)."""
+
+_FIELD_NAME = re.compile(r"[\w-]{1,60}")
+_JSON_TYPES = {"string", "boolean", "array", "object", "number", "integer"}
+
+
+def additional_names(names: Iterable[str], kinds: IdentifierKinds) -> list[str]:
+    """Those of the names of a source's fields of which publications may have more than the documented ones, in alphabetical order.
+
+    Of names that differ only in case, which a table cannot tell apart, the first counts.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        known = name in kinds.record_keys or name in NOT_MOVED or is_managed(name)
+        if not known and _FIELD_NAME.fullmatch(name) and len(found) < MOST_ADDITIONAL:
+            found.setdefault(name.lower(), name)
+    return sorted(found.values())
+
+
+def never_moved(source: Mapping[str, FoundValues]) -> dict[str, str]:
+    """Additional fields that no target can take, because of what the source has in them → why: a `LeftOut`."""
+    reasons: dict[str, str] = {}
+    for name, found in source.items():
+        if found.has_ids or name != _stem(name) or (found.is_number and _resource_of(name) is not None):
+            reasons[name] = LeftOut.LINK
+        elif found.is_signed:
+            reasons[name] = LeftOut.SIGNED
+    return reasons
+
+
+def learn_additional_fields(
+    source: Iterable[str], target: Mapping[str, FoundValues], schema: ResourceSchema
+) -> AdditionalFields:
+    """Which additional fields of publications are moved.
+
+    `source`: those that may be; `target`: what the target's records have in them; `schema`: the target's description of publications.
+    """
+    payload = schema.create if schema.create is not None and schema.create.fields else None
+    moved, left_out, unproved = dict[str, FieldRule](), dict[str, str](), list[str]()
+    for name in source:
+        described = payload.fields.get(name) if payload else None
+        is_silent = payload is None or (bool(schema.record) and name not in schema.record)
+        if described is not None and not described.read_only:
+            moved[name] = _rule(described, target.get(name))
+        elif described is not None or (payload is not None and name in schema.record):
+            left_out[name] = LeftOut.READ_ONLY
+        elif (name in target and is_silent) or (payload is not None and payload.is_open):
+            moved[name] = FieldRule()
+            unproved.append(name)
+        else:
+            left_out[name] = LeftOut.NOT_SHOWN if payload is None else LeftOut.NOT_DESCRIBED
+    return AdditionalFields(moved, left_out, tuple(unproved))
+
+
+def _rule(described: FieldSchema, there: FoundValues | None) -> FieldRule:
+    """What a description takes in a field, as far as the target's own records do not contradict it."""
+    with_choices = _with_choices(described)
+    types, entry_types = _types(described), _types(described.entries)
+    if there is not None:
+        types = types if _all_of(there.types, types) else ()
+        entry_types = entry_types if _all_of(there.entry_types, entry_types) else ()
+    return FieldRule(tuple(with_choices.choices) if with_choices else (), types, entry_types)
+
+
+def _types(field: FieldSchema | None) -> tuple[str, ...]:
+    """The types of a field; none where one of them is no type of JSON Schema."""
+    types = {*field.types} - {"null"} if field else set[str]()
+    return tuple(sorted(types)) if types <= _JSON_TYPES else ()
+
+
+def _all_of(found: Iterable[str], described: Iterable[str]) -> bool:
+    return all(one in described or (one == "integer" and "number" in described) for one in found)

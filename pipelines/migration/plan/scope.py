@@ -8,7 +8,13 @@ from pipelines.errors import ConfigurationError, StopError
 from pipelines.humanize import counted
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PEOPLE
-from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, chosen_resources, referenced_resources
+from pipelines.migration.model.resource_types import (
+    PUBLICATIONS,
+    USERS,
+    AdditionalFields,
+    chosen_resources,
+    referenced_resources,
+)
 from pipelines.migration.plan.rows import Totals
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import PersonalKey
@@ -90,3 +96,14 @@ def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey 
             "program create any. issues.tsv lists them. Copies that stand there wait for the next plan."
         )
     return notes
+
+
+def additional_notes(fields: AdditionalFields, target: str) -> list[str]:
+    """A note on fields of publications that the target may not keep, if there are any."""
+    if not fields.unproved:
+        return []
+    note = (
+        f"It is not proved that '{target}' keeps these fields of publications, because its description does not name them: "
+        f"{', '.join(fields.unproved)}. `bookferry migrate apply` and `verify` say what it did not keep."
+    )
+    return [note]

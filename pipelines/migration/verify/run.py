@@ -6,7 +6,7 @@ The result is stored beside the plan, under its date: a JSON document with the c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -39,7 +39,6 @@ from pipelines.migration.verify.verdict import (
     VerificationFinding,
     save_verification,
 )
-from pipelines.publication_fields import WRITTEN
 from pipelines.report.issues import safe_text, write_lines
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, sync_file
@@ -144,9 +143,10 @@ def _write_table(
 ) -> list[VerificationFinding]:
     """Write one line for each finding. Returns the first ones."""
     first: list[VerificationFinding] = []
+    names = plan.source.names
 
     def lines() -> Iterator[tuple[str | int, ...]]:
-        publications = (_finding(discrepancy, title) for discrepancy, title in discrepancies.with_titles())
+        publications = (_finding(discrepancy, title, names) for discrepancy, title in discrepancies.with_titles())
         not_written = (
             _not_sent(item) for item in not_sent(plan) if item.kind in (LackingKind.RECORD, LackingKind.REFERENCE)
         )
@@ -167,9 +167,9 @@ def _write_table(
     return first
 
 
-def _finding(discrepancy: Discrepancy, title: str | None) -> VerificationFinding:
+def _finding(discrepancy: Discrepancy, title: str | None, fields: Collection[str]) -> VerificationFinding:
     wanted, found = discrepancy.wanted or "", discrepancy.found or ""
-    if discrepancy.field in WRITTEN:
+    if discrepancy.field is not None and discrepancy.field in fields:
         values = value_of(discrepancy.wanted), value_of(discrepancy.found)
         wanted, found = display_both(discrepancy.field, *values, MOST_CHARACTERS)
     return VerificationFinding(
