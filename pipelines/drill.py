@@ -21,13 +21,14 @@ from pipelines.migration.apply.run import ApplyProgress, Limits
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.plan import PlanFacts
-from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES
+from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import snapshot_listing
-from pipelines.migration.plan.learned_types import shape_of
+from pipelines.migration.plan.learned_types import additional_names, shape_of
 from pipelines.migration.plan.quarantine import TASK_COMPLETED
 from pipelines.migration.rehearsal import sandbox_shapes
 from pipelines.migration.report.issues import counts_by_path
 from pipelines.records.additional_fields import plain
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.sandbox_process import CLIENT_ID, create_locations, sandbox_process, store_sign_in
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
@@ -104,11 +105,12 @@ def drill(
 
 
 def snapshot_shapes(data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
-    """What `--shapes` of a sandbox takes: the fields of all records of a snapshot other than publications."""
+    """What `--shapes` of a sandbox takes: the fields of all records of a snapshot, where the service does not document them."""
     others = [name for name in RESOURCE_TYPES if name in snapshot.manifest.resources]
     with tempfile.TemporaryDirectory(prefix=".shapes-", dir=data.path) as folder:
         listings = {name: snapshot_listing(data, snapshot, name, Path(folder)) for name in others}
-        return sandbox_shapes({name: shape_of(listing) for name, listing in listings.items()})
+        additional = additional_names(snapshot.manifest.residue.get(PUBLICATIONS, ()), STANDARD_KINDS)
+        return sandbox_shapes({name: shape_of(listing) for name, listing in listings.items()}, additional)
 
 
 def _shapes(data: DataFolder, snapshot: Snapshot, folder: Path) -> list[str]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipelines.drill import drill
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import ISSUES, MARKDOWN, Plan
 from pipelines.migration.model.resource_types import AdditionalFields, LeftOut
+from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
+from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import make_pair, token_of
 from tests.sandbox.process import SandboxProcess
@@ -377,3 +381,32 @@ def test_a_lost_response_finds_the_record_with_its_additional_fields(pair: Libra
     found = sorted(record["volume"] for record in pair.publications() if record["title"] == "The same title")
     assert found == ["1", "2", "3"]
     assert verified(pair, plan).equal
+
+
+def test_fields_of_a_source_of_version_2_are_moved_too(
+    sandbox: SandboxProcess, numbers: Iterator[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`import_state`, which version 2 announces as deprecated, is left behind with that reason."""
+    monkeypatch.setenv("TEST_USER", sandbox.user)
+    monkeypatch.setenv("TEST_PASSWORD", sandbox.password)
+    sandbox.reset("faults", "counts", "settings")
+    sandbox.change(variations={"extra_fields": True})
+    pair = LibraryPair.at(tmp_path, sandbox, "library", f"target{next(numbers)}")
+    reshape(pair, pair.target, {"language": {"schema": TEXT_OR_NULL}, "review": {"schema": {}}})
+    plan = pair.plan(back_up(pair))
+    assert [*learned(plan).moved] == ["language", "review"]
+    assert learned(plan).left_out == {"pmcid": LeftOut.NOT_DESCRIBED}
+    assert "[identifiers.pmcid]" in lines(plan, "pmcid")[0]
+    assert "deprecated" in lines(plan, "import_state")[0]
+    assert pair.apply(plan).applied.failures == []
+    assert verified(pair, plan).equal
+    assert {json.dumps(record["review"]) for record in pair.publications()} == {'{"notes": [], "state": "open"}'}
+
+
+def test_a_drill_proves_these_fields(pair: LibraryPair) -> None:
+    """Its sandbox has the shape of the snapshot, so what does not come back was lost."""
+    reshape(pair, "library", ADDED)
+    settings = load_settings(pair.config)
+    result = drill(settings, open_data(settings), back_up(pair), now=datetime(2026, 11, 21, 18, tzinfo=UTC))
+    assert (result.ok, result.problems, result.records) == (True, [], RECORDS)
+    assert not [sentence for sentence in result.left if sentence.partition(" ")[0] in ADDED]
