@@ -35,16 +35,13 @@ class Field:
 
     name: str
     is_set: bool = False
+    is_additional: bool = False
+    """Whether the service does not document it."""
 
     @property
     def column(self) -> str:
         """Its column in `RECORDS`."""
-        return column_of(self.name)
-
-    @property
-    def is_documented(self) -> bool:
-        """Whether the service documents it."""
-        return self.name in WRITTEN
+        return column_of(self.name) if self.is_additional else self.name
 
 
 FIELDS = tuple(Field(name, is_set=name in (IDENTIFIER_LIST, "categories")) for name in WRITTEN)
@@ -137,7 +134,7 @@ class ComparableLibrary:
     @property
     def fields(self) -> tuple[Field, ...]:
         """The compared fields."""
-        return (*FIELDS, *map(Field, self.additional))
+        return (*FIELDS, *(Field(name, is_additional=True) for name in self.additional))
 
     @property
     def names(self) -> tuple[str, ...]:
