@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from tests.migration.other_resources.full_library import make_pair, token_of
 from tests.sandbox.process import SandboxProcess
 
 RECORDS = 12
-TARGETS = 24
 
 DOCUMENTED = {
     name: {"from": name}
@@ -64,23 +62,17 @@ ADDED: dict[str, Any] = {
 """A text, a number, a truth value, a list, an object, and a field with the name of a column of ours."""
 
 
-@pytest.fixture(scope="module")
-def numbers() -> Iterator[int]:
-    return count()
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def sandbox() -> Iterator[SandboxProcess]:
-    """A library, and targets with its first publication."""
-    targets = [f"--tenant=target{number}=real:1" for number in range(TARGETS)]
-    with SandboxProcess(f"--tenant=library=real:{RECORDS}", *targets, "--requests-per-minute", "0") as process:
+    """A library and a target with its first publication, both new, because the tests change them."""
+    tenants = (f"--tenant=library=real:{RECORDS}", "--tenant=target=real:1")
+    with SandboxProcess(*tenants, "--requests-per-minute", "0") as process:
         yield process
 
 
 @pytest.fixture
-def pair(sandbox: SandboxProcess, numbers: Iterator[int], tmp_path: Path) -> LibraryPair:
-    sandbox.reset("faults", "counts", "settings")
-    return make_pair(tmp_path, sandbox, f"target{next(numbers)}")
+def pair(sandbox: SandboxProcess, tmp_path: Path) -> LibraryPair:
+    return make_pair(tmp_path, sandbox, "target")
 
 
 def reshape(pair: LibraryPair, tenant: str, added: dict[str, Any], description: Any = "follows") -> None:
@@ -384,14 +376,13 @@ def test_a_lost_response_finds_the_record_with_its_additional_fields(pair: Libra
 
 
 def test_fields_of_a_source_of_version_2_are_moved_too(
-    sandbox: SandboxProcess, numbers: Iterator[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`import_state`, which version 2 announces as deprecated, is left behind with that reason."""
     monkeypatch.setenv("TEST_USER", sandbox.user)
     monkeypatch.setenv("TEST_PASSWORD", sandbox.password)
-    sandbox.reset("faults", "counts", "settings")
     sandbox.change(variations={"extra_fields": True})
-    pair = LibraryPair.at(tmp_path, sandbox, "library", f"target{next(numbers)}")
+    pair = LibraryPair.at(tmp_path, sandbox, "library", "target")
     reshape(pair, pair.target, {"language": {"schema": TEXT_OR_NULL}, "review": {"schema": {}}})
     plan = pair.plan(back_up(pair))
     assert [*learned(plan).moved] == ["language", "review"]
