@@ -186,15 +186,13 @@ def print_lacking(console: Console, lacking: Lacking) -> None:
 
 
 def print_by_rule(console: Console, plan: Plan) -> None:
-    """Print the fields with values that version 3 does not take. They are no difference, because no later plan can move them."""
+    """Print the fields with values that are not sent. They are no difference, because no later plan can move them."""
     paths = counts_by_path(plan.facts.unsent).items()
     counts = {path: count for path, count in paths if not is_reference(PUBLICATIONS, path, None)}
     if counts:
         fields = ", ".join(f"{path} ({counted(count, 'record')})" for path, count in [*counts.items()][:MOST_PRINTED])
         more = f" and {len(counts) - MOST_PRINTED:,} more fields" if len(counts) > MOST_PRINTED else ""
-        console.print(
-            f"Not sent, because version 3 has no place or no valid form for it: {fields}{more}; {plan.path(ISSUES)}"
-        )
+        console.print(f"Not sent: {fields}{more}; {plan.path(ISSUES)} says why.")
 
 
 def print_record(console: Console, view: RecordView) -> None:

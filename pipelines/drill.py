@@ -22,12 +22,14 @@ from pipelines.migration.flow import Migration
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.plan import PlanFacts
-from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES, plain
+from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import snapshot_listing
-from pipelines.migration.plan.learned_types import shape_of
+from pipelines.migration.plan.learned_types import additional_names, shape_of
 from pipelines.migration.plan.quarantine import TASK_COMPLETED
 from pipelines.migration.rehearsal import sandbox_shapes
 from pipelines.migration.report.issues import counts_by_path
+from pipelines.records.additional_fields import plain
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.sandbox_process import CLIENT_ID, create_locations, sandbox_process, store_sign_in
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
@@ -104,11 +106,12 @@ def drill(
 
 
 def snapshot_shapes(data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
-    """What `--shapes` of a sandbox takes: the fields of all records of a snapshot other than publications."""
+    """What `--shapes` of a sandbox takes: the fields of all records of a snapshot, where the service does not document them."""
     others = [name for name in RESOURCE_TYPES if name in snapshot.manifest.resources]
     with tempfile.TemporaryDirectory(prefix=".shapes-", dir=data.path) as folder:
         listings = {name: snapshot_listing(data, snapshot, name, Path(folder)) for name in others}
-        return sandbox_shapes({name: shape_of(listing) for name, listing in listings.items()})
+        additional = additional_names(snapshot.manifest.residue.get(PUBLICATIONS, ()), STANDARD_KINDS)
+        return sandbox_shapes({name: shape_of(listing) for name, listing in listings.items()}, additional)
 
 
 def _shapes(data: DataFolder, snapshot: Snapshot, folder: Path) -> list[str]:
@@ -151,7 +154,7 @@ def _locations(data: DataFolder, snapshot: Snapshot, folder: Path) -> Iterator[d
 
 
 def _not_restorable(locations: int, completed_tasks: int, unsent: Mapping[str, int]) -> list[str]:
-    """What no program can put back, in sentences. `unsent`: path → records with a value for which version 3 has no place."""
+    """What no program can put back, in sentences. `unsent`: path → records with a value that is not sent."""
     sentences = []
     if locations:
         sentences.append(
@@ -164,7 +167,7 @@ def _not_restorable(locations: int, completed_tasks: int, unsent: Mapping[str, i
         )
     paths = list(counts_by_path(unsent).items())[:MOST_PATHS]
     sentences += [
-        f"{path} of {counted(count, 'record')}: version 3 has no place for it, or not in this form"
+        f"{path} of {counted(count, 'record')}: the drill's sandbox does not take it, or not in this form"
         for path, count in paths
     ]
     return sentences

@@ -58,7 +58,7 @@ FLOORS = {
     ),
     "pipelines.store": (
         {"maintenance", "postgres"},
-        {"access", "catalogue", "duplicates", "findings", "stores"},
+        {"access", "catalogue", "duplicates", "field_values", "findings", "stores"},
         {"snapshots"},
         {"parquet"},
         {"encryption", "objects"},

@@ -233,7 +233,7 @@ class Migration:
     def _read_target(self, plan: Plan, client: LibraryClient, folder: Path, run: str) -> tuple[Path, ComparableLibrary]:
         """Read the publications of the target again; returns the raw table and the comparable form, both in `folder`."""
         raw = self.session.reader.read(plan.facts.target.tenant, client, folder, run)
-        return raw, normalise(raw, folder / "target", self.session.kinds.described)
+        return raw, normalise(raw, folder / "target", self.session.kinds.described, additional=plan.additional)
 
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient) -> Iterator[Writer]:
@@ -243,7 +243,8 @@ class Migration:
             journal,
             client,
             uploads,
-            self.session.kinds,
+            self.session.kinds_of(plan),
+            unproved=plan.facts.additional_fields.unproved if plan.facts.additional_fields else (),
             known_before=plan.ids_when_planned,
             open_blob=self.session.open_blob,
             files_with_record=self.settings.tenant(plan.facts.target.tenant).files_with_record,
@@ -301,12 +302,12 @@ class Migration:
             with read_target_lists(folder, listed) as target_lists:
                 if not really:
                     _raw, now = self._read_target(plan, client, folder, run)
-                    return dry_run(plan, journal, self.session.kinds, now, target_lists, client)
+                    return dry_run(plan, journal, self.session.kinds_of(plan), now, target_lists, client)
                 with self._writer(plan, journal, client) as writer:
                     result = undo(
                         plan,
                         journal,
-                        self.session.kinds,
+                        self.session.kinds_of(plan),
                         client,
                         writer,
                         target_lists=target_lists,
@@ -324,7 +325,7 @@ class Migration:
     def three_way(self, plan: Plan, source_id: int) -> RecordView:
         """One publication in the source, in the plan and in the target; one request."""
         check_same_target(self.settings, plan)
-        kinds = self.session.kinds
+        kinds = self.session.kinds_of(plan)
         with self.session.journal_of(plan) as journal, self.session.client(plan.facts.target.tenant) as client:
 
             def find(path: str) -> Mapping[str, str] | None:

@@ -6,22 +6,33 @@ the snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipelines.migration.model.resource_types import COMPLETED, USERS, is_managed
+from pipelines.migration.model.resource_types import COMPLETED, PUBLICATIONS, USERS
+from pipelines.publication_fields import WRITTEN
+from pipelines.records.additional_fields import is_managed
 from pipelines.records.residue import PICTURES
 from pipelines.records.shapes.observation import OTHERS, RecordShape
 
 _DOCUMENTED_FIELDS = frozenset({"email", "name", "roles", "avatar"})
 """Fields of users (service.md#users). The sandbox knows them, and the account that signs in has them."""
 
+FILES = ("cover", "assets", "assets_attributes")
+"""Fields of publications in records and payloads that have files (service.md#assets)."""
 
-def sandbox_shapes(shapes: Mapping[str, RecordShape]) -> dict[str, Any]:
-    """The content of the file for `--shapes`, for these resources other than publications. A resource without records is left out."""
+
+def sandbox_shapes(shapes: Mapping[str, RecordShape], additional: Iterable[str] = ()) -> dict[str, Any]:
+    """The content of the file for `--shapes`, for these resources other than publications. A resource without records is left out.
+
+    `additional`: fields of publications that the service does not document. Without any, publications keep the documented shape.
+    """
     fields = {resource: _fields(shape) for resource, shape in shapes.items()}
     if fields.get(USERS, {}).keys() <= _DOCUMENTED_FIELDS:
         fields.pop(USERS, None)
+    if additional := [*additional]:
+        documented = {name: {"from": name} for name in (*WRITTEN, *FILES)}
+        fields[PUBLICATIONS] = documented | {name: {"schema": {}} for name in additional}
     return {"resources": {resource: {"fields": found} for resource, found in fields.items() if found}}
 
 

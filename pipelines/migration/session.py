@@ -13,6 +13,7 @@ from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.migration.model.target_reading import TargetReader
 from pipelines.records.identifiers.configured import kinds_of
+from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.settings.settings import Settings
@@ -50,6 +51,10 @@ class MigrationSession:
         self._given_clock = clock
         self._read_seconds = read_seconds
         self._leases = Leases(self.data)
+
+    def kinds_of(self, plan: Plan) -> Kinds:
+        """The kinds of identifiers, with the additional fields that a plan moves."""
+        return self.kinds.with_additional(plan.additional)
 
     def hold(self, target: str) -> None:
         """Take the lease of a target."""

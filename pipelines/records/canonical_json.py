@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, TEXT_FIELDS
+from pipelines.records.additional_fields import ANY_VALUE
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.identifiers.typed_identifiers import count_left_out, read_entry
@@ -54,6 +55,8 @@ _ENTRIES = re.compile(rf"\[{_ENTRY.pattern}(?:,{_ENTRY.pattern})*\]")
 _ADDRESS = re.compile(r'url":"[^"\\]*(?:\\.[^"\\]*)*"')
 _BEFORE_ADDRESS = tuple(f'"{name.removesuffix("url")}' for name in ADDRESSES)
 _DIGITS = re.compile(r"[1-9][0-9]{0,17}")
+_SCALAR = re.compile(r'"[^"\\:]+"|-?[1-9][0-9]{0,17}|0|true|false')
+"""JSON of a value that is sent as it stands; a text with a colon may have a signed address."""
 
 _QUOTES = 2
 """Length of an empty JSON string."""
@@ -90,6 +93,8 @@ class CanonicalReader:
         self._identifier_keys = (*(field for field, _kind in kinds.fields), IDENTIFIER_LIST)
         self._repeated = lru_cache(2**14)(self._compare_repeated)
         self._unknown = lru_cache(2**12)(self._compare_unknown)
+        self._additional = lru_cache(2**14)(self._compare_additional)
+        self._any_value = frozenset(name for name, rule in kinds.additional.items() if rule == ANY_VALUE)
 
     def read(self, payload: bytes) -> CanonicalPublication | None:
         """The publication in the JSON of a record; None if its id is not a whole number. Never raises on data."""
@@ -106,6 +111,9 @@ class CanonicalReader:
         sent: dict[str, str] = {}
         odd: list[str] = []
         author = self._fields(members, compared, sent, odd)
+        for name in self._kinds.additional:
+            if (one := members.get(name)) is not None:
+                self._enter_additional(name, str(one, "utf-8"), compared, odd)
         found = self._identifiers(members, compared, sent)
         if found is None:
             odd += (name for name in self._identifier_keys if name in members)
@@ -184,6 +192,21 @@ class CanonicalReader:
         compared[name] = known[0]
         if name in SENT_OTHERWISE:
             sent[name] = known[1]
+
+    def _enter_additional(self, name: str, text: str, compared: dict[str, str], odd: list[str]) -> None:
+        if name in self._any_value and _SCALAR.fullmatch(text):
+            compared[name] = text
+            return
+        known = self._additional(name, text) if len(text) <= LONGEST_REMEMBERED else None
+        if known is None:
+            odd.append(name)
+        elif known:
+            compared[name] = known
+
+    def _compare_additional(self, name: str, text: str) -> str | None:
+        """The text to compare of an additional field; empty for an empty value, None if a part of it is not sent."""
+        form = form_of({name: decode_json(text.encode())}, self._kinds, self._sent)
+        return None if form.unsent else comparable(form.fields, self._kinds).get(name, "")
 
     def _compare_repeated(self, name: str, text: str) -> tuple[str, str] | None:
         """The text to compare and the text to send of a member; None if they lose a part of it."""

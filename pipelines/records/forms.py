@@ -23,6 +23,7 @@ from pipelines.publication_fields import (
     TEXT_FIELDS,
     WRITTEN,
 )
+from pipelines.records.additional_fields import is_empty, sendable
 from pipelines.records.files import AttachedFile, attached_files
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import is_sent, read_entry, read_fields, to_v2
@@ -61,7 +62,10 @@ class PublicationForm:
 
     def __init__(self, record: Mapping[str, Any], kinds: Kinds, sent: AbstractSet[str]) -> None:
         self.fields: Json = {}
-        """Names of `WRITTEN` and the JSON values to send, lists in the record's own order; empty fields are absent."""
+        """Names of `WRITTEN` and of `Kinds.additional` and the JSON values to send; empty fields are absent.
+
+        Lists are in the record's own order.
+        """
         self.identifiers: list[Identifier] = []
         """All identifiers of the record, whatever their verdict."""
         self._record = record
@@ -73,6 +77,7 @@ class PublicationForm:
         _identifiers(record, self, rest, kinds, sent)
         _categories(record, self.fields, rest)
         _references(record, self.fields, rest)
+        _additional(record, self.fields, rest, kinds)
         _unknown_keys(record, rest, kinds)
 
     @property
@@ -202,6 +207,27 @@ def _references(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> No
         fields[key] = {"id": reference_id}
         _unknown(value, REFERENCE_KEYS, key, rest.unsent)
         if fields[key] != value:
+            rest.residue[key] = without_addresses(value)
+
+
+def _additional(record: Mapping[str, Any], fields: Json, rest: _Remainder, kinds: Kinds) -> None:
+    """Fields that the service does not document, as far as the target takes their values."""
+    for key, rule in kinds.additional.items():
+        value = record.get(key)
+        if is_empty(value):
+            if value is not None:
+                _keep(rest, key, value, lost=False)
+            continue
+        try:
+            found = sendable(value)
+        except ValueError:
+            _keep(rest, key, value, lost=True)
+            continue
+        if is_empty(found) or not rule.takes(found):
+            _keep(rest, key, value, lost=not is_empty(found))
+            continue
+        fields[key] = found
+        if found != value:
             rest.residue[key] = without_addresses(value)
 
 

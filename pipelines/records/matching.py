@@ -39,8 +39,8 @@ def comparable(fields: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> dict
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """The fields in which two comparable publications differ, in the order of `WRITTEN`."""
-    return [key for key in WRITTEN if one.get(key) != other.get(key)]
+    """The fields in which two comparable publications differ; those of `WRITTEN` come first, in their order."""
+    return [key for key in dict.fromkeys((*WRITTEN, *one, *other)) if one.get(key) != other.get(key)]
 
 
 def identifying_keys(form: PublicationForm, kinds: Kinds = STANDARD_KINDS) -> list[tuple[str, str]]:

@@ -41,6 +41,9 @@ _POSITIONS = re.compile(r"\[\d+\]")
 _ADDRESS = re.compile(r"https?://[^\s\"\\]+", re.IGNORECASE)
 _SIGNATURE = re.compile(r"x-(?:amz|goog|oss)-|signature=|sig=|token=|key-pair-id=", re.IGNORECASE)
 
+SIGNED_ADDRESS = rf"(?i)https?://[^\s\"\\]+\?[^\s\"\\]*(?:{_SIGNATURE.pattern})"
+"""Matches any text with a signed address; also a pattern for DuckDB."""
+
 
 def unknown_keys(record: dict[str, Any], known: AbstractSet[str]) -> dict[str, Any]:
     """The members of a record that no rule names."""

@@ -113,4 +113,5 @@ def briefly(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return values()
 
 
+any_value = briefly(anything)
 records = briefly(_like(SHAPE))

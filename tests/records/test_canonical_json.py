@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.migration.plan.files import described_files, unsent_with_files
+from pipelines.records.additional_fields import FieldRule, is_empty, plain
 from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalReader
 from pipelines.records.files import AttachedFile
 from pipelines.records.forms import form_of
@@ -21,10 +22,20 @@ from pipelines.records.identifiers.verdicts import GOOD, INVALID, VERDICTS
 from pipelines.records.matching import comparable, fingerprint, identifying_keys
 from pipelines.records.residue import residue_json
 from pipelines.records.values import compact_json, decode_json, decode_record, whole_number
-from tests.records.json_values import Members, meaning, records, text_of
+from tests.records.json_values import Members, any_value, meaning, records, text_of
 from tests.records.test_forms import PMCID, RECORD, SIGNED
 
 SENT = GOOD | {INVALID}
+
+ADDITIONAL = PMCID.with_additional(
+    {
+        "subtitle": FieldRule(types=("string",)),
+        "shelf": FieldRule(),
+        "binding": FieldRule(choices=("paper", "7", "true")),
+        "pages": FieldRule(types=("integer",)),
+        "marks": FieldRule(types=("array",), entry_types=("string",)),
+    }
+)
 
 
 def without_keys(files: list[AttachedFile]) -> list[AttachedFile]:
@@ -56,6 +67,81 @@ def check(payload: bytes, kinds: Kinds = STANDARD_KINDS, sent: frozenset[str] = 
     assert without_keys(described_files(found.files)) == without_keys(form.files)
     unsent = unsent_with_files(found.unsent, found.files) if found.files else found.unsent
     assert decoded(unsent) == decoded(residue_json(form.unsent)), "numbers may be written in another way, 1e+16 as 1e16"
+
+
+@given(st.dictionaries(st.sampled_from([*ADDITIONAL.additional, "title", "foreign"]), any_value, max_size=5))
+def test_additional_fields_read_as_their_forms(fields: dict[str, Any]) -> None:
+    value = Members((*fields.items(), ("id", 7)))
+    check(text_of(value).encode(), ADDITIONAL)
+    check(compact_json(meaning(value)).encode(), ADDITIONAL)
+
+
+@given(st.dictionaries(st.sampled_from([*ADDITIONAL.additional]), any_value))
+def test_additional_fields_are_sent_in_the_form_in_which_they_are_compared(fields: dict[str, Any]) -> None:
+    """What is sent reads as itself, whatever the order of its members, and no value is lost without a word (I6)."""
+    record = decode_record(text_of(Members(tuple(fields.items()))).encode())
+    form = form_of(record, ADDITIONAL)
+    again = form_of(decode_record(compact_json(form.fields).encode()), ADDITIONAL)
+    assert comparable(again.fields, ADDITIONAL) == comparable(form.fields, ADDITIONAL)
+    assert not again.unsent
+    for name, value in record.items():
+        kept = name in form.fields or name in form.unsent
+        assert kept or is_empty(value) or is_empty(plain(value))
+    for name, value in form.fields.items():
+        assert ADDITIONAL.additional[name].takes(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"side": "left", "row": 1.0, "id": 7, "updated_at": "2026"}, '{"row":1,"side":"left"}'),
+        ([{"b": 1, "a": [True, None]}, "x"], '[{"a":[true,null],"b":1},"x"]'),
+        (0, "0"),
+        (False, "false"),
+        (1.5, "1.5"),
+        ("see https://example.org/a?page=2", '"see https://example.org/a?page=2"'),
+        *((empty, None) for empty in ("", [], {}, None, {"id": 7})),
+    ],
+)
+def test_the_form_of_an_additional_field(value: Any, text: str | None) -> None:
+    payload = msgspec.json.encode({"id": 7, "shelf": value})
+    found = CanonicalReader(ADDITIONAL, GOOD).read(payload)
+    assert found is not None
+    assert (found.compared.get("shelf"), found.unsent) == (text, None)
+    check(payload, ADDITIONAL)
+
+
+@pytest.mark.parametrize("value", [SIGNED, {"link": [SIGNED]}, 2**64, [[2**70]]])
+def test_what_cannot_be_sent_is_listed(value: Any) -> None:
+    """I10: a signed address is in no plan."""
+    payload = json.dumps({"id": 7, "shelf": value}).encode()
+    found = CanonicalReader(ADDITIONAL, GOOD).read(payload)
+    assert found is not None
+    assert "shelf" not in found.compared
+    assert found.unsent is not None
+    assert "X-Amz-Signature" not in found.unsent
+    check(payload, ADDITIONAL)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_taken"),
+    [
+        ("binding", "paper", True),
+        ("binding", ["paper", 7, True], True),
+        ("binding", "cloth", False),
+        ("pages", 12, True),
+        ("pages", 12.0, True),
+        ("pages", "12", False),
+        ("pages", 12.5, False),
+        ("pages", True, False),
+        ("marks", ["a", None], True),
+        ("marks", ["a", 1], False),
+        ("marks", "a", False),
+    ],
+)
+def test_values_that_the_target_does_not_take_are_not_sent(name: str, value: Any, is_taken: bool) -> None:
+    form = form_of({"id": 7, name: value}, ADDITIONAL)
+    assert (name in form.fields, name in form.unsent) == (is_taken, not is_taken)
 
 
 @given(records, st.sampled_from([STANDARD_KINDS, PMCID]), st.sampled_from([GOOD, SENT, frozenset(VERDICTS)]))

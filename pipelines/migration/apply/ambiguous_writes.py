@@ -195,9 +195,18 @@ class Lookup:
         return Present(alike) if alike else Ambiguous(doubtful)
 
     def _is_alike(self, sent: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-        """Whether two records differ in nothing but blanks, and a publication kind where none was sent: services set one."""
+        """Whether two records differ in nothing but blanks, and in what services set or drop.
+
+        They set a publication kind where none was sent, and any additional field; they may drop an additional field that was sent.
+        """
         wanted, actual = (comparable(with_plain_blanks(fields), self._kinds) for fields in (sent, found))
-        return not [name for name in differing(wanted, actual) if name != "publishable_type" or name in wanted]
+        for name in differing(wanted, actual):
+            if name not in self._kinds.additional:
+                if name != "publishable_type" or name in wanted:
+                    return False
+            elif name in wanted and name in actual:
+                return False
+        return True
 
     def other_resource(
         self,

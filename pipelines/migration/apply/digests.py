@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.lacking import NOT_KEPT
 from pipelines.migration.model.plan import PlanRow
 from pipelines.publication_fields import REFERENCES
 from pipelines.records.forms import form_of
@@ -26,12 +28,49 @@ class RecordDigests:
     def of_response(
         self, row: PlanRow, record: Mapping[str, Any], wanted: Mapping[str, str | None]
     ) -> dict[str, str | None]:
-        """Field → digest of the value in a response; the wanted digests where the response has none of the wanted fields."""
+        """Field → digest of the value in a response; the wanted digests where the response has none of the wanted fields.
+
+        Of a publication that was created, also the additional fields that the service filled itself: a later change of them shows.
+        """
         record = inside(row, record)
-        if not any(key in record for name in wanted for key in keys_of(row, name)):
+        if not _shows_any(row, record, wanted):
             return dict(wanted)
         compared = self._compared(row, record)
-        return {name: digest(compared.get(name)) for name in wanted}
+        is_new = row.type is None and row.action == Action.CREATE
+        filled = [name for name in self._kinds.additional if is_new and name in record]
+        return {name: digest(compared.get(name)) for name in (*wanted, *filled)}
+
+    def not_kept(
+        self,
+        row: PlanRow,
+        record: Mapping[str, Any],
+        wanted: Mapping[str, str | None],
+        found: Mapping[str, str | None],
+        left_out: Iterable[str],
+    ) -> str | None:
+        """What the target lacks of a write, by the response to it; None where it has all of it.
+
+        A field that the response does not have is unknown and not counted, except a reference, and an additional field of a publication:
+        services ignore fields that they do not have. `found`: the digests of the response; `left_out`: references that were not sent.
+        """
+        record = inside(row, record)
+        shows_any = _shows_any(row, record, wanted)
+        fields = [
+            name
+            for name, value in wanted.items()
+            if value is not None
+            and found.get(name) != value
+            and (
+                any(key in record for key in keys_of(row, name))
+                or (name in REFERENCES and record)
+                or (row.type is None and name in self._kinds.additional and shows_any)
+            )
+        ]
+        ignored = [name for name in fields if name in self._kinds.additional and record.get(name) is None]
+        changed = [name for name in fields if name not in ignored]
+        messages = [f"{', '.join(changed)}: the service answered another value than was sent."] if changed else []
+        messages += [f"{', '.join(ignored)}: {NOT_KEPT}"] if ignored else []
+        return " ".join([*left_out, *messages]) or None
 
     def _compared(self, row: PlanRow, record: Mapping[str, Any]) -> Mapping[str, str]:
         if row.type is not None:
@@ -50,27 +89,9 @@ def keys_of(row: PlanRow, name: str) -> tuple[str, ...]:
     return (name,) if row.type is None else row.type.keys_of(name)
 
 
-def not_kept(
-    row: PlanRow,
-    record: Mapping[str, Any],
-    wanted: Mapping[str, str | None],
-    found: Mapping[str, str | None],
-    left_out: Iterable[str],
-) -> str | None:
-    """What the target lacks of a write, by the response to it; None where it has all of it.
-
-    A field that the response does not have is unknown and not counted, except a reference. `found`: the digests of the response;
-    `left_out`: references that were not sent.
-    """
-    fields = [
-        name
-        for name, value in wanted.items()
-        if value is not None
-        and found.get(name) != value
-        and (any(key in inside(row, record) for key in keys_of(row, name)) or (name in REFERENCES and record))
-    ]
-    changed = [f"{', '.join(fields)}: the service answered another value than was sent."] if fields else []
-    return " ".join([*left_out, *changed]) or None
+def _shows_any(row: PlanRow, record: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Whether a response has any of these fields."""
+    return any(key in record for name in names for key in keys_of(row, name))
 
 
 def content_of(expected: Mapping[str, str | None]) -> str:

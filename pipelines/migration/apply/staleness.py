@@ -9,14 +9,13 @@ from pathlib import Path
 from pipelines.errors import StopError
 from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
-from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
+from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, column_of, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.comparison import compare_libraries
 from pipelines.migration.plan.publications import written_batches
-from pipelines.publication_fields import WRITTEN
-from pipelines.store.parquet import escaped, literal, quoted
+from pipelines.store.parquet import escaped, json_path, literal, quoted
 
 EXAMPLES = 5
 """Records that the message names."""
@@ -64,7 +63,7 @@ def check_fresh(plan: Plan, now: ComparableLibrary, workdir: Path, *, journal: J
             before=literal(escaped(plan.target.path(RECORDS))),
             create=Action.CREATE,
             patch=Action.PATCH,
-            edited=" OR ".join(map(_edited_condition, WRITTEN)),
+            edited=" OR ".join(map(_edited_condition, plan.source.names)),
         )
         stale = database.execute(query).fetchmany(EXAMPLES)
         if not stale:
@@ -82,9 +81,10 @@ def check_fresh(plan: Plan, now: ComparableLibrary, workdir: Path, *, journal: J
 
 def _edited_condition(name: str) -> str:
     """SQL: whether a field that is to be patched was changed since the plan was made, into something else than the plan wants."""
-    before, now, wanted = (f"{side}.{quoted(name)}" for side in "bts")
+    before, now, wanted = (f"{side}.{quoted(column_of(name))}" for side in "bts")
     differs = f"{now} IS DISTINCT FROM {before} AND {now} IS DISTINCT FROM {wanted}"
-    return f"((json_exists(p.payload, '$.{name}') OR json_exists(p.references, '$.{name}')) AND {differs})"
+    path = json_path(name)
+    return f"((json_exists(p.payload, {path}) OR json_exists(p.references, {path})) AND {differs})"
 
 
 def _publication_problem(  # noqa: PLR0917  the columns of a row

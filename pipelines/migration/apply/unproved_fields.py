@@ -1,9 +1,9 @@
-"""Fields of other resources that no description proves: what the target refuses is left out, and what it does not keep is found out."""
+"""Fields that no description proves: what the target refuses is left out, and what it does not keep is found out."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
@@ -20,21 +20,25 @@ _REFUSED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 
 class UnprovedFields:
-    """Knows for each resource whether its target refuses these fields, so that only the first record costs a request more."""
+    """Knows for each resource whether its target refuses these fields, so that only the first record costs a request more.
 
-    def __init__(self) -> None:
+    `of_publications`: these fields of publications; those of another resource are in the type of a row.
+    """
+
+    def __init__(self, of_publications: Collection[str] = ()) -> None:
+        self._of_publications = of_publications
         self._refusals: dict[str, str] = {}
 
     def reduce(self, row: PlanRow, problems: list[str]) -> PlanRow:
         """The row as the target takes it, as far as that is known. What is left out is added to `problems`."""
         answer = self._refusals.get(row.resource)
-        return row if answer is None else _without(row, answer, problems) or row
+        return row if answer is None else self._without(row, answer, problems) or row
 
     def without(self, row: PlanRow, refusal: RefusedError, problems: list[str]) -> PlanRow | None:
         """A row without these fields, after a refusal of its content; None where it has none."""
         if refusal.status not in _REFUSED:
             return None
-        reduced = _without(row, str(refusal), problems)
+        reduced = self._without(row, str(refusal), problems)
         if reduced is not None and any(name in str(refusal) for name in row.payload.keys() - reduced.payload.keys()):
             self.confirm(row.resource, refusal)
         return reduced
@@ -42,6 +46,19 @@ class UnprovedFields:
     def confirm(self, resource: str, refusal: RefusedError) -> None:
         """Without these fields a record was taken: they were the reason."""
         self._refusals.setdefault(resource, str(refusal))
+
+    def _without(self, row: PlanRow, answer: str, problems: list[str]) -> PlanRow | None:
+        unproved = row.type.unproved if row.type else self._of_publications
+        names = [name for name in unproved if name in row.payload]
+        if not names:
+            return None
+        problem = f"{', '.join(names)}: not sent, the target does not take a record with it. {answer}"
+        if problem not in problems:
+            problems.append(problem)
+        payload, expected = (
+            {name: fields[name] for name in fields if name not in names} for fields in (row.payload, row.expected)
+        )
+        return msgspec.structs.replace(row, payload=payload, expected=expected)
 
 
 class FirstRecords:
@@ -95,16 +112,3 @@ class FirstRecords:
 
 def _has(row: PlanRow, name: str, record: Mapping[str, Any]) -> bool:
     return row.type is not None and any(key in record for key in row.type.keys_of(name))
-
-
-def _without(row: PlanRow, answer: str, problems: list[str]) -> PlanRow | None:
-    names = [name for name in (row.type.unproved if row.type else ()) if name in row.payload]
-    if not names:
-        return None
-    problem = f"{', '.join(names)}: not sent, the target does not take a record with it. {answer}"
-    if problem not in problems:
-        problems.append(problem)
-    payload, expected = (
-        {name: fields[name] for name in fields if name not in names} for fields in (row.payload, row.expected)
-    )
-    return msgspec.structs.replace(row, payload=payload, expected=expected)

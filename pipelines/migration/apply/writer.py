@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
 from pipelines.migration.apply.attachments import Attachments, changes_in, describe_file, is_upload_lost
-from pipelines.migration.apply.digests import RecordDigests, content_of, inside, not_kept
+from pipelines.migration.apply.digests import RecordDigests, content_of, inside
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, change_request, create_body
 from pipelines.migration.apply.references import References
@@ -53,7 +53,7 @@ class Writer:
 
     `files_with_record`: sends the files of a new record together with it, which saves a request for each. The first record is read back;
     where its files are missing, files are attached one by one from then on. `known_before`: returns those ids of a resource that were in
-    the target when the plan was made.
+    the target when the plan was made. `unproved`: additional fields of publications that no description proves the target to take.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class Writer:
         uploads: Uploads,
         kinds: Kinds,
         *,
+        unproved: Collection[str] = (),
         known_before: Callable[[str, Collection[int]], set[int]],
         open_blob: OpenBlob,
         files_with_record: bool = False,
@@ -75,7 +76,7 @@ class Writer:
         self._references = References(plan, journal, self._digests, client)
         self._ambiguous = AmbiguousCreates(client, kinds, journal, self._digests, known_before)
         self._late = LateEffects(client)
-        self._unproved = UnprovedFields()
+        self._unproved = UnprovedFields(unproved)
         self._first = FirstRecords(client)
         self._attachments = Attachments(plan, journal, client, uploads, open_blob, late=self._late)
         self._trial_lock = threading.Lock()
@@ -195,7 +196,7 @@ class Writer:
         target_id = int(record["id"])
         if not adopted:
             digests = self._digests.of_response(row, record, row.expected)
-            incomplete = not_kept(row, record, row.expected, digests, result.left_out)
+            incomplete = self._digests.not_kept(row, record, row.expected, digests, result.left_out)
             self._journal.done(self._creation(row).number, target_id=target_id, held=digests, message=incomplete)
         result.created = True
         has_cover = bool(record.get("cover", sent.cover is not None))
@@ -323,7 +324,7 @@ class Writer:
         has_record = isinstance(response, dict)
         if number is not None:
             digests = self._digests.of_response(row, response, wanted) if has_record else wanted
-            incomplete = not_kept(row, response if has_record else {}, wanted, digests, result.left_out)
+            incomplete = self._digests.not_kept(row, response if has_record else {}, wanted, digests, result.left_out)
             self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
             result.patched = True
         if cover is not None and sent:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.publication_fields import IDENTIFIER_LIST, REFERENCES, WRITTEN
+from pipelines.records.additional_fields import FieldRule
 from pipelines.records.batches import named_batch, table_batch, transposed
 from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalPublication, CanonicalReader
 from pipelines.records.identifiers.configured import kinds_described
@@ -34,10 +35,23 @@ class Field:
 
     name: str
     is_set: bool = False
+    is_additional: bool = False
+    """Whether the service does not document it."""
+
+    @property
+    def column(self) -> str:
+        """Its column in `RECORDS`."""
+        return column_of(self.name) if self.is_additional else self.name
 
 
 FIELDS = tuple(Field(name, is_set=name in (IDENTIFIER_LIST, "categories")) for name in WRITTEN)
-"""The compared fields of a publication."""
+"""The compared fields of every publication."""
+
+
+def column_of(name: str) -> str:
+    """The column of a field in `RECORDS`. The prefix keeps additional fields apart from other columns: one may be named `content`."""
+    return name if name in WRITTEN else f"field:{name}"
+
 
 CONTRIBUTOR = "contributor"
 """The reference of a publication that can be mapped to another library."""
@@ -74,7 +88,7 @@ RECORDS = Table(
         Column(
             "unsent",
             _TEXT,
-            "Values that version 3 has no place for, apart from files: JSON object of path → value, empty where there are none.",
+            "Values that are not sent, apart from files: JSON object of path → value, empty where there are none.",
         ),
         Column(
             "invalid",
@@ -97,6 +111,15 @@ KEYS = Table(
 )
 
 
+def records_table(additional: Iterable[str] = ()) -> Table:
+    """`RECORDS` with a column for each of these additional fields."""
+    columns = [
+        Column(column_of(name), _TEXT, f"The compared form of {name}: JSON, empty for an empty field.")
+        for name in additional
+    ]
+    return replace(RECORDS, columns=(*RECORDS.columns, *columns)) if columns else RECORDS
+
+
 @dataclass(frozen=True)
 class ComparableLibrary:
     """The publications of one side in comparable form, in a folder."""
@@ -105,6 +128,18 @@ class ComparableLibrary:
     records: int
     unfit: int
     """Records that cannot be moved, because they have no whole number as id or are no JSON object."""
+    additional: tuple[str, ...] = ()
+    """The fields that are compared besides the documented ones."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The compared fields."""
+        return (*FIELDS, *(Field(name, is_additional=True) for name in self.additional))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the compared fields."""
+        return (*WRITTEN, *self.additional)
 
     def path(self, table: Table) -> Path:
         """The file of one of its tables."""
@@ -116,12 +151,20 @@ class ComparableLibrary:
             yield f"CREATE OR REPLACE TEMP VIEW {view} AS FROM read_parquet({literal(escaped(self.path(table)))})"
 
 
-def normalise(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] = tuple(GOOD)) -> ComparableLibrary:
+def normalise(
+    raw: Path,
+    folder: Path,
+    kinds_text: str = "",
+    sent: Sequence[str] = tuple(GOOD),
+    additional: Mapping[str, FieldRule] | None = None,
+) -> ComparableLibrary:
     """Normalise the publications of a raw table.
 
     `kinds_text`: `Kinds.described`, because a text can be passed to another process. `sent`: verdicts of the identifiers that are sent.
+    `additional`: the fields that are compared besides the documented ones.
     """
-    kinds = kinds_described(kinds_text) if kinds_text else STANDARD_KINDS
+    kinds = (kinds_described(kinds_text) if kinds_text else STANDARD_KINDS).with_additional(additional or {})
+    records_of_side = records_table(kinds.additional)
     records = unfit = 0
     collecting = gc.isenabled()
     gc.disable()  # millions of objects and no cycle
@@ -129,21 +172,21 @@ def normalise(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str]
         with storage_errors(raw), pq.ParquetFile(raw) as file, ExitStack() as stack:
             folder.mkdir(parents=True, exist_ok=True)
             writers = {
-                table: stack.enter_context(table_writer(folder / f"{table.name}.parquet", table))
-                for table in (RECORDS, KEYS)
+                table.name: stack.enter_context(table_writer(folder / f"{table.name}.parquet", table))
+                for table in (records_of_side, KEYS)
             }
             reader = CanonicalReader(kinds, frozenset(sent))
             for batch in row_batches(file, ["payload", "sha256"], STEP):
                 found = [(texts, sha256) for texts, sha256 in _texts(batch, reader) if texts is not None]
                 unfit += batch.num_rows - len(found)
                 records += len(found)
-                writers[RECORDS].write(_records_batch(found))
+                writers[RECORDS.name].write(_records_batch(found, records_of_side, kinds.additional))
                 keys = [(texts.id, *key) for texts, _sha256 in found for key in texts.keys]
-                writers[KEYS].write(table_batch(KEYS, transposed(keys, KEYS)))
+                writers[KEYS.name].write(table_batch(KEYS, transposed(keys, KEYS)))
     finally:
         if collecting:
             gc.enable()
-    return ComparableLibrary(folder, records, unfit)
+    return ComparableLibrary(folder, records, unfit, tuple(kinds.additional))
 
 
 def _texts(batch: pa.RecordBatch, reader: CanonicalReader) -> Iterator[tuple[CanonicalPublication | None, str]]:
@@ -152,21 +195,23 @@ def _texts(batch: pa.RecordBatch, reader: CanonicalReader) -> Iterator[tuple[Can
         yield reader.read(payload), sha256
 
 
-def _records_batch(found: Sequence[tuple[CanonicalPublication, str]]) -> pa.RecordBatch:
-    """Some rows of `RECORDS`."""
+def _records_batch(
+    found: Sequence[tuple[CanonicalPublication, str]], table: Table, additional: Iterable[str]
+) -> pa.RecordBatch:
+    """Some rows of `RECORDS`, with additional fields."""
     rows = [publication for publication, _sha256 in found]
     columns: dict[str, Sequence[Any]] = {
         "id": [row.id for row in rows],
         "fingerprint": [row.fingerprint for row in rows],
         "content": [_content(row.compared) for row in rows],
-        **{name: [row.compared.get(name) for row in rows] for name in WRITTEN},
+        **{column_of(name): [row.compared.get(name) for row in rows] for name in (*WRITTEN, *additional)},
         **{f"{name}_sent": [row.sent.get(name) for row in rows] for name in SENT_OTHERWISE},
         "files": [row.files for row in rows],
         "unsent": [row.unsent for row in rows],
         "invalid": [row.invalid for row in rows],
         "sha256": [sha256 for _publication, sha256 in found],
     }
-    return named_batch(RECORDS, columns)
+    return named_batch(table, columns)
 
 
 def _content(compared: Mapping[str, str]) -> str:
@@ -179,7 +224,7 @@ _CONTENT = sorted(name for name in WRITTEN if name not in REFERENCES)
 
 def sent_json(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     """Field → the JSON that is sent, of some fields of a row of `RECORDS`; without empty fields."""
-    found = ((name, record[f"{name}_sent" if name in SENT_OTHERWISE else name]) for name in names)
+    found = ((name, record[f"{name}_sent" if name in SENT_OTHERWISE else column_of(name)]) for name in names)
     return {name: text for name, text in found if text is not None}
 
 

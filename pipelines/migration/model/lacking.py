@@ -1,11 +1,12 @@
 """What the target lacks although the source has it: what a plan could not send, and what the service did not keep of a write.
 
 It is counted from the rows of the plan and from the journal, so that apply, status and verify give the same numbers, also for plans of
-earlier versions. Values for which version 3 has no place, or no valid form, are not among it: the plan and issues.tsv list those.
+earlier versions. Other values that are not sent are not among it: the plan and issues.tsv list those.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
@@ -51,6 +52,10 @@ _ROWS = f"""
     )
     WHERE action = '{Action.QUARANTINED}' OR lacks_file OR may_refer
 """  # noqa: S608  our own words
+
+
+NOT_KEPT = "the service answered without it, so it does not keep it."
+"""End of the message about additional fields of publications that a service ignores: of all records, the first one is an item."""
 
 
 class LackingKind(StrEnum):
@@ -129,11 +134,24 @@ class Lacking(LackingCounts, kw_only=True):
 def lacking_of(plan: Plan, journal: Journal | None = None) -> Lacking:
     """What the target lacks after a plan. With a journal, also what the service did not keep of the writes so far."""
     found = Lacking(records=plan.facts.unfit, items=[])
+    repeated = Counter[str]()
     for item in _all(plan, journal):
         found.add(item.kind)
+        if item.kind == LackingKind.WRITE and item.problem.endswith(NOT_KEPT):
+            repeated[item.problem] += 1
+            if repeated[item.problem] > 1:
+                continue
         if len(found.items) < MOST_LISTED:
             found.items.append(item)
+    found.items = [_with_count(item, repeated[item.problem]) for item in found.items]
     return found
+
+
+def _with_count(item: LackingItem, records: int) -> LackingItem:
+    """An item that stands for several records, with their number."""
+    if records <= 1:
+        return item
+    return msgspec.structs.replace(item, problem=f"{item.problem} So it is in {counted(records, 'record')}.")
 
 
 def _all(plan: Plan, journal: Journal | None) -> Iterator[LackingItem]:

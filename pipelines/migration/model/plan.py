@@ -18,7 +18,8 @@ from pipelines.errors import StopError
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.plan_table import PLAN
-from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
+from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, AdditionalFields, ResourceType
+from pipelines.records.additional_fields import ANY_VALUE, FieldRule
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.shapes.model import Description
@@ -169,6 +170,8 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     """Other resource → how its records are moved, as learned when the plan was made. Absent like `twins`."""
     description: Description | msgspec.UnsetType = msgspec.UNSET
     """The target's own description. Absent like `twins`."""
+    additional_fields: AdditionalFields | msgspec.UnsetType = msgspec.UNSET
+    """The fields of publications that the service does not document, where the source has any. Absent like `twins`."""
     fields: dict[str, int]
     """Field → publications in which it is patched."""
     files: FileCounts
@@ -293,16 +296,26 @@ class Plan:
         return self.folder / name
 
     @property
+    def additional(self) -> dict[str, FieldRule]:
+        """The additional fields of publications that are moved. What the target has in them is compared whatever it is."""
+        return dict.fromkeys(self.facts.additional_fields.moved if self.facts.additional_fields else (), ANY_VALUE)
+
+    @property
     def source(self) -> ComparableLibrary:
         """The publications of the source in comparable form."""
         return ComparableLibrary(
-            self.folder / "source", self.facts.source.records.get(PUBLICATIONS, 0), self.facts.unfit
+            self.folder / "source",
+            self.facts.source.records.get(PUBLICATIONS, 0),
+            self.facts.unfit,
+            tuple(self.additional),
         )
 
     @property
     def target(self) -> ComparableLibrary:
         """The publications of the target in comparable form, when the plan was made."""
-        return ComparableLibrary(self.folder / "target", self.facts.target.records.get(PUBLICATIONS, 0), 0)
+        return ComparableLibrary(
+            self.folder / "target", self.facts.target.records.get(PUBLICATIONS, 0), 0, tuple(self.additional)
+        )
 
     def rows(self, *actions: Action, resources: Collection[str] = ()) -> Iterator[PlanRow]:
         """Yield the rows with these actions and of these resources, or all; people come first. One row group is in memory."""

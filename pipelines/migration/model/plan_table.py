@@ -57,7 +57,7 @@ PLAN = Table(
             "Its cover and attached files: JSON array of `PlannedFile`; empty where it has none.",
             json=True,
         ),
-        Column("unsent", _TEXT, "Values that version 3 has no place for: JSON object of path → value.", json=True),
+        Column("unsent", _TEXT, "Values that are not sent: JSON object of path → value.", json=True),
         Column(
             "references",
             _TEXT,

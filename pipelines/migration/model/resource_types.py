@@ -6,7 +6,6 @@ the target's description and from the records; the types here are what we assume
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
@@ -15,17 +14,11 @@ from typing import Any
 import msgspec
 
 from pipelines.inventory import RESOURCES
+from pipelines.records.additional_fields import FieldRule, in_order, is_managed, plain
 from pipelines.records.residue import IGNORED
 from pipelines.records.values import compact_json, text_of, whole_number
 
 PUBLICATIONS, USERS, LOCATIONS = "publications", "users", "locations"
-
-MANAGED = frozenset(
-    {"created_at", "updated_at", "created_on", "updated_on", "links", "_links", "self", "href", "html_url", "api_url"}
-)
-"""Fields that a service fills itself, besides ids, addresses of files, and counters."""
-
-_COUNTER = re.compile(r".+_count")
 
 
 class Source(StrEnum):
@@ -50,6 +43,16 @@ class LeftOut(StrEnum):
     """It refers to a record, and it is unknown of which resource."""
     NOT_A_CHOICE = "not_a_choice"
     """The target's description does not have the value among those that it takes."""
+    OTHER_TYPE = "other_type"
+    """The target's description takes values of another type."""
+    NOT_SHOWN = "not_shown"
+    """Neither a description nor the records of the target show that it has the field."""
+    LINK = "link"
+    """It refers to another record, and such links of publications are not moved."""
+    NOT_SENDABLE = "not_sendable"
+    """It is nested too deeply, or a number of more than 64 bits."""
+    SIGNED = "signed"
+    """It has signed addresses, which change in every response."""
 
 
 class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -154,7 +157,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             value = _folded(value)
         elif name in self.lists and type(value) is list:
             return f"[{','.join(sorted({compact_json(entry) for entry in value}))}]"
-        return compact_json(_in_order(value))
+        return compact_json(in_order(value))
 
     def key(self, values: Mapping[str, Any], *, folded: bool = True) -> str | None:
         """The key of a record, none where it has no such fields. `folded`: without regard to case."""
@@ -171,6 +174,17 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         """The title of a record, for people."""
         names = ("title", "name", "label", "barcode", "call_number", "email", *self.fields)
         return text_of(next((values[name] for name in names if isinstance(values.get(name), str)), None))
+
+
+class AdditionalFields(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The fields of publications that the service does not document: those that a plan moves, and why it moves no others."""
+
+    moved: dict[str, FieldRule] = {}
+    """Field → the values of it that are sent."""
+    left_out: dict[str, str] = {}
+    """Field of the source that is not sent → why: a `LeftOut`."""
+    unproved: tuple[str, ...] = ()
+    """Fields that are sent because the target's records have them, although no description does."""
 
 
 RESOURCE_TYPES = {
@@ -233,25 +247,6 @@ def referenced_resources(resources: Collection[str]) -> tuple[str, ...]:
     """The resources that are read only because these refer to them."""
     needed = {name for resource in resources for name in RESOURCE_TYPES[resource].references.values()}
     return tuple(name for name in (*BEFORE, *AFTER) if name in needed and name not in resources)
-
-
-def is_managed(name: str) -> bool:
-    """Whether a service fills a field of this name itself: ids, times, counters and addresses."""
-    return name == "id" or name in MANAGED or name in IGNORED or _COUNTER.fullmatch(name) is not None
-
-
-def plain(value: Any) -> Any:
-    """A nested value without what a service fills itself."""
-    if isinstance(value, dict):
-        return {name: plain(member) for name, member in value.items() if not is_managed(name)}
-    return [plain(entry) for entry in value] if isinstance(value, list) else value
-
-
-def _in_order(value: Any) -> Any:
-    """A nested value with its members in a fixed order."""
-    if isinstance(value, dict):
-        return {name: _in_order(value[name]) for name in sorted(value)}
-    return [_in_order(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _several(value: Any) -> list[Any]:

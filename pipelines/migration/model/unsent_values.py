@@ -5,15 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from pipelines.migration.model.resource_types import PUBLICATIONS, REFERENCES, LeftOut, ResourceType
+from pipelines.migration.model.resource_types import PUBLICATIONS, REFERENCES, AdditionalFields, LeftOut, ResourceType
 from pipelines.publication_fields import IDENTIFIER_FIELDS, WRITTEN
 from pipelines.publication_fields import REFERENCES as PUBLICATION_REFERENCES
+from pipelines.records.additional_fields import is_managed
 from pipelines.records.advice import Advice, advice_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
 
-NO_PLACE = Advice(
-    "Version 3 has no place for this value, so it is not moved.",
+UNKNOWN_FIELD = Advice(
+    "Nothing shows that the target has such a field, neither its description nor its records, so it is not moved.",
+    "Nothing has to be done: every backup keeps it. `bookferry describe TENANT` shows which fields the target has; once a publication "
+    "there has this one, the next plan will move it.",
+)
+UNKNOWN_PART = Advice(
+    "Only the documented parts of this field are moved, and this is none of them.",
+    "Nothing has to be done: every backup keeps it. If people need it, enter it in the target by hand.",
+)
+FILLED_BY_SERVICE = Advice(
+    "A field of this name is filled by the service itself, so it is not moved.",
+    "Nothing has to be done: every backup keeps it.",
+)
+DEPRECATED = Advice(
+    "Version 2 announces this field as deprecated, so it is not moved.",
     "Nothing has to be done: every backup keeps it. If people need it, enter it in a field that version 3 has.",
 )
 NO_RECORD = Advice(
@@ -75,8 +89,36 @@ LEFT_OUT = {
         "The target's own description does not have this value among those that it takes, so it is not moved.",
         "Change the value in the source to one that the target takes (`bookferry describe` lists them); the next plan will move it.",
     ),
+    LeftOut.OTHER_TYPE: Advice(
+        "The target's own description takes values of another type in this field, so this one is not moved.",
+        "Change the value in the source to one of that type (`bookferry describe` shows it); the next plan will move it.",
+    ),
+    LeftOut.NOT_SENDABLE: Advice(
+        "It is nested too deeply to be sent, or has a number of more than 64 bits, or the signed address of a file.",
+        "Nothing has to be done: every backup keeps it. If people need it, enter it in the target by hand.",
+    ),
+    LeftOut.NOT_SHOWN: UNKNOWN_FIELD,
+    LeftOut.LINK: NO_LINK,
+    LeftOut.SIGNED: Advice(
+        "It has signed addresses of files, which change in every response, so it is not moved.",
+        "Nothing has to be done: every backup keeps it.",
+    ),
 }
-"""Why a field of another resource is not moved → the text."""
+"""Why a field is not moved → the text."""
+
+NOTHING_TO_DO = frozenset(
+    advice.suggestion
+    for advice in (
+        UNKNOWN_FIELD,
+        UNKNOWN_PART,
+        FILLED_BY_SERVICE,
+        DEPRECATED,
+        LEFT_OUT[LeftOut.NOT_DESCRIBED],
+        LEFT_OUT[LeftOut.READ_ONLY],
+        LEFT_OUT[LeftOut.SIGNED],
+    )
+)
+"""Suggestions of values about which nobody has to do anything."""
 
 NAMED = {"contributor": NO_USER, "organization": NO_ORGANIZATION, "published_on": NO_DAY}
 """Field → advice."""
@@ -128,13 +170,35 @@ def looks_like_identifier(path: str, value: object) -> bool:
     )
 
 
-def reason_left_out(types: Mapping[str, ResourceType], resource: str, path: str) -> str:
-    """Why a field of another resource is not moved: a `LeftOut`; empty where nothing was learned about it."""
+def reason_left_out(
+    types: Mapping[str, ResourceType],
+    resource: str,
+    path: str,
+    value: object = None,
+    additional: AdditionalFields | None = None,
+) -> str:
+    """Why a field is not moved: a `LeftOut`; empty where nothing was learned about it, or where its values look like identifiers.
+
+    `additional`: what was learned of publications.
+    """
     found, resource_type = _FIRST_NAME.match(path), types.get(resource)
-    if resource_type is None or found is None:
+    if found is None:
         return ""
     name = found[0]
+    if resource == PUBLICATIONS:
+        return _reason_of_publication(additional or AdditionalFields(), path, value)
+    if resource_type is None:
+        return ""
     return resource_type.left_out.get(name, LeftOut.NOT_A_CHOICE if name in resource_type.choices else "")
+
+
+def _reason_of_publication(fields: AdditionalFields, name: str, value: object) -> str:
+    rule = fields.moved.get(name)
+    if rule is None:
+        reason = fields.left_out.get(name, "")
+        is_lacking = reason in (LeftOut.NOT_DESCRIBED, LeftOut.NOT_SHOWN)
+        return "" if is_lacking and looks_like_identifier(name, value) else reason
+    return LeftOut.NOT_A_CHOICE if rule.choices else LeftOut.OTHER_TYPE if rule.types else LeftOut.NOT_SENDABLE
 
 
 def advice_on_unsent(path: str, value: object, *, sends_invalid: bool = False, left_out: str = "") -> Advice:
@@ -168,7 +232,13 @@ def _on_unknown(path: str, value: object) -> Advice:
     """The text about a field that no rule names."""
     if _LINK.fullmatch(path):
         return NO_LINK
+    if path == "import_state":
+        return DEPRECATED
+    if is_managed(path):
+        return FILLED_BY_SERVICE
+    if _FIRST_NAME.fullmatch(path) is None:
+        return UNKNOWN_PART
     if not looks_like_identifier(path, value):
-        return NO_PLACE
+        return UNKNOWN_FIELD
     table = f"[identifiers.{path.lower()}]" + ("" if path.islower() else f' with fields = ["{path}"]')
     return Advice(UNKNOWN_IDENTIFIER.problem, UNKNOWN_IDENTIFIER.suggestion.format(table=table))

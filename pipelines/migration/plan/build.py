@@ -23,6 +23,7 @@ from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
     RESOURCE_TYPES,
     USERS,
+    AdditionalFields,
     LeftOut,
     ResourceType,
     referenced_resources,
@@ -33,15 +34,19 @@ from pipelines.migration.plan.comparison import normalise_both
 from pipelines.migration.plan.conflicts import RecordDecision, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import (
+    MOST_ADDITIONAL,
+    additional_names,
     contradicted_choices,
     doubted_fields,
+    learn_additional_fields,
     learn_type,
+    never_moved,
     resources_by_names,
     shape_of,
 )
 from pipelines.migration.plan.other_resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
-from pipelines.migration.plan.scope import plan_notes, unproved_notes
+from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
 from pipelines.migration.session import MigrationSession, is_same_library
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.service.client import LibraryClient
@@ -51,6 +56,7 @@ from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, ResourceSchema
 from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
+from pipelines.store.field_values import contradicted, field_names, field_values
 from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
@@ -84,8 +90,10 @@ class PlanBuilder:
         self._request = request
         self._folder = folder
         self._raw_target = folder
+        self._copied: Path | None = None
         self._listed: dict[str, tuple[TargetListing, TargetListing]] = {}
         self._types: dict[str, ResourceType] = {}
+        self._additional = AdditionalFields()
         self._description: Description | msgspec.UnsetType = msgspec.UNSET
 
     def read_target(self, client: LibraryClient) -> None:
@@ -100,11 +108,18 @@ class PlanBuilder:
         }
         if self._listed:
             self._learn_types(client)
+        self._learn_additional_fields(client)
+
+    def _described(self, client: LibraryClient) -> Description:
+        """The target's own description, which is asked for once, and only where a plan needs it."""
+        if self._description is msgspec.UNSET:
+            probe = Probe(client, self._session.clock, client.requests + MOST_REQUESTS)
+            self._description = ask_description(probe, API, self._request.now.isoformat(timespec="seconds"))
+        return self._description
 
     def _learn_types(self, client: LibraryClient) -> None:
         """Learn how the other resources are moved: from the target's description, and from the records of both sides."""
-        probe = Probe(client, self._session.clock, client.requests + MOST_REQUESTS)
-        self._description = described = ask_description(probe, API, self._request.now.isoformat(timespec="seconds"))
+        described = self._described(client)
         same_service = self._request.source.manifest.api == API
         for resource, (source, target) in self._listed.items():
             schema = described.resources.get(resource, ResourceSchema())
@@ -121,19 +136,51 @@ class PlanBuilder:
             self._types[resource] = learned
             self._listed[resource] = (replace(source, type=learned), replace(target, type=learned))
 
+    def _learn_additional_fields(self, client: LibraryClient) -> None:
+        """Learn which fields of publications are moved besides the documented ones.
+
+        A backup counts the fields of all publications that have no column, so a source without any costs nothing here.
+        """
+        counted = self._request.source.manifest.residue.get(PUBLICATIONS)
+        raw = self._raw_source()
+        found = field_names(raw, 2 * MOST_ADDITIONAL) if counted is None else counted
+        source = field_values(raw, additional_names(found, self._session.kinds))
+        if not source:
+            return
+        left_out = never_moved(source)
+        names = sorted(source.keys() - left_out.keys())
+        schema = self._described(client).resources.get(PUBLICATIONS, ResourceSchema()) if names else ResourceSchema()
+        learned = learn_additional_fields(names, field_values(self._raw_target, names), schema)
+        choices = {name: rule.choices for name, rule in learned.moved.items() if rule.choices}
+        wrong = contradicted(self._raw_target, choices)
+        self._additional = msgspec.structs.replace(
+            learned,
+            moved={
+                name: msgspec.structs.replace(rule, choices=()) if name in wrong else rule
+                for name, rule in learned.moved.items()
+            },
+            left_out=dict(sorted({**left_out, **learned.left_out}.items())),
+        )
+
+    def _raw_source(self) -> Path:
+        """The raw table of the source's publications, on this machine; one in a bucket is copied once."""
+        if self._copied is None:
+            data, source = self._session.source_data, self._request.source
+            self._copied = local_table(data, source, f"raw_{PUBLICATIONS}", self._folder)
+        return self._copied
+
     def _source_listings(self) -> dict[str, TargetListing]:
         """The records of the source to which others may refer."""
-        data, source = self._session.source_data, self._request.source
-        publications = TargetListing(local_table(data, source, f"raw_{PUBLICATIONS}", self._folder))
+        publications = TargetListing(self._raw_source())
         return {PUBLICATIONS: publications} | {resource: listing for resource, (listing, _) in self._listed.items()}
 
     def normalise(self) -> tuple[ComparableLibrary, ComparableLibrary]:
         """Make the publications of both sides comparable: source, target."""
-        session, source = self._session, self._request.source
+        session = self._session
         tenant = session.settings.tenant(self._request.target)
         sent = VERDICTS if tenant.send_invalid_identifiers else GOOD
-        raw = local_table(session.source_data, source, f"raw_{PUBLICATIONS}", self._folder)
-        return normalise_both(raw, self._raw_target, self._folder, session.kinds.described, sorted(sent))
+        described, moved = session.kinds.described, self._additional.moved
+        return normalise_both(self._raw_source(), self._raw_target, self._folder, described, sorted(sent), moved)
 
     def build(self, libraries: tuple[ComparableLibrary, ComparableLibrary], journal: Journal) -> Plan:
         """Write the rows and the conflicts; returns the plan, which is not sealed yet."""
@@ -160,9 +207,13 @@ class PlanBuilder:
             if path.name not in (ROWS, PEOPLE):
                 path.unlink()
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
+        facts.description = self._description
         if self._types:
-            facts.types, facts.description = self._types, self._description
+            facts.types = self._types
             facts.notes += unproved_notes(self._types, request.target)
+        if self._additional != AdditionalFields():
+            facts.additional_fields = self._additional
+            facts.notes += additional_notes(self._additional, request.target)
         if twins := self._twins(inputs):
             facts.twins = twins
             facts.notes += [str(twin) for twin in twins]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,13 +13,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.migration.model.comparable import CONTRIBUTOR, FIELDS, ComparableLibrary, normalise
+from pipelines.migration.model.comparable import CONTRIBUTOR, ComparableLibrary, normalise
 from pipelines.migration.model.comparison_database import comparison_database, create_table
 from pipelines.migration.plan.contributors import UNKNOWN, map_contributors
 from pipelines.migration.plan.matching import match
 from pipelines.migration.plan.three_way_merge import merge_three_ways
 from pipelines.publication_fields import REFERENCES
 from pipelines.python_process import safe_import_path
+from pipelines.records.additional_fields import ANY_VALUE, FieldRule
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
@@ -68,18 +69,28 @@ WORTH_A_PROCESS = 20_000
 """Records of both sides together from which two processes are faster than one."""
 
 
-def normalise_both(
-    source: Path, target: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] = tuple(GOOD)
+def normalise_both(  # noqa: PLR0917  both sides, and what is compared of them
+    source: Path,
+    target: Path,
+    folder: Path,
+    kinds_text: str = "",
+    sent: Sequence[str] = tuple(GOOD),
+    additional: Mapping[str, FieldRule] | None = None,
 ) -> tuple[ComparableLibrary, ComparableLibrary]:
-    """Normalise both sides from their raw tables, large ones in two processes. `sent`: verdicts of the identifiers that are sent."""
-    sides = ((source, folder / "source"), (target, folder / "target"))
+    """Normalise both sides from their raw tables, large ones in two processes.
+
+    `sent`: verdicts of the identifiers that are sent. `additional`: the additional fields, with the values that the target takes; what it
+    has already is compared whatever it is.
+    """
+    rules = dict(additional or {})
+    sides = ((source, folder / "source", rules), (target, folder / "target", dict.fromkeys(rules, ANY_VALUE)))
     with storage_errors(folder):
-        rows = sum(pq.read_metadata(raw).num_rows for raw, _ in sides)
+        rows = sum(pq.read_metadata(raw).num_rows for raw, *_ in sides)
     if rows < WORTH_A_PROCESS:
-        of_source, of_target = (normalise(raw, to, kinds_text, sent) for raw, to in sides)
+        of_source, of_target = (normalise(raw, to, kinds_text, sent, fields) for raw, to, fields in sides)
         return of_source, of_target
     with safe_import_path(), ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
-        futures = [processes.submit(normalise, raw, to, kinds_text, sent) for raw, to in sides]
+        futures = [processes.submit(normalise, raw, to, kinds_text, sent, fields) for raw, to, fields in sides]
         of_source, of_target = (future.result() for future in futures)
         return of_source, of_target
 
@@ -107,6 +118,8 @@ def compare_libraries(
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
         mapped = map_contributors(database, source)
         match(database)
-        fields = [field for field in FIELDS if same_library or field.name not in REFERENCES or field.name in mapped]
+        fields = [
+            field for field in source.fields if same_library or field.name not in REFERENCES or field.name in mapped
+        ]
         merge_three_ways(database, fields, overwrite=overwrite, keep_target_at={CONTRIBUTOR: UNKNOWN} if mapped else {})
         yield database

@@ -1,44 +1,34 @@
 """Learns how the records of a resource are moved: from the target's description, else from the records of both libraries.
 
-Without a description every field of the source is sent: nothing says then that the target has no place for one.
+Without a description every field of the source is sent: nothing says then that the target has no place for one. Publications are
+documented, so of them a field that is not documented is sent only where the target's description or its records have it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from pipelines.migration.model.resource_types import (
     LOCATIONS,
-    PUBLICATIONS,
     USERS,
+    AdditionalFields,
     LeftOut,
     ResourceType,
     Source,
-    is_managed,
 )
 from pipelines.migration.model.target_reading import TargetListing
+from pipelines.records.additional_fields import FieldRule, is_managed
+from pipelines.records.identifiers.kinds import Kinds as IdentifierKinds
 from pipelines.records.residue import PICTURES
+from pipelines.records.shapes.field_names import keys_of, resource_named, stem_of
 from pipelines.records.shapes.observation import OTHERS, FieldShape, Kind, Observer, RecordShape
 from pipelines.records.values import text_of, whole_number
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
-
-_NAMED_AFTER = {
-    **dict.fromkeys(("publication", "book"), PUBLICATIONS),
-    **dict.fromkeys(("location",), LOCATIONS),
-    **dict.fromkeys(("collection",), "collections"),
-    **dict.fromkeys(("authority",), "authorities"),
-    **dict.fromkeys(("copy", "hard_copy"), "hard_copies"),
-    **dict.fromkeys(("task",), "tasks"),
-    **dict.fromkeys(
-        ("user", "assignee", "owner", "creator", "borrower", "reviewer", "librarian", "contributor", "assigned_to"),
-        USERS,
-    ),
-}
-"""Last word of a field's name → the resource whose records it names."""
+from pipelines.store.field_values import FoundValues
 
 _KEYS = {
     "authorities": (("name", "kind"), ("name", "type"), ("name",)),
@@ -80,7 +70,7 @@ def learn_type(
     if payload is None or not payload.fields:
         learned = _from_names(assumed, dict.fromkeys(shown), shown, None, Source.RECORDS, leads_to)
         known = {*target.fields, *assumed.fields}
-        unproved = tuple(name for name in learned.fields if not known & {name, *_keys_of(name)})
+        unproved = tuple(name for name in learned.fields if not known & {name, *keys_of(name)})
         return msgspec.structs.replace(learned, unproved=unproved)
     names = {name: field for name, field in payload.fields.items() if not field.read_only and name != "id"}
     for name in undescribed_fields(schema, {*target.fields, *doubted} & shown.keys()):
@@ -123,7 +113,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         *(one for one in names if one not in assumed.fields),
     ]
     for name in in_order:
-        keys = [key for key in _keys_of(name) if key in shown]
+        keys = [key for key in keys_of(name) if key in shown]
         if not keys:
             continue
         if keys[0] != name and keys[0] in names:  # the payload has that field, too
@@ -133,8 +123,8 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             resource = (
                 leads_to.get(keys[0])
                 or assumed.references.get(name)
-                or _resource_of(_stem(name))
-                or _resource_of(_stem(keys[0]))
+                or resource_named(stem_of(name))
+                or resource_named(stem_of(keys[0]))
             )
             if resource is None or resource == assumed.resource:
                 left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
@@ -144,7 +134,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             lists.add(name)
         fields.append(name)
         if keys != [name]:
-            keys_read[name] = (name, *(key for key in _keys_of(name) if key != name))
+            keys_read[name] = (name, *(key for key in keys_of(name) if key != name))
     lists |= {name for name, field in read.items() if Kind.LIST in field.kinds}
     return ResourceType(
         assumed.resource,
@@ -165,45 +155,15 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     )
 
 
-def _keys_of(name: str) -> Iterator[str]:
-    """The keys under which a record may have a field of a payload: `location_id` may be read as `location`, and the other way round."""
-    yield name
-    if name.endswith("_ids"):
-        yield from (f"{name[:-4]}s", re.sub("ys$", "ies", f"{name[:-4]}s"), name[:-4])
-    elif name.endswith("_id"):
-        yield name[:-3]
-    else:
-        yield f"{name}_id"
-        yield f"{_singular(name)}_ids"
-
-
-def _stem(name: str) -> str:
-    return re.sub(r"_ids?$", "", name)
-
-
-def _singular(name: str) -> str:
-    return re.sub("s$", "", re.sub("ies$", "y", name))
-
-
-def _resource_of(stem: str) -> str | None:
-    """The resource that a reference of this name leads to: by its last word or two."""
-    words = stem.split("_")
-    for count in (2, 1):
-        found = _NAMED_AFTER.get(_singular("_".join(words[-count:])))
-        if found is not None:
-            return found
-    return None
-
-
 def _is_reference(name: str, key: str, field: FieldShape) -> bool:
     """Whether a field holds ids of other records: by its name, or because its objects have an id."""
     if _has_ids(field):
         return True
     if not field.kinds or not field.may_be_ids:
         return False
-    if _resource_of(_stem(name)) is not None or _resource_of(_stem(key)) is not None:
+    if resource_named(stem_of(name)) is not None or resource_named(stem_of(key)) is not None:
         return True
-    return not _has_texts(field) and (name != _stem(name) or key != _stem(key))
+    return not _has_texts(field) and (name != stem_of(name) or key != stem_of(key))
 
 
 def _has_ids(field: FieldShape) -> bool:
@@ -304,7 +264,7 @@ def undescribed_fields(schema: ResourceSchema, names: Iterable[str]) -> list[str
     payload = schema.create or schema.change
     if not schema.record or payload is None:
         return []
-    described = {*schema.record, *(key for name in payload.fields for key in _keys_of(name))}
+    described = {*schema.record, *(key for name in payload.fields for key in keys_of(name))}
     return sorted({*names} - described)
 
 
@@ -334,3 +294,81 @@ def contradicted_choices(schema: ResourceSchema, records: Iterable[Mapping[str, 
             if any(entry is not None and text_of(entry) not in choices for entry in entries):
                 contradicted.add(name)
     return contradicted
+
+
+MOST_ADDITIONAL = 100
+"""Additional fields of publications that a plan looks at; the service documents a dozen."""
+
+NOT_MOVED = PICTURES | {"files", "import_state"}
+"""Fields of publications with other rules: files, and what version 2 announces as deprecated (service.md#deprecation)."""
+
+_FIELD_NAME = re.compile(r"[\w-]{1,60}")
+_JSON_TYPES = {"string", "boolean", "array", "object", "number", "integer"}
+
+
+def additional_names(names: Iterable[str], kinds: IdentifierKinds) -> list[str]:
+    """Those of the names of a source's fields of which publications may have more than the documented ones, in alphabetical order.
+
+    Of names that differ only in case, which a table cannot tell apart, the first counts.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        known = name in kinds.record_keys or name in NOT_MOVED or is_managed(name)
+        if not known and _FIELD_NAME.fullmatch(name) and len(found) < MOST_ADDITIONAL:
+            found.setdefault(name.lower(), name)
+    return sorted(found.values())
+
+
+def never_moved(source: Mapping[str, FoundValues]) -> dict[str, str]:
+    """Additional fields that no target can take, because of what the source has in them → why: a `LeftOut`."""
+    reasons: dict[str, str] = {}
+    for name, found in source.items():
+        if found.has_ids or name != stem_of(name) or (found.is_number and resource_named(name) is not None):
+            reasons[name] = LeftOut.LINK
+        elif found.is_signed:
+            reasons[name] = LeftOut.SIGNED
+    return reasons
+
+
+def learn_additional_fields(
+    source: Iterable[str], target: Mapping[str, FoundValues], schema: ResourceSchema
+) -> AdditionalFields:
+    """Which additional fields of publications are moved.
+
+    `source`: those that may be; `target`: what the target's records have in them; `schema`: the target's description of publications.
+    """
+    payload = schema.create if schema.create is not None and schema.create.fields else None
+    moved, left_out, unproved = dict[str, FieldRule](), dict[str, str](), list[str]()
+    for name in source:
+        described = payload.fields.get(name) if payload else None
+        is_silent = payload is None or (bool(schema.record) and name not in schema.record)
+        if described is not None and not described.read_only:
+            moved[name] = _rule(described, target.get(name))
+        elif described is not None or (payload is not None and name in schema.record):
+            left_out[name] = LeftOut.READ_ONLY
+        elif (name in target and is_silent) or (payload is not None and payload.is_open):
+            moved[name] = FieldRule()
+            unproved.append(name)
+        else:
+            left_out[name] = LeftOut.NOT_SHOWN if payload is None else LeftOut.NOT_DESCRIBED
+    return AdditionalFields(moved, left_out, tuple(unproved))
+
+
+def _rule(described: FieldSchema, there: FoundValues | None) -> FieldRule:
+    """What a description takes in a field, as far as the target's own records do not contradict it."""
+    with_choices = _with_choices(described)
+    types, entry_types = _types(described), _types(described.entries)
+    if there is not None:
+        types = types if _all_of(there.types, types) else ()
+        entry_types = entry_types if _all_of(there.entry_types, entry_types) else ()
+    return FieldRule(tuple(with_choices.choices) if with_choices else (), types, entry_types)
+
+
+def _types(field: FieldSchema | None) -> tuple[str, ...]:
+    """The types of a field; none where one of them is no type of JSON Schema."""
+    types = {*field.types} - {"null"} if field else set[str]()
+    return tuple(sorted(types)) if types <= _JSON_TYPES else ()
+
+
+def _all_of(found: Iterable[str], described: Iterable[str]) -> bool:
+    return all(one in described or (one == "integer" and "number" in described) for one in found)

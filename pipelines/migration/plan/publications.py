@@ -16,7 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, FileAction
-from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary, digest, sent_json
+from pipelines.migration.model.comparable import (
+    CONTRIBUTOR,
+    RECORDS,
+    STEP,
+    ComparableLibrary,
+    column_of,
+    digest,
+    sent_json,
+)
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WrittenRecord
 from pipelines.migration.model.plan import PlannedFile, PlannedReference
@@ -29,7 +37,7 @@ from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.quarantine import NOTHING_TO_SEND
 from pipelines.migration.plan.rows import Totals, as_json, batches_of
 from pipelines.publication_fields import REFERENCES
-from pipelines.publication_fields import WRITTEN as FORM_FIELDS
+from pipelines.publication_fields import WRITTEN as WRITTEN_FIELDS
 from pipelines.records.batches import named_batch
 from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.store.durable import storage_errors
@@ -43,8 +51,10 @@ if TYPE_CHECKING:
 
 ORGANIZATION = "organization"
 
-EMPTY_VALUES: dict[str, Any] = {"authors": [], "identifiers": [], "categories": []}
-"""Field → the value with which a patch empties it; null empties the others."""
+
+def emptying(there: str | None) -> str:
+    """The JSON with which a patch empties a field: an empty list for a list, else null. `there`: the JSON of its value in the target."""
+    return "[]" if there is not None and there.startswith("[") else "null"
 
 
 def plan_publications(writer: TableWriter, inputs: PlanInputs, *, users: MatchStore | None = None) -> Totals:
@@ -68,7 +78,7 @@ def plan_publications(writer: TableWriter, inputs: PlanInputs, *, users: MatchSt
         overwrite=inputs.overwrite,
     ) as database:
         references = REFERENCES if inputs.same_library else (CONTRIBUTOR,) if users is not None else ()
-        fields = [name for name in FORM_FIELDS if name not in REFERENCES or name in references]
+        fields = [name for name in source.names if name not in REFERENCES or name in references]
         _prepare(database, source, inputs.files, fields, mapped=users is not None)
         for batch in batches_of(PLAN, _rows(database, source, journal, totals, fields)):
             writer.write(batch)
@@ -135,9 +145,9 @@ def _target_digests(fields: Sequence[str]) -> str:
     For the other fields, Python makes the digest of the source's text faster than DuckDB writes one.
     """
     members = (
-        f"CASE WHEN list_contains(c.same, {literal(name)}) AND m.{quoted(name)} IS DISTINCT FROM t.{quoted(name)} "
-        f"THEN ',\"{name}\":' || coalesce('\"' || t.{quoted(name)} || '\"', 'null') END"
-        for name in fields
+        f"CASE WHEN list_contains(c.same, {literal(name)}) AND m.{column} IS DISTINCT FROM t.{column} "
+        f"THEN ',\"{name}\":' || coalesce('\"' || t.{column} || '\"', 'null') END"
+        for name, column in ((name, quoted(column_of(name))) for name in fields)
     )
     return f"nullif('{{' || substr(concat({', '.join(members)}), 2) || '}}', '{{}}')"
 
@@ -212,7 +222,7 @@ def _row(  # noqa: PLR0917  the parts of a row
             action, reason = Action.QUARANTINED, NOTHING_TO_SEND
     elif action == Action.PATCH:
         new, old = sent_json(record, patched), sent_json(target, patched) if target else {}
-        payload = {name: new.get(name, "[]" if name in EMPTY_VALUES else "null") for name in patched}
+        payload = {name: new.get(name) or emptying(old.get(name)) for name in patched}
         before = {name: msgspec.Raw(old.get(name, "null").encode()) for name in patched}
     if references:
         references = {name: reference for name, reference in references.items() if name in payload}
@@ -229,7 +239,8 @@ def _row(  # noqa: PLR0917  the parts of a row
         totals.files.count(file)
     totals.invalid += record["invalid"]
     totals.requests += requests_of(action, {**payload, **references}, files, together=totals.together)
-    differing = {name: [record[name], target[name] if target else None] for name in outcome["conflicts"]}
+    columns = {name: column_of(name) for name in outcome["conflicts"]}
+    differing = {name: [record[column], target[column] if target else None] for name, column in columns.items()}
     return PlanTableRow(
         resource=PUBLICATIONS,
         source_id=record["id"],
@@ -257,12 +268,12 @@ def _expected(
 ) -> dict[str, str | None]:
     """Field → digest of the target's value afterwards; a reference to a record that is still to be created has none yet."""
     names = (
-        [name for name in fields if name in payload or name not in REFERENCES]
+        [name for name in fields if name in payload or (name in WRITTEN_FIELDS and name not in REFERENCES)]
         if outcome["action"] == Action.CREATE
         else [*payload, *outcome["same"]]
     )
     differing = msgspec.json.decode(outcome["target_digests"]) if outcome["target_digests"] else {}
-    return {name: differing[name] if name in differing else digest(record[name]) for name in names}
+    return {name: differing[name] if name in differing else digest(record[column_of(name)]) for name in names}
 
 
 def _files(

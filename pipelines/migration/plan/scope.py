@@ -11,6 +11,7 @@ from pipelines.migration.model.plan import PEOPLE
 from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
     USERS,
+    AdditionalFields,
     ResourceType,
     Source,
     chosen_resources,
@@ -107,5 +108,16 @@ def unproved_notes(types: Mapping[str, ResourceType], target: str) -> list[str]:
     note = (
         f"No description says which fields of {', '.join(names)} '{target}' takes: they are known from records only, so it is not proved "
         "that it keeps all of them. The apply reads the first new record of each back, and lists what was not kept."
+    )
+    return [note]
+
+
+def additional_notes(fields: AdditionalFields, target: str) -> list[str]:
+    """A note on fields of publications that the target may not keep, if there are any."""
+    if not fields.unproved:
+        return []
+    note = (
+        f"It is not proved that '{target}' keeps these fields of publications, because its description does not name them: "
+        f"{', '.join(fields.unproved)}. `bookferry migrate apply` and `verify` say what it did not keep."
     )
     return [note]

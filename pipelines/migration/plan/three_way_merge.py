@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import Field
 from pipelines.migration.plan.field_merge import FieldVerdict
-from pipelines.store.parquet import literal, quoted
+from pipelines.store.parquet import json_path, literal, quoted
 
 if TYPE_CHECKING:
     import duckdb
@@ -93,8 +93,10 @@ def _matched_records(verdicts: str) -> str:
 def _digest_sides(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) -> None:
     """Make the tables `compared_source` and `compared_target`: the digest of each field, and the JSON of sets."""
     for side in ("source", "target"):
-        digests = ", ".join(f"md5_number({quoted(field.name)}) AS {quoted(field.name)}" for field in fields)
-        texts = "".join(f", {quoted(field.name)} AS {quoted(field.name + _TEXT)}" for field in fields if field.is_set)
+        digests = ", ".join(f"md5_number({quoted(field.column)}) AS {quoted(field.column)}" for field in fields)
+        texts = "".join(
+            f", {quoted(field.column)} AS {quoted(field.column + _TEXT)}" for field in fields if field.is_set
+        )
         database.execute(f"CREATE OR REPLACE TABLE compared_{side} AS SELECT id, {digests}{texts} FROM {side}")  # noqa: S608
 
 
@@ -104,7 +106,7 @@ _TEXT = ":text"
 
 def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> str:
     """SQL of the verdict for one field, in the order of `field_merge.merge_field`."""
-    source, target = f"s.{quoted(field.name)}", f"t.{quoted(field.name)}"
+    source, target = f"s.{quoted(field.column)}", f"t.{quoted(field.column)}"
     source_unchanged, target_unchanged = (
         f"coalesce({value}::VARCHAR, '') = coalesce(w.{before} ->> {literal(field.name)}, '')"
         for value, before in ((source, "wanted"), (target, "held"))
@@ -115,9 +117,12 @@ def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> st
         if keep_target_at is None
         else f"WHEN {source} = md5_number({literal(keep_target_at)}) THEN '{FieldVerdict.KEEP}'"
     )
+    is_held = is_wanted = "w.held IS NOT NULL"
+    if field.is_additional:  # earlier versions did not send it, and services fill one that was not sent
+        is_held, is_wanted = (f"json_exists(w.{side}, {json_path(field.name)})" for side in ("held", "wanted"))
     sets = ""
     if field.is_set:
-        of_source, of_target = (f"from_json({side}.{quoted(field.name + _TEXT)}, '[\"JSON\"]')" for side in "st")
+        of_source, of_target = (f"from_json({side}.{quoted(field.column + _TEXT)}, '[\"JSON\"]')" for side in "st")
         sets = (
             f"WHEN list_has_all({of_target}, {of_source}) THEN '{FieldVerdict.KEEP}' "
             f"WHEN list_has_all({of_source}, {of_target}) THEN '{FieldVerdict.PATCH}'"
@@ -127,10 +132,10 @@ def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> st
         WHEN {source} IS NOT DISTINCT FROM {target} THEN '{FieldVerdict.SAME}'
         WHEN d.decision = '{Decision.SOURCE}'{overwritten} THEN '{FieldVerdict.PATCH}'
         WHEN d.decision = '{Decision.TARGET}' THEN '{FieldVerdict.KEEP}'
-        WHEN w.held IS NOT NULL AND {target_unchanged}
+        WHEN {is_held} AND {target_unchanged}
             THEN CASE WHEN {source_unchanged} THEN '{FieldVerdict.SAME}' ELSE '{FieldVerdict.PATCH}' END
-        WHEN w.held IS NOT NULL AND {source_unchanged} THEN '{FieldVerdict.EDITED}'
-        WHEN w.held IS NOT NULL THEN '{FieldVerdict.CONFLICT}'
+        WHEN {is_wanted} AND {source_unchanged} THEN '{FieldVerdict.EDITED}'
+        WHEN {is_wanted} THEN '{FieldVerdict.CONFLICT}'
         WHEN {target} IS NULL THEN '{FieldVerdict.PATCH}'
         WHEN {source} IS NULL THEN '{FieldVerdict.KEEP}'
         {sets}

@@ -20,8 +20,8 @@ from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.plan import CONFLICTS, ISSUES, Plan, PlannedFile
-from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, ResourceType
-from pipelines.migration.model.unsent_values import NO_PLACE, advice_on_unsent, reason_left_out
+from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, AdditionalFields, ResourceType
+from pipelines.migration.model.unsent_values import NOTHING_TO_DO, advice_on_unsent, reason_left_out
 from pipelines.migration.model.wording import advice_on, noun
 from pipelines.migration.plan.conflicts import differences, target_numbers
 from pipelines.records.advice import advice_on_finding
@@ -139,6 +139,8 @@ class PlanSummary:
     sends_invalid: bool = False
     types: Mapping[str, ResourceType] = field(default_factory=dict)
     """Other resource → how its records are moved, as the plan learned it."""
+    additional: AdditionalFields = field(default_factory=AdditionalFields)
+    """What the plan learned of the additional fields of publications."""
     lines: int = 0
     conflicts: dict[str, IssueGroup] = field(default_factory=dict)
     unfit: dict[str, IssueGroup] = field(default_factory=dict)
@@ -151,7 +153,9 @@ class PlanSummary:
 
 def summarise(plan: Plan, *, sends_invalid: bool = False) -> PlanSummary:
     """Write the issues.tsv of a plan, and return the summary of its rows. `sends_invalid`: whether send_invalid_identifiers is set."""
-    summary, path = PlanSummary(sends_invalid=sends_invalid, types=plan.facts.types or {}), plan.path(ISSUES)
+    additional = plan.facts.additional_fields or AdditionalFields()
+    summary = PlanSummary(sends_invalid=sends_invalid, types=plan.facts.types or {}, additional=additional)
+    path = plan.path(ISSUES)
     with plan.reading() as database:
         summary.patched = list(_patched(database))
         ((summary.replaced,),) = database.execute(_REPLACED).fetchall()
@@ -180,7 +184,7 @@ def _write(database: duckdb.DuckDBPyConnection, summary: PlanSummary, file: IO[s
     for batch in database.sql(_ROWS_WITH_ISSUES).to_arrow_reader(STEP):
         for row in batch.to_pylist():
             for line in issues.lines(row):
-                (last if line[-1] == NO_PLACE.suggestion else first).write(line)
+                (last if line[-1] in NOTHING_TO_DO else first).write(line)
     summary.lines = first.lines + last.lines
     end.seek(0)
     shutil.copyfileobj(end, file)
@@ -235,8 +239,9 @@ class _IssueLines:
         text = NOT_SHOWN if personal or resource == USERS else self._show(text)
         _add(self._summary.unsent, group, IssueExample(record, "", text), most=1)
         known = resource == PUBLICATIONS and type(value) is str
-        left_out = reason_left_out(self._summary.types, resource, path)
-        return name, text, *self._advice(path, text if known else "", left_out=left_out)
+        example = text if known else ""
+        left_out = reason_left_out(self._summary.types, resource, path, example, self._summary.additional)
+        return name, text, *self._advice(path, example, left_out=left_out)
 
     def _missing(self, record: str, file: PlannedFile) -> _Issue:
         name = self._show(file.name or file.filename or "")

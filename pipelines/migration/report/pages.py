@@ -11,6 +11,7 @@ from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.lacking import lacking_of
 from pipelines.migration.model.plan import HTML, MARKDOWN, End, FileCounts, Plan, PlanFacts
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.unsent_values import advice_on_unsent, reason_left_out
 from pipelines.migration.model.wording import (
     ACTIONS,
@@ -268,7 +269,9 @@ def _unsent(path: str, count: int, summary: PlanSummary) -> dict[str, str]:
     example = group.examples[0] if group else IssueExample("")
     value = None if path in IDENTIFIER_FIELDS else example.value
     resource, _, field = path.partition(".")
-    left_out = reason_left_out(summary.types, resource, field)
+    if resource not in summary.types:
+        resource, field = PUBLICATIONS, path
+    left_out = reason_left_out(summary.types, resource, field, example.value, summary.additional)
     problem, suggestion = advice_on_unsent(path, value, sends_invalid=summary.sends_invalid, left_out=left_out)
     row = {"path": safe_text(path, 60), "count": f"{count:,}", "problem": problem, "suggestion": suggestion}
     return {**row, "record": example.record, "example": safe_text(example.value, 120)}

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import ConfigurationError
 from pipelines.humanize import MOST_LISTED
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
+from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, column_of, digest
 from pipelines.migration.model.formatting import display_text, value_of
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
@@ -22,7 +22,6 @@ from pipelines.migration.model.lacking import Lacking, lacking_of
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
-from pipelines.publication_fields import WRITTEN
 from pipelines.store.durable import storage_errors
 
 REQUESTS = {WriteKind.CREATE: 1, WriteKind.PATCH: 1, WriteKind.COVER: 1, WriteKind.ASSET: 2}
@@ -172,7 +171,10 @@ def three_way(
         state=entry.state if entry is not None else "not written",
         message=(entry.message if entry is not None else None) or "",
         is_there=live is not None,
-        fields=[_view(name, row, entry, (source.get(name), before.get(name)), live) for name in WRITTEN],
+        fields=[
+            _view(name, row, entry, (source.get(column_of(name)), before.get(column_of(name))), live)
+            for name in plan.source.names
+        ],
     )
 
 

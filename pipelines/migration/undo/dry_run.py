@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from pipelines.migration.apply.target_lists import TargetLists
-from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
+from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, column_of
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
@@ -17,7 +17,6 @@ from pipelines.migration.plan.rows import in_steps
 from pipelines.migration.undo.inverse_operations import TargetRecord, inverse_operations
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.undo.worklist import worklist
-from pipelines.publication_fields import WRITTEN
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors
@@ -59,7 +58,7 @@ def _publications(
     known = [number for number in ids if number is not None]
     if not known:
         return {}
-    names = ", ".join(map(quoted, WRITTEN))
+    names = ", ".join(quoted(column_of(name)) for name in now.names)
     rows = database.execute(
         f"SELECT id, files, {names} FROM read_parquet({literal(escaped(now.path(RECORDS)))}) "  # noqa: S608  our own names
         "WHERE id BETWEEN ? AND ? AND id IN (SELECT unnest(?))",  # the bounds skip most row groups
@@ -67,7 +66,8 @@ def _publications(
     ).fetchall()
     return {
         number: TargetRecord(
-            {name: text for name, text in zip(WRITTEN, texts, strict=True) if text is not None}, described_files(files)
+            {name: text for name, text in zip(now.names, texts, strict=True) if text is not None},
+            described_files(files),
         )
         for number, files, *texts in rows
     }

@@ -10,13 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from pipelines.migration.apply.attachments import describe_file, is_like
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import part_of
-from pipelines.migration.plan.publications import EMPTY_VALUES
+from pipelines.migration.plan.publications import emptying
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET, COVER, AttachedFile
 from pipelines.records.forms import form_of
@@ -156,7 +158,7 @@ def _revert_fields(
     operations: InverseOperations, item: UndoItem, entry: JournalEntry, record: TargetRecord, kinds: Kinds
 ) -> None:
     """Gives the old value back to each field that still has the written value; leaves the other fields."""
-    compared, empty = _field_rules(item.row, kinds)
+    compared, empty = _field_rules(item.row, record, kinds)
     old_values = entry.before or item.row.before
     before, written = compared(old_values), entry.held or entry.wanted
     edited = []
@@ -165,7 +167,7 @@ def _revert_fields(
         if now == digest(before.get(name)):
             continue
         if now == written.get(name):
-            operations.patch[name] = empty.get(name) if value is None else value
+            operations.patch[name] = empty(name) if value is None else value
         else:
             edited.append(name)
     if edited:
@@ -174,12 +176,15 @@ def _revert_fields(
 
 
 def _field_rules(
-    row: PlanRow, kinds: Kinds
-) -> tuple[Callable[[Mapping[str, Any]], Mapping[str, str]], Mapping[str, Any]]:
-    """How the values of a resource are compared; and field → value that empties it, where that is not null."""
+    row: PlanRow, record: TargetRecord, kinds: Kinds
+) -> tuple[Callable[[Mapping[str, Any]], Mapping[str, str]], Callable[[str], Any]]:
+    """How the values of a resource are compared, and which value empties a field of the record."""
     if (resource_type := row.type) is not None:
-        return resource_type.compared_record, {name: [] for name in resource_type.lists}
-    return lambda values: comparable(form_of(values, kinds).fields, kinds), EMPTY_VALUES
+        return resource_type.compared_record, lambda name: [] if name in resource_type.lists else None
+    return (
+        lambda values: comparable(form_of(values, kinds).fields, kinds),
+        lambda name: msgspec.json.decode(emptying(record.fields.get(name))),
+    )
 
 
 def _remove_cover(

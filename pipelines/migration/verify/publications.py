@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import CONTRIBUTOR, ComparableLibrary
+from pipelines.migration.model.comparable import CONTRIBUTOR, ComparableLibrary, column_of
 from pipelines.migration.model.comparison_database import comparison_database, create_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
@@ -30,7 +30,7 @@ from pipelines.migration.verify.discrepancies import (
 )
 from pipelines.publication_fields import REFERENCES, WRITTEN
 from pipelines.records.tables.description import Column, Table
-from pipelines.store.parquet import escaped, literal, quoted
+from pipelines.store.parquet import escaped, json_path, literal, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -81,25 +81,26 @@ def compare_with_target(plan: Plan, now: ComparableLibrary, workdir: Path, journ
         create_table(database, FINDINGS)
         create_table(database, ENTRIES, batches_of(ENTRIES, journal.columns_of_plan(plan.name, _ENTRY)))
         create_table(database, WRITTEN_IDS, batches_of(WRITTEN_IDS, journal.created_records(PUBLICATIONS)))
-        _compare_fields(database, REFERENCES if plan.facts.same_library else contributors)
-        _find_differing(database)
+        _compare_fields(database, REFERENCES if plan.facts.same_library else contributors, plan.source.names)
+        _find_differing(database, plan.source.names)
         _find_duplicated(database)
         _find_missing(database)
         yield Discrepancies(database)
 
 
-def _compare_fields(database: DuckDBPyConnection, references: Sequence[str]) -> None:
+def _compare_fields(database: DuckDBPyConnection, references: Sequence[str], fields: Sequence[str]) -> None:
     """Creates `checked`: where each record should be, and which of its fields differ from the plan, for fields that the plan expects.
 
     A record that equals the source's is as planned. Digests, which take long to write as text, are compared for the others only.
     """
-    whole = ("content", *references)
+    whole = ("content", *references, *(column_of(name) for name in fields if name not in WRITTEN))
     same = " AND ".join(f"s.{quoted(name)} IS NOT DISTINCT FROM t.{quoted(name)}" for name in whole)
     columns = ", ".join(map(quoted, ("id", *whole)))
-    paths = ", ".join(literal(f"$.{name}") for name in WRITTEN)
+    paths = ", ".join(map(json_path, fields))
+    found = (f"coalesce('\"' || md5_number({quoted(column_of(name))}) || '\"', 'null')" for name in fields)
     differing = ", ".join(
-        f"CASE WHEN wanted[{place}]::VARCHAR <> coalesce('\"' || md5_number({quoted(name)}) || '\"', 'null') THEN {literal(name)} END"
-        for place, name in enumerate(WRITTEN, 1)
+        f"CASE WHEN wanted[{place}]::VARCHAR <> {value} THEN {literal(name)} END"
+        for place, (name, value) in enumerate(zip(fields, found, strict=True), 1)
     )
     database.execute(f"""
         CREATE TABLE located AS
@@ -135,11 +136,12 @@ def _compare_fields(database: DuckDBPyConnection, references: Sequence[str]) -> 
     """)  # noqa: S608  our own names
 
 
-def _find_differing(database: DuckDBPyConnection) -> None:
+def _find_differing(database: DuckDBPyConnection, fields: Sequence[str]) -> None:
     """One finding for each field. The text of the wanted value is in the source, or in the target of before where the plan left it."""
 
     def value_in(side: str) -> str:
-        return f"CASE field {' '.join(f'WHEN {literal(name)} THEN {side}.{quoted(name)}' for name in WRITTEN)} END"
+        columns = ((literal(name), quoted(column_of(name))) for name in fields)
+        return f"CASE field {' '.join(f'WHEN {name} THEN {side}.{column}' for name, column in columns)} END"
 
     database.execute(f"""
         INSERT INTO findings

@@ -6,16 +6,16 @@ The result is stored beside the plan, under its date: a JSON document with the c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
-from pipelines.humanize import MOST_LISTED
+from pipelines.humanize import MOST_LISTED, counted
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import ComparableLibrary
-from pipelines.migration.model.formatting import display_both, value_of
+from pipelines.migration.model.formatting import NOTHING, display_both, value_of
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.lacking import LackingCounts, LackingItem, LackingKind, not_sent
 from pipelines.migration.model.plan import Plan
@@ -39,7 +39,6 @@ from pipelines.migration.verify.verdict import (
     VerificationFinding,
     save_verification,
 )
-from pipelines.publication_fields import WRITTEN
 from pipelines.report.issues import safe_text, write_lines
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, sync_file
@@ -143,16 +142,15 @@ def _write_table(
     plan: Plan, path: Path, discrepancies: Discrepancies, other_resources: OtherResourcesComparison
 ) -> list[VerificationFinding]:
     """Write one line for each finding. Returns the first ones."""
-    first: list[VerificationFinding] = []
+    first, names = _FirstFindings(plan.additional), plan.source.names
 
     def lines() -> Iterator[tuple[str | int, ...]]:
-        publications = (_finding(discrepancy, title) for discrepancy, title in discrepancies.with_titles())
+        publications = (_finding(discrepancy, title, names) for discrepancy, title in discrepancies.with_titles())
         not_written = (
             _not_sent(item) for item in not_sent(plan) if item.kind in (LackingKind.RECORD, LackingKind.REFERENCE)
         )
         for finding in chain(publications, other_resources.findings(), not_written):
-            if len(first) < MOST_LISTED:
-                first.append(finding)
+            first.add(finding)
             ids = ("" if number is None else number for number in (finding.source_id, finding.target_id))
             values = finding.wanted, finding.found, finding.why
             yield finding.problem, finding.resource, *ids, finding.title, finding.field, *values
@@ -164,12 +162,35 @@ def _write_table(
             write_lines(COLUMNS, lines(), file)
         sync_file(growing)
         growing.replace(path)
-    return first
+    return first.listed()
 
 
-def _finding(discrepancy: Discrepancy, title: str | None) -> VerificationFinding:
+class _FirstFindings:
+    """The first findings. Of an additional field that the target lacks, one stands for all records with the same reason."""
+
+    def __init__(self, additional: Collection[str]) -> None:
+        self._additional = additional
+        self._first: list[VerificationFinding] = []
+        self._repeated = Counter[tuple[str, str]]()
+
+    def add(self, finding: VerificationFinding) -> None:
+        if finding.resource == PUBLICATIONS and finding.field in self._additional and finding.found == NOTHING:
+            self._repeated[finding.field, finding.why] += 1
+            if self._repeated[finding.field, finding.why] > 1:
+                return
+        if len(self._first) < MOST_LISTED:
+            self._first.append(finding)
+
+    def listed(self) -> list[VerificationFinding]:
+        for finding in self._first:
+            if (records := self._repeated[finding.field, finding.why]) > 1:
+                finding.why += f"; so it is in {counted(records, 'record')}"
+        return self._first
+
+
+def _finding(discrepancy: Discrepancy, title: str | None, fields: Collection[str]) -> VerificationFinding:
     wanted, found = discrepancy.wanted or "", discrepancy.found or ""
-    if discrepancy.field in WRITTEN:
+    if discrepancy.field is not None and discrepancy.field in fields:
         values = value_of(discrepancy.wanted), value_of(discrepancy.found)
         wanted, found = display_both(discrepancy.field, *values, MOST_CHARACTERS)
     return VerificationFinding(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.resource_types import PUBLICATIONS, AdditionalFields, LeftOut
 from pipelines.migration.model.unsent_values import (
     NO_CATEGORY,
     NO_IDENTIFIER,
     NO_LINK,
-    NO_PLACE,
     NO_TEXT,
     OTHER_FORM,
+    UNKNOWN_FIELD,
+    UNKNOWN_PART,
     advice_on_unsent,
     is_reference,
+    reason_left_out,
 )
+from pipelines.records.additional_fields import FieldRule
 
 
 @pytest.mark.parametrize(
@@ -22,7 +25,7 @@ from pipelines.migration.model.unsent_values import (
     [("pmcid", "PMC3531190"), ("handle", "2027/tides"), ("urn", ""), ("local_number", "B-1234/5"), ("lccn", None)],
 )
 def test_an_identifier_of_an_unknown_type_can_be_described(path: str, value: str | None) -> None:
-    """`[identifiers.pmcid]` moves it, so "no place" would be untrue."""
+    """`[identifiers.pmcid]` moves it."""
     assert f"[identifiers.{path}]" in advice_on_unsent(path, value).suggestion
 
 
@@ -32,18 +35,43 @@ def test_a_field_in_capital_letters_needs_its_name_beside_the_type() -> None:
 
 @pytest.mark.parametrize(
     ("path", "value"),
-    [
-        ("import_state", "imported"),
-        ("updated_at", "2026-11-20T10:00"),
-        ("printed", "2026-11-20"),
-        ("note", "two words 1"),
-        ("home", "https://example.org/1"),
-        ("authors[0].orcid", "0000-0001"),
-        ("pages", 12),
-    ],
+    [("printed", "2026-11-20"), ("note", "two words 1"), ("home", "https://example.org/1"), ("pages", 12)],
 )
-def test_other_values_have_no_place(path: str, value: object) -> None:
-    assert advice_on_unsent(path, value) is NO_PLACE
+def test_nothing_is_claimed_of_a_field_of_which_nothing_was_learned(path: str, value: object) -> None:
+    advice = advice_on_unsent(path, value)
+    assert advice is UNKNOWN_FIELD
+    assert "no place" not in advice.problem
+    assert "bookferry describe" in advice.suggestion
+
+
+def test_a_part_of_a_documented_field_a_managed_and_a_deprecated_field_have_their_own_reasons() -> None:
+    assert advice_on_unsent("authors[0].orcid", "0000-0001") is UNKNOWN_PART
+    assert "filled by the service" in advice_on_unsent("updated_at", "2026-11-20T10:00").problem
+    assert "deprecated" in advice_on_unsent("import_state", "imported").problem
+
+
+def test_a_value_of_a_publication_names_what_says_that_the_target_does_not_take_it() -> None:
+    moved = {
+        "binding": FieldRule(("paper", "cloth")),
+        "pages": FieldRule(types=("integer",)),
+        "shelf": FieldRule(),
+    }
+    left_out = {"subtitle": LeftOut.NOT_DESCRIBED, "handle": LeftOut.NOT_DESCRIBED, "series": LeftOut.NOT_SHOWN}
+    fields = AdditionalFields(moved, dict(left_out))
+
+    def reason(path: str, value: object = None) -> str:
+        return reason_left_out({}, PUBLICATIONS, path, value, fields)
+
+    assert [reason(name) for name in ("binding", "pages", "shelf", "subtitle", "series", "authors[0].x")] == [
+        LeftOut.NOT_A_CHOICE,
+        LeftOut.OTHER_TYPE,
+        LeftOut.NOT_SENDABLE,
+        LeftOut.NOT_DESCRIBED,
+        LeftOut.NOT_SHOWN,
+        "",
+    ]
+    assert reason("handle", "2027/tides") == "", "the configuration can describe it as an identifier"
+    assert "own description" in advice_on_unsent("subtitle", "x", left_out=reason("subtitle")).problem
 
 
 def test_nobody_is_told_to_set_what_is_set() -> None:

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from pipelines.migration.model.comparable import Field, digest
 from pipelines.migration.plan.matching import match
 from pipelines.migration.plan.three_way_merge import merge_three_ways
+from pipelines.store.parquet import quoted
 
-FIELDS = (Field("title"), Field("abstract"), Field("categories", is_set=True))
+FIELDS = (Field("title"), Field("abstract"), Field("categories", is_set=True), Field("content", is_additional=True))
 Record = dict[str, Any]
 
 
@@ -24,7 +25,7 @@ class Merge:
 
     def __init__(self) -> None:
         self.database = duckdb.connect()
-        columns = ", ".join(f"{field.name} VARCHAR" for field in FIELDS)
+        columns = ", ".join(f"{quoted(field.column)} VARCHAR" for field in FIELDS)
         for side in ("source", "target"):
             self.database.execute(f"CREATE TABLE {side} (id BIGINT, fingerprint VARCHAR, content VARCHAR, {columns})")
             self.database.execute(f"CREATE TABLE {side}_keys (id BIGINT, type VARCHAR, value VARCHAR)")
@@ -35,13 +36,16 @@ class Merge:
     def add(self, side: str, number: int, record: Record, key: str | None = "a") -> None:
         """Add a record to one side."""
         row = [number, None, f"{side} {number}", *(texts(record)[field.name] for field in FIELDS)]
-        self.database.execute(f"INSERT INTO {side} VALUES (?, ?, ?, ?, ?, ?)", row)
+        self.database.execute(f"INSERT INTO {side} VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         if key is not None:
             self.database.execute(f"INSERT INTO {side}_keys VALUES (?, 'doi', ?)", [number, key])
 
     def wrote(self, wanted: Record, held: Record, source: int = 1, target: int = 7) -> None:
         """An earlier plan wrote `wanted`, and the service then had `held`."""
-        both = [json.dumps({name: digest(text) for name, text in texts(one).items()}) for one in (wanted, held)]
+        both = [
+            json.dumps({name: digest(text) for name, text in texts(one).items() if name in one or name != "content"})
+            for one in (wanted, held)
+        ]
         self.database.execute("INSERT INTO written VALUES (?, ?, ?, ?)", [source, target, *both])
 
     def decide(self, decision: str, target: int | None = None, source: int = 1) -> None:
@@ -121,6 +125,32 @@ def test_a_record_that_an_earlier_plan_wrote(  # noqa: PLR0917  the cases' colum
 ) -> None:
     merge.wrote({"title": wanted}, {"title": held})
     assert merge_pair(merge, {"title": source}, {"title": target}) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "held", "source", "target", "expected"),
+    [
+        pytest.param({"content": "A"}, {"content": "A"}, "B", "A", "patch", id="changed_in_the_source"),
+        pytest.param({"content": "A"}, {"content": "A"}, "A", "B", "conflict", id="edited_in_the_target"),
+        pytest.param({"content": "A"}, {"content": "A"}, None, "A", "patch", id="removed_from_the_source"),
+        pytest.param({"content": "A"}, {"content": None}, "A", None, "unchanged", id="the_service_does_not_keep_it"),
+        pytest.param({}, {}, "A", None, "patch", id="a_plan_of_an_earlier_version_did_not_send_it"),
+        pytest.param({}, {}, None, "A", "unchanged", id="only_the_target_has_it"),
+        pytest.param({}, {}, "A", "B", "conflict", id="both_have_it"),
+        pytest.param({}, {"content": "x"}, None, "x", "unchanged", id="the_service_filled_it"),
+        pytest.param({}, {"content": "x"}, None, "y", "unchanged", id="the_service_changed_what_it_filled"),
+        pytest.param({}, {"content": "x"}, "A", "x", "patch", id="added_in_the_source_where_the_service_filled_it"),
+    ],
+)
+def test_an_additional_field_of_a_record_that_an_earlier_plan_wrote(  # noqa: PLR0917  the cases' columns
+    merge: Merge, wanted: Record, held: Record, source: str | None, target: str | None, expected: str
+) -> None:
+    """Only what was sent can be edited: services fill a field that the source does not have, and earlier versions sent none."""
+    merge.wrote({"title": "A", **wanted}, {"title": "A", **held})
+    action, _fields, _conflicts = merge_pair(
+        merge, {"title": "A", "content": source}, {"title": "A", "content": target}
+    )
+    assert action == expected
 
 
 @pytest.mark.parametrize(

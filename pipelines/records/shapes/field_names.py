@@ -1,0 +1,51 @@
+"""What the name of a field says about a reference: the resource to which it leads, and the other names that it may have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_NAMED_AFTER = {
+    **dict.fromkeys(("publication", "book"), "publications"),
+    **dict.fromkeys(("location",), "locations"),
+    **dict.fromkeys(("collection",), "collections"),
+    **dict.fromkeys(("authority",), "authorities"),
+    **dict.fromkeys(("copy", "hard_copy"), "hard_copies"),
+    **dict.fromkeys(("task",), "tasks"),
+    **dict.fromkeys(
+        ("user", "assignee", "owner", "creator", "borrower", "reviewer", "librarian", "contributor", "assigned_to"),
+        "users",
+    ),
+}
+"""Last word of a field's name → the resource whose records it names."""
+
+
+def keys_of(name: str) -> Iterator[str]:
+    """The keys under which a record may have a field of a payload: `location_id` may be read as `location`, and the other way round."""
+    yield name
+    if name.endswith("_ids"):
+        yield from (f"{name[:-4]}s", re.sub("ys$", "ies", f"{name[:-4]}s"), name[:-4])
+    elif name.endswith("_id"):
+        yield name[:-3]
+    else:
+        yield f"{name}_id"
+        yield f"{_singular(name)}_ids"
+
+
+def stem_of(name: str) -> str:
+    """The name of a reference without `_id` or `_ids`."""
+    return re.sub(r"_ids?$", "", name)
+
+
+def _singular(name: str) -> str:
+    return re.sub("s$", "", re.sub("ies$", "y", name))
+
+
+def resource_named(stem: str) -> str | None:
+    """The resource that a reference of this name leads to: by its last word or two."""
+    words = stem.split("_")
+    for count in (2, 1):
+        found = _NAMED_AFTER.get(_singular("_".join(words[-count:])))
+        if found is not None:
+            return found
+    return None

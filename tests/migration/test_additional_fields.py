@@ -1,0 +1,403 @@
+"""Fields of publications that the service does not document are moved where the target's description or its records have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.drill import drill
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import ISSUES, MARKDOWN, Plan
+from pipelines.migration.model.resource_types import AdditionalFields, LeftOut
+from pipelines.settings.loading import load_settings
+from pipelines.store.snapshots.snapshots import Snapshot
+from pipelines.store.stores import open_data
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import make_pair, token_of
+from tests.sandbox.process import SandboxProcess
+
+RECORDS = 12
+
+DOCUMENTED = {
+    name: {"from": name}
+    for name in (
+        "title",
+        "publishable_type",
+        "published_on",
+        "abstract",
+        "authors",
+        "identifiers",
+        "categories",
+        "contributor",
+        "organization",
+        "cover",
+        "assets",
+        "assets_attributes",
+    )
+}
+TEXT_OR_NULL = {"type": ["string", "null"]}
+ADDED: dict[str, Any] = {
+    "subtitle": {"schema": TEXT_OR_NULL, "seed": ["A subtitle", "Another: with a colon", None]},
+    "pages": {"schema": {"type": ["integer", "null"]}, "seed": [120, 0, None, 48]},
+    "in_print": {"schema": {"type": ["boolean", "null"]}, "seed": [True, False]},
+    "keywords": {
+        "schema": {"type": "array", "items": {"type": "string"}},
+        "seed": [["tides", "moon"], ["moon", "tides"], []],
+    },
+    "shelf": {
+        "schema": {
+            "type": ["object", "null"],
+            "properties": {"side": {"type": "string"}, "row": {"type": "integer"}},
+        },
+        "seed": [{"side": "left", "row": 1}, None, {"side": "right", "row": 2}],
+    },
+    "content": {"schema": TEXT_OR_NULL, "seed": ["text", "hypertext"]},
+}
+"""A text, a number, a truth value, a list, an object, and a field with the name of a column of ours."""
+
+
+@pytest.fixture
+def sandbox() -> Iterator[SandboxProcess]:
+    """A library and a target with its first publication, both new, because the tests change them."""
+    tenants = (f"--tenant=library=real:{RECORDS}", "--tenant=target=real:1")
+    with SandboxProcess(*tenants, "--requests-per-minute", "0") as process:
+        yield process
+
+
+@pytest.fixture
+def pair(sandbox: SandboxProcess, tmp_path: Path) -> LibraryPair:
+    return make_pair(tmp_path, sandbox, "target")
+
+
+def reshape(pair: LibraryPair, tenant: str, added: dict[str, Any], description: Any = "follows") -> None:
+    """Give the publications of a library these fields besides the documented ones."""
+    shapes = {"description": description, "resources": {"publications": {"fields": {**DOCUMENTED, **added}}}}
+    pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+
+
+def without_seeds(added: dict[str, Any]) -> dict[str, Any]:
+    """The same fields, empty in records in which nobody has set them."""
+    return {name: {"schema": field["schema"]} for name, field in added.items()}
+
+
+def back_up(pair: LibraryPair, run: str = "run", tenant: str = "old") -> Snapshot:
+    return pair.back_up(run, tenant=tenant, files=False)
+
+
+def library(pair: LibraryPair, tenant: str) -> LibraryPair:
+    """The same configuration, to call another library."""
+    return replace(pair, target=tenant, token=token_of(pair, tenant))
+
+
+def dump(pair: LibraryPair, tenant: str, fields: dict[str, Any]) -> list[str]:
+    """What a library says in these fields, by title, compared without our own code."""
+    return sorted(
+        json.dumps({name: record[name] or None for name in ("title", *fields)}, sort_keys=True)
+        for record in library(pair, tenant).publications()
+    )
+
+
+def lines(plan: Plan, field: str) -> list[str]:
+    """The lines of issues.tsv about a field."""
+    return [line for line in plan.path(ISSUES).read_text().splitlines() if f"\t{field}\t" in line]
+
+
+def learned(plan: Plan) -> AdditionalFields:
+    assert plan.facts.additional_fields
+    return plan.facts.additional_fields
+
+
+def verified(pair: LibraryPair, plan: Plan) -> Any:
+    with pair.migration() as migration:
+        return migration.verify(plan)
+
+
+@pytest.mark.parametrize("description", ["follows", "missing"])
+def test_the_fields_that_the_target_has_are_moved(pair: LibraryPair, description: str) -> None:
+    """Without a description they are those that a record of the target has, which proves only that it has had them."""
+    reshape(pair, "library", ADDED)
+    reshape(pair, pair.target, without_seeds(ADDED), description)
+    [first] = pair.publications()
+    if description == "missing":
+        shown = {"subtitle": "s", "pages": 1, "in_print": True, "keywords": ["k"], "shelf": {"row": 9}, "content": "c"}
+        pair.call("PATCH", f"publications/{first['id']}", shown)
+    plan = pair.plan(back_up(pair), overwrite=description == "missing")
+    assert [*learned(plan).moved] == sorted(ADDED)
+    assert learned(plan).unproved == (() if description == "follows" else tuple(sorted(ADDED)))
+    noted = "It is not proved" in " ".join(plan.facts.notes)
+    assert noted == (description == "missing") == ("It is not proved" in plan.path(MARKDOWN).read_text())
+    assert not set(plan.facts.unsent) & set(ADDED)
+    applied = pair.apply(plan).applied
+    assert (applied.failures, applied.lacking.total) == ([], 0)
+    assert dump(pair, pair.target, ADDED) == dump(pair, "library", ADDED)
+    found = verified(pair, plan)
+    assert (found.equal, found.as_planned) == (True, True)
+    second = pair.plan(back_up(pair, "again"))
+    assert second.facts.empty, second.facts.counts
+    assert second.facts.count(Action.CONFLICT) == 0
+
+
+def test_a_change_follows_an_edit_is_a_conflict_and_undo_takes_back(pair: LibraryPair) -> None:
+    reshape(pair, "library", ADDED)
+    reshape(pair, pair.target, without_seeds(ADDED))
+    [there] = pair.publications()
+    pair.call("PATCH", f"publications/{there['id']}", {"content": "text"})
+    before = dump(pair, pair.target, ADDED)
+    plan = pair.plan(back_up(pair))
+    pair.apply(plan)
+    source = library(pair, "library")
+    one, two, three, four = source.publications()[1:5]
+    source.call("PATCH", f"publications/{one['id']}", {"subtitle": "Changed", "keywords": [], "shelf": {"row": 3}})
+    source.call("PATCH", f"publications/{two['id']}", {"pages": 7})
+    there = {record["title"]: record["id"] for record in pair.publications()}
+    pair.call("PATCH", f"publications/{there[two['title']]}", {"pages": 8})
+    pair.call("PATCH", f"publications/{there[three['title']]}", {"keywords": ["edited"]})
+    second = pair.plan(back_up(pair, "again"))
+    patched = {row.source_id: row.payload for row in second.rows(Action.PATCH)}
+    assert patched == {one["id"]: {"subtitle": "Changed", "keywords": [], "shelf": {"row": 3}}}
+    conflicts = {row.source_id: [*row.differing] for row in second.rows(Action.CONFLICT)}
+    assert conflicts == {two["id"]: ["pages"], three["id"]: ["keywords"]}
+    with pair.migration() as migration:
+        view = migration.three_way(second, two["id"])
+    assert [(field.source, field.live) for field in view.fields if field.field == "pages"] == [("7", "8")]
+    pair.apply(second)
+    assert verified(pair, second).as_planned
+    pair.call("PATCH", f"publications/{there[four['title']]}", {"in_print": None, "content": "edited"})
+    for undone in (second, plan):
+        with pair.migration() as migration:
+            dry = migration.undo(undone)
+            done = migration.undo(undone, really=True)
+        assert (dry.deleted, dry.reverted, dry.left) == (done.deleted, done.reverted, done.left)
+        if undone is second:
+            [record] = [one for one in pair.publications() if one["title"] == patched_title(second)]
+            assert (record["subtitle"], record["shelf"]) == ("Another: with a colon", None)
+    assert done.left == 3, "what people edited since stays"
+    assert all("people changed" in record.reason for record in done.examples)
+    edited = {two["title"], three["title"], four["title"]}
+    assert sorted(text for text in dump(pair, pair.target, ADDED) if json.loads(text)["title"] not in edited) == before
+
+
+def patched_title(plan: Plan) -> str:
+    [row] = plan.rows(Action.PATCH)
+    return row.display_title
+
+
+def test_a_value_that_a_person_adds_to_a_new_record_keeps_it_from_being_deleted(pair: LibraryPair) -> None:
+    """The source has no subtitle there, so none was sent; what the service answered then tells the edit."""
+    reshape(pair, "library", ADDED)
+    reshape(pair, pair.target, without_seeds(ADDED))
+    plan = pair.plan(back_up(pair))
+    pair.apply(plan)
+    record = next(one for one in pair.publications()[1:] if one["subtitle"] is None)
+    pair.call("PATCH", f"publications/{record['id']}", {"subtitle": "By hand"})
+    assert verified(pair, plan).equal, "the plan says nothing of a field that it did not send"
+    assert pair.plan(back_up(pair, "again")).facts.empty
+    with pair.migration() as migration:
+        undone = migration.undo(plan, really=True)
+    assert [(one.target_id, one.reason) for one in undone.examples] == [(record["id"], "people changed subtitle since")]
+
+
+def test_what_the_service_fills_itself_is_no_difference(pair: LibraryPair) -> None:
+    added = {"language": {"schema": TEXT_OR_NULL, "seed": ["de", None]}}
+    reshape(pair, "library", added)
+    reshape(pair, pair.target, added)
+    source = library(pair, "library")
+    for record in source.publications()[2:]:
+        source.call("PATCH", f"publications/{record['id']}", {"language": None})
+    plan = pair.plan(back_up(pair), overwrite=True)
+    pair.apply(plan)
+    for record in pair.publications():
+        pair.call("PATCH", f"publications/{record['id']}", {"language": record["language"] or "en"})
+    assert verified(pair, plan).equal
+    again = pair.plan(back_up(pair, "again"))
+    assert (again.facts.count(Action.CONFLICT), again.facts.empty) == (0, True)
+
+
+def test_a_field_that_the_description_lacks_is_told_with_that_source(pair: LibraryPair) -> None:
+    reshape(pair, "library", ADDED)
+    narrow = {name: field for name, field in ADDED.items() if name != "subtitle"}
+    narrow["pages"] = {**ADDED["pages"], "read_only": True}
+    reshape(pair, pair.target, narrow)
+    plan = pair.plan(back_up(pair), overwrite=True)
+    assert learned(plan).left_out == {"pages": LeftOut.READ_ONLY, "subtitle": LeftOut.NOT_DESCRIBED}
+    assert "subtitle" not in learned(plan).moved
+    assert all("own description does not have this field" in line for line in lines(plan, "subtitle"))
+    assert all("fills this field itself" in line for line in lines(plan, "pages"))
+    assert lines(plan, "subtitle")
+    assert "own description does not have this field" in plan.path(MARKDOWN).read_text()
+    assert pair.apply(plan).applied.failures == []
+    assert verified(pair, plan).equal
+
+
+def test_a_field_of_which_nothing_shows_that_the_target_has_it(pair: LibraryPair) -> None:
+    reshape(pair, "library", ADDED)
+    reshape(pair, pair.target, {}, "missing")
+    plan = pair.plan(back_up(pair))
+    assert learned(plan).moved == {}
+    assert {*learned(plan).left_out.values()} == {LeftOut.NOT_SHOWN}
+    assert lines(plan, "subtitle")
+    for line in lines(plan, "subtitle"):
+        assert "Nothing shows that the target has such a field, neither its description nor its records" in line
+        assert "bookferry describe" in line
+    assert "no place" not in plan.path(MARKDOWN).read_text() + plan.path(ISSUES).read_text()
+    assert pair.apply(plan).applied.failures == []
+
+
+def test_a_lacking_description_of_one_field_is_made_up_by_the_targets_records(pair: LibraryPair) -> None:
+    """The description is silent about a field that the target's own publications have."""
+    reshape(pair, "library", {"subtitle": ADDED["subtitle"]})
+    lies = {"lies": {"publications": {"subtitle": None}}}
+    reshape(pair, pair.target, {"subtitle": {"schema": TEXT_OR_NULL, "seed": ["A subtitle"]}}, lies)
+    plan = pair.plan(back_up(pair), overwrite=True)
+    assert ([*learned(plan).moved], learned(plan).unproved) == (["subtitle"], ("subtitle",))
+    assert pair.apply(plan).applied.failures == []
+    assert verified(pair, plan).equal
+
+
+def test_values_that_the_description_does_not_take_are_not_sent(pair: LibraryPair) -> None:
+    source = {
+        "binding": {"schema": {}, "seed": ["paper", "leather"]},
+        "pages": {"schema": {}, "seed": [12, "xii", 48]},
+        "marks": {"schema": {}, "seed": [["a"], ["a", 1]]},
+        "format": {"schema": {}, "seed": ["folio", "quarto"]},
+    }
+    target = {
+        "binding": {"schema": {"type": ["string", "null"], "enum": ["paper", "cloth", None]}},
+        "pages": {"schema": {"type": ["integer", "null"]}},
+        "marks": {"schema": {"type": "array", "items": {"type": "string"}}},
+        "format": {"schema": {}, "seed": ["octavo"]},
+    }
+    reshape(pair, "library", source)
+    lies = {"publications": {"format": {"type": "string", "enum": ["folio"]}}}
+    reshape(pair, pair.target, target, {"lies": lies})
+    plan = pair.plan(back_up(pair), overwrite=True)
+    assert learned(plan).moved["format"].choices == (), "the target's own record contradicts the enumeration"
+    assert plan.facts.unsent["binding"] == RECORDS // 2
+    assert "among those that it takes" in lines(plan, "binding")[0]
+    assert plan.facts.unsent["pages"] == RECORDS // 3
+    assert "values of another type" in lines(plan, "pages")[0]
+    assert plan.facts.unsent["marks"] == RECORDS // 2
+    assert "format" not in plan.facts.unsent
+    assert pair.apply(plan).applied.failures == [], "nothing was sent that the target refuses"
+    assert verified(pair, plan).equal
+    assert pair.plan(back_up(pair, "again")).facts.empty
+
+
+def test_links_and_signed_addresses_are_not_moved(pair: LibraryPair) -> None:
+    """A number in another library is another record; an address of a file changes in every response."""
+    signed = "https://storage.example/a.pdf?X-Amz-Signature=abc"
+    added = {
+        "series_id": {"schema": {}, "seed": [3]},
+        "edited_by": {"schema": {}, "seed": [{"id": 4, "name": "A"}]},
+        "parts": {"schema": {}, "seed": [[{"id": 1}, {"id": 2}]]},
+        "collections": {"schema": {}, "seed": [[1, 2]]},
+        "scan": {"schema": {}, "seed": [signed]},
+        "visits_count": {"schema": {}, "seed": [7]},
+    }
+    reshape(pair, "library", added)
+    reshape(pair, pair.target, added)
+    before = pair.requests()
+    plan = pair.plan(back_up(pair))
+    assert pair.requests() - before == 1, "the description says nothing about them"
+    assert learned(plan).left_out == {
+        "collections": LeftOut.LINK,
+        "edited_by": LeftOut.LINK,
+        "parts": LeftOut.LINK,
+        "scan": LeftOut.SIGNED,
+        "series_id": LeftOut.LINK,
+    }
+    assert "by its number in the source" in lines(plan, "series_id")[0]
+    assert "filled by the service" in lines(plan, "visits_count")[0]
+    assert "X-Amz-Signature" not in plan.path(ISSUES).read_text()
+
+
+def test_a_plan_of_a_library_without_such_fields_asks_for_nothing_more(pair: LibraryPair) -> None:
+    before = pair.requests()
+    plan = pair.plan(back_up(pair))
+    assert pair.requests() - before == 1
+    assert not plan.facts.additional_fields
+    assert b"additional_fields" not in plan.path("plan.json").read_bytes(), "the seal covers what it covered before"
+
+
+def test_a_target_that_refuses_such_a_field_gets_the_record_without_it(pair: LibraryPair) -> None:
+    """Its own records had the field, but it takes none any more."""
+    reshape(pair, "library", {"subtitle": ADDED["subtitle"]})
+    reshape(pair, pair.target, {"subtitle": ADDED["subtitle"]}, "missing")
+    plan = pair.plan(back_up(pair), overwrite=True)
+    reshape(pair, pair.target, {"subtitle": {**ADDED["subtitle"], "read_only": True}}, "missing")
+    applied = pair.apply(plan).applied
+    assert (applied.failures, applied.created) == ([], RECORDS - 1)
+    assert "subtitle: not sent, the target does not take a record with it" in applied.lacking.items[0].problem
+
+
+def test_a_field_that_the_target_does_not_keep_is_told_once_with_its_count(pair: LibraryPair) -> None:
+    """By apply, by status and by verify. A second plan does not send it again."""
+    added = {"subtitle": {"schema": TEXT_OR_NULL, "seed": ["A subtitle", None]}}
+    reshape(pair, "library", added)
+    reshape(pair, pair.target, without_seeds(added))
+    plan = pair.plan(back_up(pair))
+    pair.sandbox.change(pair.target, variations={"dropped_field": "subtitle"})
+    lacking = pair.apply(plan).applied.lacking
+    lost = RECORDS // 2
+    assert (lacking.writes, len(lacking.items)) == (lost, 1)
+    assert lacking.items[0].problem == (
+        f"subtitle: the service answered without it, so it does not keep it. So it is in {lost} records."
+    )
+    with pair.migration() as migration:
+        assert migration.status(plan).lacking == lacking
+    found = verified(pair, plan)
+    assert (found.equal, found.differing, len(found.findings)) == (False, lost, 1)
+    assert f"; so it is in {lost} records" in found.findings[0].why
+    assert len(plan.path(found.table).read_text().splitlines()) == 1 + lost
+    second = pair.plan(back_up(pair, "again"))
+    assert (second.facts.empty, second.facts.count(Action.CONFLICT)) == (True, 0)
+
+
+def test_a_lost_response_finds_the_record_with_its_additional_fields(pair: LibraryPair) -> None:
+    """Two records differ in nothing but such a field: each write is looked up by it, and none is there twice (I8)."""
+    added = {"volume": {"schema": TEXT_OR_NULL}}
+    reshape(pair, "library", added)
+    reshape(pair, pair.target, added)
+    source = library(pair, "library")
+    for volume in ("1", "2", "3"):
+        source.call("POST", "publications", {"title": "The same title", "volume": volume})
+    plan = pair.plan(back_up(pair))
+    pair.sandbox.fault("status", pair.target, method="POST", status=500, when="after", times=RECORDS)
+    pair.apply(plan)
+    found = sorted(record["volume"] for record in pair.publications() if record["title"] == "The same title")
+    assert found == ["1", "2", "3"]
+    assert verified(pair, plan).equal
+
+
+def test_fields_of_a_source_of_version_2_are_moved_too(
+    sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`import_state`, which version 2 announces as deprecated, is left behind with that reason."""
+    monkeypatch.setenv("TEST_USER", sandbox.user)
+    monkeypatch.setenv("TEST_PASSWORD", sandbox.password)
+    sandbox.change(variations={"extra_fields": True})
+    pair = LibraryPair.at(tmp_path, sandbox, "library", "target")
+    reshape(pair, pair.target, {"language": {"schema": TEXT_OR_NULL}, "review": {"schema": {}}})
+    plan = pair.plan(back_up(pair))
+    assert [*learned(plan).moved] == ["language", "review"]
+    assert learned(plan).left_out == {"pmcid": LeftOut.NOT_DESCRIBED}
+    assert "[identifiers.pmcid]" in lines(plan, "pmcid")[0]
+    assert "deprecated" in lines(plan, "import_state")[0]
+    assert pair.apply(plan).applied.failures == []
+    assert verified(pair, plan).equal
+    assert {json.dumps(record["review"]) for record in pair.publications()} == {'{"notes": [], "state": "open"}'}
+
+
+def test_a_drill_proves_these_fields(pair: LibraryPair) -> None:
+    """Its sandbox has the shape of the snapshot, so what does not come back was lost."""
+    reshape(pair, "library", ADDED)
+    settings = load_settings(pair.config)
+    result = drill(settings, open_data(settings), back_up(pair), now=datetime(2026, 11, 21, 18, tzinfo=UTC))
+    assert (result.ok, result.problems, result.records) == (True, [], RECORDS)
+    assert not [sentence for sentence in result.left if sentence.partition(" ")[0] in ADDED]
