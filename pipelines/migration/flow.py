@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 
 from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
+from pipelines.migration.apply.authorities.adoption import adopting
 from pipelines.migration.apply.last_look import look_at, to_look_at
 from pipelines.migration.apply.late_effects import LateEffects, check_undo_ended, wait_for_others
 from pipelines.migration.apply.reconcile_pending import reconcile_pending_publications, reconcile_pending_records
@@ -36,8 +37,8 @@ from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.lacking import lacking_of
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, Plan, Twin
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
-from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.model.target_reading import reading_name
+from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
+from pipelines.migration.model.target_reading import TargetListing, reading_name
 from pipelines.migration.model.twins import TwinFinder, ids_before
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.scope import check_movable, check_target, chosen_other_resources, has_all_publications
@@ -170,7 +171,7 @@ class Migration:
             check_undo_ended(plan, journal)
 
             def report(applied: ApplyResult) -> None:
-                done = applied.created + applied.patched + applied.failed
+                done = applied.created + applied.patched + applied.adopted + applied.failed
                 remaining = max(0, facts.requests - client.requests)
                 self._on_progress(
                     ApplyProgress(done, facts.writes, client.requests, remaining, client.requests_per_minute)
@@ -178,7 +179,15 @@ class Migration:
 
             late = LateEffects(client)
             run = ApplyRun(
-                plan, journal, writer, late, limits=limits, selection=selection, wait=client.wait, on_row=report
+                plan,
+                journal,
+                writer,
+                late,
+                limits=limits,
+                selection=selection,
+                wait=client.wait,
+                on_row=report,
+                writing=partial(adopting, plan, journal, writer, partial(self._read_authorities, plan, client)),
             )
             self._results.apply = AppliedPlan(run.applied, 0)
             if has_work := run.has_work():
@@ -196,6 +205,12 @@ class Migration:
                 self._results.apply = result = AppliedPlan(run.applied, client.requests)
             run.applied.lacking = lacking_of(plan, journal)
             return result
+
+    def _read_authorities(self, plan: Plan, client: LibraryClient, folder: Path) -> TargetListing:
+        """List the authorities of the target once more, after the publications were written."""
+        run, reader = f"adopt-{self.session.clock.now():%Y%m%dT%H%M%S}", self.session.reader
+        target = plan.facts.target.tenant
+        return reader.read_other_resources(target, client, folder, run, [AUTHORITIES], plan.types)[AUTHORITIES]
 
     def _last_look(self, plan: Plan, client: LibraryClient, journal: Journal, *, looked_at: bool = False) -> list[Twin]:
         """Read the target again where the plan sent anything more than once; returns what is there twice."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -93,6 +94,8 @@ class ApplyResult:
 
     created: int = 0
     patched: int = 0
+    adopted: int = 0
+    """Records that the plan would create and the service had made itself; they got what they lacked."""
     unchanged: int = 0
     """Rows that need no write, or were written before."""
     failed: int = 0
@@ -147,7 +150,10 @@ def check_limits(plan: Plan, limits: Limits) -> None:
 
 
 class ApplyRun:
-    """One run over the rows of a plan. `on_row` gets the result after each row; `wait` waits for a service that is down."""
+    """One run over the rows of a plan. `on_row` gets the result after each row; `wait` waits for a service that is down.
+
+    `writing`: entered with the name of each resource while its rows are written.
+    """
 
     def __init__(
         self,
@@ -160,8 +166,10 @@ class ApplyRun:
         selection: Selection,
         wait: Callable[[Waiting], None],
         on_row: Callable[[ApplyResult], None] = lambda _: None,
+        writing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
         self._plan = plan
+        self._writing = writing
         self._journal = journal
         self._writer = writer
         self._late = late
@@ -202,13 +210,17 @@ class ApplyRun:
         """
         self._workers = worker_count(requests_per_minute)
         for resource, rows in groupby(self._limited(self.pending()), key=attrgetter("resource")):
-            self._postponed = set()
-            self._write_all(rows)
-            if postponed := self._postponed:
-                self._postponed = None
-                again = self._plan.rows(*WRITTEN_ACTIONS)
-                self._write_all(row for row in again if row.resource == resource and row.source_id in postponed)
+            with self._writing(resource):
+                self._write_resource(resource, rows)
         return self.applied
+
+    def _write_resource(self, resource: str, rows: Iterator[PlanRow]) -> None:
+        self._postponed = set()
+        self._write_all(rows)
+        if postponed := self._postponed:
+            self._postponed = None
+            again = self._plan.rows(*WRITTEN_ACTIONS)
+            self._write_all(row for row in again if row.resource == resource and row.source_id in postponed)
 
     def _write_all(self, rows: Iterator[PlanRow]) -> None:
         with WorkerPool(self._write, self._workers) as pool:
@@ -250,6 +262,8 @@ class ApplyRun:
     def _is_pending(self, row: PlanRow) -> bool:
         entries = self._journal.of_record(row.resource, row.source_id)
         done = {(entry.kind, entry.part) for entry in entries if entry.plan == self._plan.name and is_done(entry)}
+        if row.action == Action.CREATE and (WriteKind.ADOPT, "") in done:
+            return False
         wanted = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
         for file in row.files:
             if file.action == FileAction.UPLOAD:
@@ -297,6 +311,7 @@ class ApplyRun:
         self._tried += 1
         applied.created += result.created
         applied.patched += result.patched
+        applied.adopted += result.adopted
         applied.files_uploaded += result.files
         if problems := [*result.lasting, *result.problems]:
             applied.failed += 1
@@ -326,6 +341,7 @@ def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
     return {
         "created": applied.created,
         "patched": applied.patched,
+        "adopted": applied.adopted,
         "unchanged": applied.unchanged,
         "failed": applied.failed,
         "files_uploaded": applied.files_uploaded,

@@ -12,6 +12,7 @@ from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow
+from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, adopts
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.comparison import compare_libraries
 from pipelines.migration.plan.publications import written_batches
@@ -110,12 +111,14 @@ def check_other_resources_fresh(
     """Raise `StopError` where the target needs another plan for resources other than publications.
 
     Checks the records that are still to be written, without those that an apply has `begun`. `listed`: the resources that the plan writes,
-    as the target lists them now.
+    as the target lists them now. Once any publication was written, new authorities may be from the service itself, and are adopted.
     """
     if not listed:
         return
     with read_target_lists(workdir, listed) as lists:
-        stale = list(islice(_stale_records(plan, lists, journal, listed, begun), EXAMPLES))
+        adopting = adopts(plan.facts.counts) and any(one.resource == PUBLICATIONS for one in journal.of_plan(plan.name))
+        may_be_new = {AUTHORITIES} if adopting else set[str]()
+        stale = list(islice(_stale_records(plan, lists, journal, listed, begun, may_be_new), EXAMPLES))
     if stale:
         source, target = plan.facts.source.tenant, plan.facts.target.tenant
         raise StopError(
@@ -124,12 +127,13 @@ def check_other_resources_fresh(
         )
 
 
-def _stale_records(
+def _stale_records(  # noqa: PLR0917  both sides, and what does not count
     plan: Plan,
     lists: TargetLists,
     journal: Journal,
     resources: Collection[str],
     begun: Collection[tuple[str, int]],
+    may_be_new: Collection[str],
 ) -> Iterator[str]:
     for row in plan.rows(*WRITTEN_ACTIONS, resources=resources):
         if (row.resource, row.source_id) in begun or row.matched_by == "decision":
@@ -137,7 +141,7 @@ def _stale_records(
         if row.action == Action.PATCH:
             if problem := _patch_problem(row, lists):
                 yield problem
-        elif matches := lists.new_matches(plan, journal, row):
+        elif row.resource not in may_be_new and (matches := lists.new_matches(plan, journal, row)):
             yield f"{row.resource} {row.source_id} was to be created, and seems to be there now ({matches[0]})"
 
 

@@ -13,6 +13,8 @@ class WriteKind(StrEnum):
 
     CREATE = "create"
     PATCH = "patch"
+    ADOPT = "adopt"
+    """It takes a record that the service made by itself for that of the source, and adds what the record lacks."""
     ASSET = "asset"
     """It attaches a file."""
     COVER = "cover"

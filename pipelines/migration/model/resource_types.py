@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 
 from pipelines.inventory import RESOURCES
+from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.records.residue import IGNORED
 from pipelines.records.values import compact_json, text_of, whole_number
 
-PUBLICATIONS, USERS, LOCATIONS = "publications", "users", "locations"
+PUBLICATIONS, USERS, LOCATIONS, AUTHORITIES = "publications", "users", "locations", "authorities"
 
 MANAGED = frozenset(
     {"created_at", "updated_at", "created_on", "updated_on", "links", "_links", "self", "href", "html_url", "api_url"}
@@ -171,7 +172,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 RESOURCE_TYPES = {
     resource_type.resource: resource_type
     for resource_type in (
-        ResourceType("authorities", ("name", "kind", "variants"), (("name", "kind"),), lists=("variants",)),
+        ResourceType(AUTHORITIES, ("name", "kind", "variants"), (("name", "kind"),), lists=("variants",)),
         ResourceType(
             USERS,
             ("email", "name", "roles"),
@@ -206,9 +207,12 @@ RESOURCE_TYPES = {
 REFERENCES = frozenset(name for resource_type in RESOURCE_TYPES.values() for name in resource_type.references)
 """Every field with ids of other records."""
 
-BEFORE = ("authorities", USERS)
-AFTER = ("collections", LOCATIONS, "hard_copies", "tasks")
-"""The resources that are written before the publications, and after them: a record is written after those that it refers to."""
+BEFORE = (USERS,)
+AFTER = (AUTHORITIES, "collections", LOCATIONS, "hard_copies", "tasks")
+"""The resources that are written before the publications, and after them: a record is written after those that it refers to.
+
+Authorities come after the publications, because the service may make some by itself, of the authors (A77).
+"""
 
 COMPLETED = "completed_at"
 """The field of a completed task. No such task is sent, because nothing documents how to create one, and it would be open again."""
@@ -228,6 +232,18 @@ def referenced_resources(resources: Collection[str]) -> tuple[str, ...]:
     """The resources that are read only because these refer to them."""
     needed = {name for resource in resources for name in RESOURCE_TYPES[resource].references.values()}
     return tuple(name for name in (*BEFORE, *AFTER) if name in needed and name not in resources)
+
+
+def adopts(counts: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether the service may make authorities by itself before a plan creates them.
+
+    `counts`: resource → action → records, in the order of writing.
+    """
+    order = [*counts]
+    if AUTHORITIES not in counts or order.index(AUTHORITIES) < order.index(PUBLICATIONS):
+        return False
+    publications = counts[PUBLICATIONS]
+    return bool(counts[AUTHORITIES].get(Action.CREATE)) and any(publications.get(one) for one in WRITTEN_ACTIONS)
 
 
 def is_managed(name: str) -> bool:

@@ -19,11 +19,13 @@ from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, 
 from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import (
+    AUTHORITIES,
     PUBLICATIONS,
     RESOURCE_TYPES,
     USERS,
     LeftOut,
     ResourceType,
+    adopts,
     referenced_resources,
 )
 from pipelines.migration.model.target_reading import TargetListing, file_table, local_table, snapshot_listing
@@ -192,6 +194,9 @@ def plan_facts(
     reads = sum(
         requests_to_read(total.target) for name, total in totals.items() if total.requests or name == PUBLICATIONS
     )
+    counts = {name: dict(total.actions) for name, total in totals.items()}
+    if adopts(counts):
+        reads += requests_to_read(totals[AUTHORITIES].target)
     return PlanFacts(
         plan=inputs.folder.name,
         tool=f"bookferry {VERSION}",
@@ -213,7 +218,7 @@ def plan_facts(
         same_library=inputs.same_library,
         overwrite=inputs.overwrite,
         resources=[*totals],
-        counts={name: dict(total.actions) for name, total in totals.items()},
+        counts=counts,
         matched_by=dict(sum((total.matched_by for total in totals.values()), Counter[str]())),
         fields=dict(publications.fields),
         files=publications.files,

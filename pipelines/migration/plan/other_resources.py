@@ -240,11 +240,12 @@ def _verdicts(
     """Field → its verdict, for a record that the target has; none for a resource of which nothing is written."""
     if match.target_id is None or not resource_type.created:
         return {}
+    held = match.held or {}
     return {
         name: merge_field(
             source.get(name),
             target.get(name),
-            written=WrittenField((match.wanted or {}).get(name), match.held.get(name)) if match.held else None,
+            written=WrittenField((match.wanted or {}).get(name), held[name]) if name in held else None,
             decision=decision.decision if decision else None,
             overwrite=overwrite,
             is_set=name in resource_type.lists,

@@ -25,14 +25,14 @@ from pipelines.migration.verify.verdict import MigrationVerification, read_verif
 from pipelines.publication_fields import WRITTEN
 from pipelines.store.durable import storage_errors
 
-REQUESTS = {WriteKind.CREATE: 1, WriteKind.PATCH: 1, WriteKind.COVER: 1, WriteKind.ASSET: 2}
-"""Requests of each kind of write, as `files.requests_of` counts them."""
+REQUESTS = {WriteKind.CREATE: 1, WriteKind.PATCH: 1, WriteKind.ADOPT: 1, WriteKind.COVER: 1, WriteKind.ASSET: 2}
+"""Requests of each kind of write, as `files.requests_of` counts them; an adoption takes the place of a create."""
 
 _UNFINISHED = (WriteState.REFUSED, WriteState.PARKED, WriteState.INTENDED)
 
 
 class Work(msgspec.Struct, kw_only=True):
-    """Writes of a plan. `files`: attached files."""
+    """Writes of a plan. `create`: adopted records, too. `files`: attached files."""
 
     create: int = 0
     patch: int = 0
@@ -59,6 +59,8 @@ class PlanStatus(msgspec.Struct, kw_only=True):
     created_at: str
     planned: Work
     done: Work
+    adopted: int
+    """Records that the plan would create and the service had made itself."""
     refused: int
     parked: int
     unanswered: int
@@ -134,6 +136,7 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
         created_at=facts.created_at,
         planned=planned,
         done=written,
+        adopted=done[WriteKind.ADOPT],
         refused=of(WriteState.REFUSED),
         parked=of(WriteState.PARKED),
         unanswered=of(WriteState.INTENDED),
@@ -217,7 +220,7 @@ def _planned(plan: Plan) -> Work:
 
 def _work(done: Mapping[WriteKind, int]) -> Work:
     return Work(
-        create=done[WriteKind.CREATE],
+        create=done[WriteKind.CREATE] + done[WriteKind.ADOPT],
         patch=done[WriteKind.PATCH],
         files=done[WriteKind.ASSET],
         covers=done[WriteKind.COVER],

@@ -1,0 +1,1 @@
+"""What an apply does with authorities that the service makes by itself."""
