@@ -167,6 +167,7 @@ def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
     return {
         "created": applied.created,
         "adopted": applied.adopted,
+        "merged": applied.merged,
         "patched": applied.patched,
         "unchanged": applied.unchanged,
         "failed": applied.failed,

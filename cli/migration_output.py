@@ -99,6 +99,7 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
     for twin in applied.twins[:MOST_PRINTED]:
         print_warning(console, str(twin))
     adopted = f"{applied.adopted:,} adopted, " if applied.adopted else ""
+    adopted += f"{applied.merged:,} merged, " if applied.merged else ""
     what = f"{applied.created:,} created, {adopted}{applied.patched:,} patched, {applied.unchanged:,} unchanged"
     what += f", {counted(applied.files_uploaded, 'file')} uploaded; {counted(result.requests, 'request')}"
     if applied.complete:
@@ -158,7 +159,8 @@ def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
 def print_status(console: Console, status: PlanStatus) -> None:
     """Print what is done, what remains, what is stuck, and the last verification."""
     planned, done = status.planned, status.done
-    work = (("created", "create"), ("patched", "patch"), ("files uploaded", "files"), ("covers set", "covers"))
+    work = [("created", "create"), ("patched", "patch"), ("files uploaded", "files"), ("covers set", "covers")]
+    work += [("merged", "merge")] if planned.merge else []
     rows = [(words, f"{getattr(done, name):,}", f"{getattr(planned, name):,}") for words, name in work]
     console.print(table_of(("", "done", "planned"), rows, right=("done", "planned")))
     if status.adopted:

@@ -29,6 +29,8 @@ class RowResult:
     """Whether a record that the service made itself is taken for that of the row."""
     adopted: bool = False
     """Whether that is done."""
+    merged: int = 0
+    """Records of the target that were merged into that of the row."""
     files: int = 0
     problems: list[str] = field(default_factory=list)
     unresolved: list[str] = field(default_factory=list)

@@ -14,6 +14,7 @@ import msgspec
 
 from pipelines.errors import SafetyLimitError, TemporaryError
 from pipelines.humanize import MOST_LISTED
+from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
@@ -56,7 +57,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of a plan to write: at most `limit` rows; only some actions (create, patch, files); only publications with these ids."""
+    """The part of a plan to write: at most `limit` rows, some actions (create, patch, merge, files), publications with these ids."""
 
     limit: int | None = None
     actions: Collection[str] = ()
@@ -68,7 +69,7 @@ class Selection:
             return False
         if not self.actions:
             return True
-        actions: set[str] = {row.action} if row.writes else set()
+        actions: set[str] = {row.action} if row.writes or row.action == Action.MERGE else set()
         if (row.action == Action.PATCH or not row.writes) and any(
             file.action == FileAction.UPLOAD for file in row.files
         ):
@@ -100,6 +101,8 @@ class ApplyResult:
     """Rows that need no write, or were written before."""
     failed: int = 0
     files_uploaded: int = 0
+    merged: int = 0
+    """Records of the target that were merged into others."""
     quarantined: int = 0
     left: int = 0
     """Rows outside the selection."""
@@ -140,7 +143,10 @@ def check_limits(plan: Plan, limits: Limits) -> None:
         FEW if limits.touched_percent >= LIMITS.touched_percent else 0
     )  # a lower limit is meant for small libraries, too
     for resource, counts in plan.facts.counts.items():
-        records, touched = plan.facts.target.records.get(resource, 0), counts.get(Action.PATCH, 0)
+        records, touched = (
+            plan.facts.target.records.get(resource, 0),
+            counts.get(Action.PATCH, 0) + counts.get(Action.MERGE, 0),
+        )
         if records and touched > few and touched * 100 > limits.touched_percent * records:
             raise SafetyLimitError(
                 f"Plan {plan.name} would change {touched:,} of the {records:,} {plural(resource)} in '{plan.facts.target.tenant}', "
@@ -160,6 +166,7 @@ class ApplyRun:
         plan: Plan,
         journal: Journal,
         writer: Writer,
+        merges: Merges,
         late: LateEffects,
         *,
         limits: Limits,
@@ -172,6 +179,7 @@ class ApplyRun:
         self._writing = writing
         self._journal = journal
         self._writer = writer
+        self._merges = merges
         self._late = late
         self._limits = limits
         self._selection = selection
@@ -264,6 +272,8 @@ class ApplyRun:
         done = {(entry.kind, entry.part) for entry in entries if entry.plan == self._plan.name and is_done(entry)}
         if row.action == Action.CREATE and (WriteKind.ADOPT, "") in done:
             return False
+        if row.action == Action.MERGE:
+            return not {(WriteKind.MERGE, str(number)) for number in row.candidates} <= done
         wanted = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
         for file in row.files:
             if file.action == FileAction.UPLOAD:
@@ -273,7 +283,10 @@ class ApplyRun:
     def _write(self, result: RowResult) -> None:
         row = result.row
         try:
-            self._writer.write(row, result)
+            if row.action == Action.MERGE:
+                self._merges.write(row, result)
+            else:
+                self._writer.write(row, result)
         except PendingWriteError as pending:
             result.problems.clear()  # what failed is tried again together with what is pending
             with self._lock:
@@ -312,6 +325,7 @@ class ApplyRun:
         applied.created += result.created
         applied.patched += result.patched
         applied.adopted += result.adopted
+        applied.merged += result.merged
         applied.files_uploaded += result.files
         if problems := [*result.lasting, *result.problems]:
             applied.failed += 1
@@ -342,6 +356,7 @@ def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
         "created": applied.created,
         "patched": applied.patched,
         "adopted": applied.adopted,
+        "merged": applied.merged,
         "unchanged": applied.unchanged,
         "failed": applied.failed,
         "files_uploaded": applied.files_uploaded,

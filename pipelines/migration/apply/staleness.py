@@ -135,23 +135,37 @@ def _stale_records(  # noqa: PLR0917  both sides, and what does not count
     begun: Collection[tuple[str, int]],
     may_be_new: Collection[str],
 ) -> Iterator[str]:
+    merged: dict[tuple[str, int], int] = {}
     for row in plan.rows(*WRITTEN_ACTIONS, resources=resources):
-        if (row.resource, row.source_id) in begun or row.matched_by == "decision":
+        if row.action == Action.MERGE:
+            merged |= {(row.resource, number): row.existing_target_id for number in row.candidates}
+        if (row.resource, row.source_id) in begun or (row.matched_by == "decision" and row.action != Action.MERGE):
             continue
-        if row.action == Action.PATCH:
-            if problem := _patch_problem(row, lists):
+        if row.action == Action.MERGE:
+            yield from _merge_problem(row, lists)
+        elif row.action == Action.PATCH:
+            if problem := _patch_problem(row, lists, merged):
                 yield problem
         elif row.resource not in may_be_new and (matches := lists.new_matches(plan, journal, row)):
             yield f"{row.resource} {row.source_id} was to be created, and seems to be there now ({matches[0]})"
 
 
-def _patch_problem(row: PlanRow, lists: TargetLists) -> str | None:
-    """Why a patch does not fit the record any more; None where it does."""
+def _merge_problem(row: PlanRow, lists: TargetLists) -> Iterator[str]:
+    """Yield why a merge does not fit the records any more: one is gone, or has another key."""
+    found = [lists.record(row.resource, number) for number in (row.existing_target_id, *row.candidates)]
+    keys = {row.type.key(record) if row.type is not None and record is not None else None for record in found}
+    if None in keys or len(keys) > 1:
+        ids = ", ".join(map(str, row.candidates))
+        yield f"{row.resource} {ids} were to be merged into {row.target_id}, and they are not all there any more, or have other names"
+
+
+def _patch_problem(row: PlanRow, lists: TargetLists, merged: Mapping[tuple[str, int], int]) -> str | None:
+    """Why a patch does not fit the record any more; None where it does. `merged`: records that the plan merges into others."""
     record = lists.record(row.resource, row.existing_target_id)
     change = f"{row.resource} {row.source_id} was to change {row.existing_target_id}"
     if record is None or row.type is None:
         return f"{change}, which is not there any more"
-    before, now = row.type.compared(row.before), row.type.compared(record)
+    before, now = row.type.compared(row.before), row.type.compared(row.type.redirected({**record}, merged))
     fits = all(
         now.get(name) == before.get(name) or digest(now.get(name)) == row.expected.get(name, "")
         for name in [*row.payload, *row.references]

@@ -53,6 +53,22 @@ class LeftOut(StrEnum):
     """The target's description does not have the value among those that it takes."""
 
 
+class MergeRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How one record is merged into another; by default as we assume (A6)."""
+
+    method: str = "PATCH"
+    path: str = "{}/merge"
+    """Below the list of the resource; `{}` is the id of the record that goes."""
+    field: str = "into_id"
+    """The field of the body with the id of the record that remains."""
+    wrapped_in: str = ""
+
+    def body(self, remains: int) -> dict[str, Any]:
+        """The body of a request."""
+        content = {self.field: remains}
+        return {self.wrapped_in: content} if self.wrapped_in else content
+
+
 class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the records of one resource are moved."""
 
@@ -87,6 +103,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """The key around a record in a payload, if there is one."""
     method: str = "PATCH"
     """The method of a change."""
+    merge: MergeRequest | None = None
+    """How its records are merged; none for those that are not, and where the target's description is not clear."""
 
     def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are sent: an empty field is absent, a reference is its id."""
@@ -136,6 +154,16 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             for name, choices in self.choices.items()
             if name in values and not {text_of(one) for one in _several(values[name])} <= {*choices}
         }
+
+    def redirected(self, values: dict[str, Any], merged: Mapping[tuple[str, int], int]) -> dict[str, Any]:
+        """The values with references to the records that remain. `merged`: resource and id of a merged record → the one that remains."""
+        for name, resource in self.references.items() if merged else ():
+            value = values.get(name)
+            if isinstance(value, list):
+                values[name] = [*dict.fromkeys(merged.get((resource, one), one) for one in value)]
+            elif value is not None:
+                values[name] = merged.get((resource, value), value)
+        return values
 
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Field → JSON in canonical form, so that equal values are equal text; an empty field is absent."""
@@ -203,6 +231,9 @@ RESOURCE_TYPES = {
     )
 }
 """Resource → how it is moved."""
+
+MERGEABLE = (AUTHORITIES, LOCATIONS)
+"""Resources whose records can be merged (service.md#other-resources)."""
 
 REFERENCES = frozenset(name for resource_type in RESOURCE_TYPES.values() for name in resource_type.references)
 """Every field with ids of other records."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -14,12 +15,13 @@ import msgspec
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
-from pipelines.migration.model.journal_entries import JournalEntry, WriteState
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, Plan, PlanFacts, Twin
 from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import (
     AUTHORITIES,
+    MERGEABLE,
     PUBLICATIONS,
     RESOURCE_TYPES,
     USERS,
@@ -34,6 +36,7 @@ from pipelines.migration.plan.comparison import normalise_both
 from pipelines.migration.plan.conflicts import RecordDecision, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import contradicted_choices, learn_type, resources_by_names, shape_of
+from pipelines.migration.plan.merges.requests import with_merges
 from pipelines.migration.plan.other_resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import plan_notes
@@ -53,8 +56,8 @@ from pipelines.version import VERSION
 API = "v3"
 """The version of every target."""
 
-APPLIED_ONCE = frozenset({Decision.CREATE, Decision.SOURCE})
-"""Decisions that create or overwrite: once they are applied, they are not applied again."""
+APPLIED_ONCE = frozenset({Decision.CREATE, Decision.SOURCE, Decision.MERGE})
+"""Decisions that create, overwrite or merge: once they are applied, they are not applied again."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,7 @@ class PlanBuilder:
         """Write the rows and the conflicts; returns the plan, which is not sealed yet."""
         request, session, folder = self._request, self._session, self._folder
         tenant, manifest = session.settings.tenant(request.target), request.source.manifest
+        self._types = with_merges(self._types, self._description)
         decisions = earlier_decisions(session.data, journal, manifest.base_url, tenant.base_url)
         inputs = PlanInputs(
             source=libraries[0],
@@ -159,7 +163,8 @@ class PlanBuilder:
             facts.notes += [str(twin) for twin in twins]
         plan = Plan(folder, facts, session.data.keys)
         decided = {(decision.resource, decision.source_id): decision for decision in decisions}
-        write_conflicts(folder / CONFLICTS, plan.rows(Action.CONFLICT), decided)
+        proposed = plan.rows(resources=MERGEABLE) if any(one.proposed for one in totals.values()) else ()
+        write_conflicts(folder / CONFLICTS, chain(plan.rows(Action.CONFLICT), proposed), decided)
         return plan
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
@@ -244,8 +249,9 @@ def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, targe
     planned_at, table = newest
 
     def is_applied(decision: RecordDecision) -> bool:
+        kinds = (WriteKind.MERGE,) if decision.decision == Decision.MERGE else RECORD_WRITES
         return decision.decision in APPLIED_ONCE and any(
-            entry.state == WriteState.DONE and entry.kind in RECORD_WRITES and entry.begun_at >= planned_at
+            entry.state == WriteState.DONE and entry.kind in kinds and entry.begun_at >= planned_at
             for entry in journal.of_record(decision.resource, decision.source_id)
         )
 

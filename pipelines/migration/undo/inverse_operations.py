@@ -138,6 +138,11 @@ def _decide_reversal(operations: InverseOperations, item: UndoItem, record: Targ
     files = {part_of(file): file for file in item.row.files}
     assets_before = {file.asset_id for file in item.files_before}
     for entry in item.open_entries:
+        if entry.kind == WriteKind.MERGE:
+            done = entry.state == WriteState.DONE
+            was = "was merged into it, and no undo can split them" if done else "may have been merged into it"
+            operations.left_reasons.append(f"record {entry.part} {was}")
+            continue
         if entry.kind == WriteKind.ADOPT:
             operations.left_reasons.append(ADOPTED)
         if entry.kind in (WriteKind.PATCH, WriteKind.ADOPT):

@@ -88,10 +88,14 @@ class OtherResourcesComparison:
 
     def _written(self, row: PlanRow) -> JournalEntry | None:
         """The write of the record by the plan; of an adoption and a creation, the one that is done."""
-        kinds = (WriteKind.CREATE, WriteKind.ADOPT) if row.action == Action.CREATE else (WriteKind.PATCH,)
+        kinds = {
+            Action.CREATE: (WriteKind.CREATE, WriteKind.ADOPT),
+            Action.PATCH: (WriteKind.PATCH,),
+            Action.MERGE: (WriteKind.MERGE,),
+        }.get(row.action, ())
         entries = self.journal.of_record(row.resource, row.source_id)
         written = [entry for entry in entries if entry.plan == self.plan.name and entry.kind in kinds]
-        return max(written, key=is_done, default=None)
+        return max(written, key=lambda entry: (is_done(entry), entry.number), default=None)
 
     def _differing(
         self, row: PlanRow, target_id: int | None, record: Mapping[str, Any], why: str
@@ -99,6 +103,9 @@ class OtherResourcesComparison:
         compared = (row.type or RESOURCE_TYPES[row.resource]).compared_record
         now, payload = compared(record), dict(row.payload)
         expected = dict(row.expected)
+        if row.action == Action.MERGE:  # which may have added to its fields
+            merge = self._written(row)
+            expected = dict(merge.held) if merge is not None else {}
         for name, reference in row.references.items():
             ids = [
                 planned_id or self.journal.target_id_of(reference.resource, source_id)
@@ -117,6 +124,10 @@ class OtherResourcesComparison:
         return entry is not None and entry.kind == WriteKind.ADOPT
 
     def _duplicates(self, row: PlanRow) -> Iterator[VerificationFinding]:
+        if row.action == Action.MERGE:
+            for number in row.candidates:
+                if self.lists.record(row.resource, number) is not None:
+                    yield _finding(row, DUPLICATED, number, why=f"it was to be merged into {row.target_id}")
         if row.action == Action.CREATE:
             for number in self.lists.new_matches(self.plan, self.journal, row):
                 yield _finding(row, DUPLICATED, number, why="it is unknown who created it, and it has the same name")
