@@ -167,6 +167,8 @@ def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
     failures = [(row.resource, row.source_id, row.title, row.problem) for row in applied.failures[:MOST_SHOWN]]
     return {
         "created": applied.created,
+        "adopted": applied.adopted,
+        "merged": applied.merged,
         "patched": applied.patched,
         "unchanged": applied.unchanged,
         "failed": applied.failed,

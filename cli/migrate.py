@@ -42,7 +42,7 @@ STOPPED = (
 
 _T = TypeVar("_T")
 
-ACTIONS = ("create", "patch", "files")
+ACTIONS = ("create", "patch", "merge", "files")
 
 
 def make_plan(
@@ -165,12 +165,12 @@ def _beside(plan: Plan) -> dict[str, Any]:
 
 
 def _parse_only(words: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Returns the actions (create, patch, files) and the ids of source records in the option --only."""
+    """Returns the actions (create, patch, merge, files) and the ids of source records in the option --only."""
     ids = [int(word) for word in words if word.isdecimal()]
     actions = [word for word in words if word in ACTIONS]
     if unknown := [word for word in words if not word.isdecimal() and word not in ACTIONS]:
         raise ConfigurationError(
-            f"--only {', '.join(unknown)}: name create, patch or files, or ids of publications in the source, separated by commas."
+            f"--only {', '.join(unknown)}: name create, patch, merge or files, or ids of publications in the source, separated by commas."
         )
     return actions, ids
 

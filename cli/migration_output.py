@@ -98,7 +98,9 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
     print_by_rule(console, plan)
     for twin in applied.twins[:MOST_PRINTED]:
         print_warning(console, str(twin))
-    what = f"{applied.created:,} created, {applied.patched:,} patched, {applied.unchanged:,} unchanged"
+    adopted = f"{applied.adopted:,} adopted, " if applied.adopted else ""
+    adopted += f"{applied.merged:,} merged, " if applied.merged else ""
+    what = f"{applied.created:,} created, {adopted}{applied.patched:,} patched, {applied.unchanged:,} unchanged"
     what += f", {counted(applied.files_uploaded, 'file')} uploaded; {counted(result.requests, 'request')}"
     if applied.complete:
         verdict = Text.assemble(("Complete:", "bold green"), f" {what}. Next: bookferry migrate verify {plan.name}")
@@ -157,9 +159,14 @@ def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
 def print_status(console: Console, status: PlanStatus) -> None:
     """Print what is done, what remains, what is stuck, and the last verification."""
     planned, done = status.planned, status.done
-    work = (("created", "create"), ("patched", "patch"), ("files uploaded", "files"), ("covers set", "covers"))
+    work = [("created", "create"), ("patched", "patch"), ("files uploaded", "files"), ("covers set", "covers")]
+    work += [("merged", "merge")] if planned.merge else []
     rows = [(words, f"{getattr(done, name):,}", f"{getattr(planned, name):,}") for words, name in work]
     console.print(table_of(("", "done", "planned"), rows, right=("done", "planned")))
+    if status.adopted:
+        console.print(
+            f"Among the created: {counted(status.adopted, 'record')} that the service made itself and that were adopted."
+        )
     for problem in status.problems[:MOST_PRINTED]:
         state = "never answered" if problem.state == "intended" else problem.state
         print_warning(console, f"{problem.resource} {problem.source_id}, {problem.kind}, {state}: {problem.message}")

@@ -22,7 +22,8 @@ class Variations:
     absent. ``created_status``: 200 or 201. ``deleted_answer``: an empty object, 200 without a body, or 204. ``unknown_fields``: those
     of a payload. ``empty_names``: whether an empty name of a file stays. ``dropped_field``: a field of payloads that is accepted and
     not kept. ``v2_ended``: the status of every response of version 2; 0 while it lives, 200 is a web page. ``announced`` is added to
-    ``X-API-Deprecation`` of every response of version 2.
+    ``X-API-Deprecation`` of every response of version 2. ``author_authorities``: which authorities a written publication makes of its
+    authors (``state/author_authorities.py``).
     """
 
     link: str = one_of("absolute", "relative", "none", "foreign", "loop")
@@ -45,6 +46,7 @@ class Variations:
     dropped_field: str = ""
     v2_ended: int = at_least(0, 0)
     announced: str = ""
+    author_authorities: str = one_of("none", "matched", "own")
 
 
 @dataclass(frozen=True, slots=True)

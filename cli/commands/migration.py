@@ -69,7 +69,7 @@ def apply(  # noqa: PLR0917  one parameter for each option
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="Write only these, separated by commas: create, patch or files, or ids of publications in the source.",
+            help="Write only these, separated by commas: create, patch, merge or files, or ids of publications in the source.",
             metavar="WHAT",
         ),
     ] = None,

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
+from pipelines.migration.apply.authorities.adoption import adopting
+from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.last_look import look_at, to_look_at
 from pipelines.migration.apply.late_effects import LateEffects, check_undo_ended, wait_for_others
 from pipelines.migration.apply.reconcile_pending import reconcile_pending_publications, reconcile_pending_records
@@ -36,10 +38,11 @@ from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.lacking import lacking_of
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, Plan, Twin
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
-from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.model.target_reading import reading_name
+from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
+from pipelines.migration.model.target_reading import TargetListing, reading_name
 from pipelines.migration.model.twins import TwinFinder, ids_before
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
+from pipelines.migration.plan.match_store import numbered
 from pipelines.migration.plan.scope import check_movable, check_target, chosen_other_resources, has_all_publications
 from pipelines.migration.report.pages import write_pages
 from pipelines.migration.report.status import PlanStatus, RecordView, status_of, three_way
@@ -58,6 +61,7 @@ from pipelines.service.client import READ_SECONDS, LibraryClient, Waiting
 from pipelines.service.clock import Clock
 from pipelines.service.files.upload import Uploads
 from pipelines.settings.settings import Settings
+from pipelines.store.durable import temporary_folder
 from pipelines.store.snapshots.manifest import MANIFEST
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_key
 
@@ -170,7 +174,7 @@ class Migration:
             check_undo_ended(plan, journal)
 
             def report(applied: ApplyResult) -> None:
-                done = applied.created + applied.patched + applied.failed
+                done = applied.created + applied.patched + applied.adopted + applied.merged + applied.failed
                 remaining = max(0, facts.requests - client.requests)
                 self._on_progress(
                     ApplyProgress(done, facts.writes, client.requests, remaining, client.requests_per_minute)
@@ -178,7 +182,16 @@ class Migration:
 
             late = LateEffects(client)
             run = ApplyRun(
-                plan, journal, writer, late, limits=limits, selection=selection, wait=client.wait, on_row=report
+                plan,
+                journal,
+                writer,
+                Merges(plan.name, journal, client, partial(self._find_listed, plan, client)),
+                late,
+                limits=limits,
+                selection=selection,
+                wait=client.wait,
+                on_row=report,
+                writing=partial(adopting, plan, journal, writer, partial(self._read_authorities, plan, client)),
             )
             self._results.apply = AppliedPlan(run.applied, 0)
             if has_work := run.has_work():
@@ -196,6 +209,21 @@ class Migration:
                 self._results.apply = result = AppliedPlan(run.applied, client.requests)
             run.applied.lacking = lacking_of(plan, journal)
             return result
+
+    def _read_authorities(self, plan: Plan, client: LibraryClient, folder: Path) -> TargetListing:
+        """List the authorities of the target once more, after the publications were written."""
+        run, reader = f"adopt-{self.session.clock.now():%Y%m%dT%H%M%S}", self.session.reader
+        target = plan.facts.target.tenant
+        return reader.read_other_resources(target, client, folder, run, [AUTHORITIES], plan.types)[AUTHORITIES]
+
+    def _find_listed(
+        self, plan: Plan, client: LibraryClient, resource: str, ids: Collection[int]
+    ) -> dict[int, dict[str, Any]]:
+        """List a resource of the target, proved complete, to settle a merge without a response; returns what it has of `ids`."""
+        run, target = f"merge-{self.session.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
+        with temporary_folder(plan.folder / "merges") as folder:
+            listing = TargetListing(self.session.reader.read(target, client, folder, run, resource))
+            return {number: record for number, record in numbered(listing.records()) if number in ids}
 
     def _last_look(self, plan: Plan, client: LibraryClient, journal: Journal, *, looked_at: bool = False) -> list[Twin]:
         """Read the target again where the plan sent anything more than once; returns what is there twice."""

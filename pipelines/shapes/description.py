@@ -14,7 +14,7 @@ from typing import Any
 from pipelines.inventory import LIST_PATHS
 from pipelines.records.shapes.observation import MAX_NAME
 from pipelines.shapes.documents import UnreadableDocumentError, read_document
-from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
+from pipelines.shapes.model import Description, FieldSchema, MergeSchema, PayloadSchema, ResourceSchema
 
 MAX_STEPS = 50_000
 """Most schemas that are looked at in one description."""
@@ -27,6 +27,9 @@ MAX_LEVELS = 3
 
 MAX_FIELDS = 300
 """Most fields of one object, and most values of one enumeration."""
+
+_MERGE = re.compile(r"\{\}/[\w-]*merge[\w-]*|[\w-]*merge[\w-]*/\{\}")
+_MERGING = ("PATCH", "PUT", "POST")
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 
@@ -91,7 +94,18 @@ class _Reader:
             operation = by_name.get(f"{method} /{path}/{{}}")
             if operation is not None and found.change is None:
                 found.change = self._payload(operation, method)
+        found.merge = self._merge(path, by_name)
         return found
+
+    def _merge(self, path: str, by_name: dict[str, dict[str, Any]]) -> MergeSchema | None:
+        """The request that merges two records of the list with this path."""
+        for name, operation in by_name.items():
+            method, _, address = name.partition(" ")
+            below = address.removeprefix(f"/{path}/")
+            if method in _MERGING and address != below and _MERGE.fullmatch(below):
+                body = self._payload(operation, method)
+                return MergeSchema(below, body or PayloadSchema(method=method))
+        return None
 
     def _answer(self, operation: dict[str, Any]) -> Any:
         """The schema of the body of a response 200, or of the other success."""

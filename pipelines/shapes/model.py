@@ -30,12 +30,20 @@ class PayloadSchema(msgspec.Struct, omit_defaults=True):
     method: str = ""
 
 
+class MergeSchema(msgspec.Struct, omit_defaults=True):
+    """The request that merges two records: its path below the list, with `{}` for the id of one of them, and its body."""
+
+    path: str
+    body: PayloadSchema
+
+
 class ResourceSchema(msgspec.Struct, omit_defaults=True):
-    """One resource: its records, and the bodies that create and change one."""
+    """One resource: its records, the bodies that create and change one, and how two are merged."""
 
     record: dict[str, FieldSchema] = {}
     create: PayloadSchema | None = None
     change: PayloadSchema | None = None
+    merge: MergeSchema | None = None
 
 
 class Description(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -24,8 +24,11 @@ DraftChange = Callable[[Draft], Draft]
 
 def create_publication(call: Call, change: DraftChange, render: Render) -> Response:
     """Stores the draft that ``change`` makes of an empty one; an unknown reference is 404."""
+    manner = call.settings.variations.author_authorities
     try:
-        new = call.tenant.publications.create(change(Draft(title=None)), now=call.tenant.clock.now())
+        new = call.tenant.publications.create(
+            change(Draft(title=None)), now=call.tenant.clock.now(), authorities=manner
+        )
     except MissingReference:
         raise record_not_found() from None
     return created(render(new, call), call.settings.variations)
@@ -39,8 +42,11 @@ def find_publication(call: Call) -> None:
 
 def change_publication(call: Call, change: DraftChange, render: Render) -> Response:
     """Stores the draft that ``change`` makes of the publication of the path; an unknown record or reference is 404."""
+    manner = call.settings.variations.author_authorities
     try:
-        changed = call.tenant.publications.change(call.number or 0, lambda stored: change(unchanged_draft(stored)))
+        changed = call.tenant.publications.change(
+            call.number or 0, lambda stored: change(unchanged_draft(stored)), authorities=manner
+        )
     except MissingReference:
         raise record_not_found() from None
     if changed is None:

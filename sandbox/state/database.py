@@ -16,11 +16,11 @@ from pathlib import Path
 
 from sandbox.state.content_folder import ContentFolder
 
-_SCHEMA_VERSION = 3
+_SCHEMA_VERSION = 4
 _BUSY_SECONDS = 30
 
-# Schema of a state, 0 for a new one → the script that makes it the present one
-_SCRIPTS = {0: "schema.sql", 2: "from_2_to_3.sql"}
+# Schema of a state, 0 for a new one → the schema that a script makes of it, and the script
+_SCRIPTS = {0: (_SCHEMA_VERSION, "schema.sql"), 2: (3, "from_2_to_3.sql"), 3: (_SCHEMA_VERSION, "from_3_to_4.sql")}
 
 
 class Database:
@@ -87,12 +87,12 @@ def _prepare(connection: sqlite3.Connection) -> None:
     """Creates or renews the tables in one transaction, so that a kill leaves none of them half made."""
     with _transaction(connection, "BEGIN IMMEDIATE"):
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == _SCHEMA_VERSION:
-            return
-        if version not in _SCRIPTS:
-            raise sqlite3.DatabaseError(f"another version of the sandbox made it (schema {version})")
-        for statement in _statements(files("sandbox.state").joinpath(_SCRIPTS[version]).read_text("utf-8")):
-            connection.execute(statement)
+        while version != _SCHEMA_VERSION:
+            if version not in _SCRIPTS:
+                raise sqlite3.DatabaseError(f"another version of the sandbox made it (schema {version})")
+            version, script = _SCRIPTS[version]
+            for statement in _statements(files("sandbox.state").joinpath(script).read_text("utf-8")):
+                connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sandbox.state.author_authorities import make_authorities
 from sandbox.state.blobs import StoredFile
 from sandbox.state.database import Database
 from sandbox.state.drafts import Author, Draft, Identifier, add_publications, rewrite_publication
@@ -96,20 +97,25 @@ class Publications:
             key = _key(connection, self._tenant, number)
             return None if key is None else _load(connection, [key])[0]
 
-    def create(self, draft: Draft, *, now: float) -> Publication:
-        """Creates a publication; raises ``MissingReference``."""
+    def create(self, draft: Draft, *, now: float, authorities: str = "none") -> Publication:
+        """Creates a publication; raises ``MissingReference``. ``authorities``: how authorities are made of its authors."""
         with self._database.write() as connection:
             (key,) = add_publications(connection, self._tenant, [draft])
             connection.execute("UPDATE publications SET created = ? WHERE key = ?", (now, key))
+            make_authorities(connection, self._tenant, draft.authors, authorities)
             return _load(connection, [key])[0]
 
-    def change(self, number: int, draft: Callable[[Publication], Draft]) -> Publication | None:
-        """Applies a change to the publication with this id; returns None if there is none. Raises ``MissingReference``."""
+    def change(
+        self, number: int, draft: Callable[[Publication], Draft], *, authorities: str = "none"
+    ) -> Publication | None:
+        """Applies a change to the publication with this id; returns None if there is none. The rest is as in a create."""
         with self._database.write() as connection:
             key = _key(connection, self._tenant, number)
             if key is None:
                 return None
-            rewrite_publication(connection, self._tenant, key, draft(_load(connection, [key])[0]))
+            changed = draft(_load(connection, [key])[0])
+            rewrite_publication(connection, self._tenant, key, changed)
+            make_authorities(connection, self._tenant, changed.authors, authorities)
             return _load(connection, [key])[0]
 
     def remove(self, number: int) -> bool:

@@ -53,7 +53,7 @@ def _merge_locations(connection: sqlite3.Connection, tenant: int, number: int, i
 
 
 def _merge_authorities(connection: sqlite3.Connection, tenant: int, number: int, into: int) -> None:
-    """Makes the name and variants of the merged authority variants of the other."""
+    """Makes the name and variants of the merged authority variants of the other, which then is that of the same authors."""
     rows = dict(
         connection.execute(
             "SELECT id, json_array(name, json(variants)) FROM authorities WHERE tenant = ? AND id IN (?, ?)",
@@ -63,7 +63,9 @@ def _merge_authorities(connection: sqlite3.Connection, tenant: int, number: int,
     (name, variants), (target_name, target_variants) = json.loads(rows[number]), json.loads(rows[into])
     merged = [each for each in dict.fromkeys([*target_variants, name, *variants]) if each != target_name]
     connection.execute(
-        "UPDATE authorities SET variants = ? WHERE tenant = ? AND id = ?", (_encoded(merged), tenant, into)
+        "UPDATE authorities SET variants = ?, of_author = of_author OR (SELECT of_author FROM authorities WHERE tenant = ? AND id = ?) "
+        "WHERE tenant = ? AND id = ?",
+        (_encoded(merged), tenant, number, tenant, into),
     )
 
 

@@ -240,6 +240,7 @@ CREATE TABLE authorities (
     kind TEXT NOT NULL,     -- person, corporate or subject
     variants TEXT NOT NULL, -- JSON list of names
     extra TEXT,
+    of_author INTEGER NOT NULL DEFAULT 0, -- whether the service made it of the author of a publication
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 

@@ -18,6 +18,7 @@ import msgspec
 from pipelines.errors import RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
+from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
@@ -67,6 +68,28 @@ class Attachments:
         self._uploads = uploads
         self._open_blob = open_blob
         self._file_visibility = FileVisibility(client, journal.ids_with_new_files)
+
+    def attach_missing(
+        self, row: PlanRow, target_id: int, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult
+    ) -> None:
+        """Attach the files of a row that are not done. A refused one becomes a problem of `result`.
+
+        `entries`: (kind, part) → this plan's write of the record. Raises `PendingWriteError` where one has to wait, after the others.
+        """
+        pending: PendingWriteError | None = None
+        for file in row.attached:
+            entry = entries.get((WriteKind.ASSET, part_of(file)))
+            if not is_done(entry):
+                try:
+                    self.attach(row, target_id, file, entry, result.sends)
+                except FailedWriteError as error:
+                    result.problems.append(str(error))
+                except PendingWriteError as later:
+                    pending = later
+                else:
+                    result.files += 1
+        if pending is not None:
+            raise pending
 
     def attach(
         self, row: PlanRow, target_id: int, file: PlannedFile, entry: JournalEntry | None, sends: Counter[str]

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pipelines.errors import RefusedError
+from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
+
+
+class Adopted(NamedTuple):
+    """A record that the service made itself and a row adopts: the row as a change of it, and what that leaves out."""
+
+    row: PlanRow
+    left_out: list[str]
 
 
 @dataclass
@@ -16,6 +25,12 @@ class RowResult:
     row: PlanRow
     created: bool = False
     patched: bool = False
+    adopts: bool = False
+    """Whether a record that the service made itself is taken for that of the row."""
+    adopted: bool = False
+    """Whether that is done."""
+    merged: int = 0
+    """Records of the target that were merged into that of the row."""
     files: int = 0
     problems: list[str] = field(default_factory=list)
     unresolved: list[str] = field(default_factory=list)
@@ -30,6 +45,11 @@ class RowResult:
     """How often this run sent the POST of each part of the row; the record itself has the name ""."""
     unclear: str = ""
     """What came back from the last POST of the record, where that said nothing."""
+
+    @property
+    def change(self) -> WriteKind:
+        """The kind of a change of the record."""
+        return WriteKind.ADOPT if self.adopts else WriteKind.PATCH
 
     @property
     def left_out(self) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -13,6 +14,7 @@ import msgspec
 
 from pipelines.errors import SafetyLimitError, TemporaryError
 from pipelines.humanize import MOST_LISTED
+from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
@@ -42,7 +44,7 @@ PAUSE = 60.0
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of a plan to write: at most `limit` rows; only some actions (create, patch, files); only publications with these ids."""
+    """The part of a plan to write: at most `limit` rows, some actions (create, patch, merge, files), publications with these ids."""
 
     limit: int | None = None
     actions: Collection[str] = ()
@@ -54,7 +56,7 @@ class Selection:
             return False
         if not self.actions:
             return True
-        actions: set[str] = {row.action} if row.writes else set()
+        actions: set[str] = {row.action} if row.writes or row.action == Action.MERGE else set()
         if (row.action == Action.PATCH or not row.writes) and any(
             file.action == FileAction.UPLOAD for file in row.files
         ):
@@ -80,10 +82,14 @@ class ApplyResult:
 
     created: int = 0
     patched: int = 0
+    adopted: int = 0
+    """Records that the plan would create and the service had made itself; they got what they lacked."""
     unchanged: int = 0
     """Rows that need no write, or were written before."""
     failed: int = 0
     files_uploaded: int = 0
+    merged: int = 0
+    """Records of the target that were merged into others."""
     quarantined: int = 0
     left: int = 0
     """Rows outside the selection."""
@@ -124,7 +130,10 @@ def check_limits(plan: Plan, limits: Limits) -> None:
         FEW if limits.touched_percent >= LIMITS.touched_percent else 0
     )  # a lower limit is meant for small libraries, too
     for resource, counts in plan.facts.counts.items():
-        records, touched = plan.facts.target.records.get(resource, 0), counts.get(Action.PATCH, 0)
+        records, touched = (
+            plan.facts.target.records.get(resource, 0),
+            counts.get(Action.PATCH, 0) + counts.get(Action.MERGE, 0),
+        )
         if records and touched > few and touched * 100 > limits.touched_percent * records:
             raise SafetyLimitError(
                 f"Plan {plan.name} would change {touched:,} of the {records:,} {plural(resource)} in '{plan.facts.target.tenant}', "
@@ -134,23 +143,30 @@ def check_limits(plan: Plan, limits: Limits) -> None:
 
 
 class ApplyRun:
-    """One run over the rows of a plan. `on_row` gets the result after each row; `wait` waits for a service that is down."""
+    """One run over the rows of a plan. `on_row` gets the result after each row; `wait` waits for a service that is down.
+
+    `writing`: entered with the name of each resource while its rows are written.
+    """
 
     def __init__(
         self,
         plan: Plan,
         journal: Journal,
         writer: Writer,
+        merges: Merges,
         late: LateEffects,
         *,
         limits: Limits,
         selection: Selection,
         wait: Callable[[Waiting], None],
         on_row: Callable[[ApplyResult], None] = lambda _: None,
+        writing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
         self._plan = plan
+        self._writing = writing
         self._journal = journal
         self._writer = writer
+        self._merges = merges
         self._late = late
         self._limits = limits
         self._selection = selection
@@ -189,13 +205,17 @@ class ApplyRun:
         """
         self._workers = worker_count(requests_per_minute)
         for resource, rows in groupby(self._limited(self.pending()), key=attrgetter("resource")):
-            self._postponed = set()
-            self._write_all(rows)
-            if postponed := self._postponed:
-                self._postponed = None
-                again = self._plan.rows(*WRITTEN_ACTIONS)
-                self._write_all(row for row in again if row.resource == resource and row.source_id in postponed)
+            with self._writing(resource):
+                self._write_resource(resource, rows)
         return self.applied
+
+    def _write_resource(self, resource: str, rows: Iterator[PlanRow]) -> None:
+        self._postponed = set()
+        self._write_all(rows)
+        if postponed := self._postponed:
+            self._postponed = None
+            again = self._plan.rows(*WRITTEN_ACTIONS)
+            self._write_all(row for row in again if row.resource == resource and row.source_id in postponed)
 
     def _write_all(self, rows: Iterator[PlanRow]) -> None:
         with WorkerPool(self._write, self._workers) as pool:
@@ -237,6 +257,10 @@ class ApplyRun:
     def _is_pending(self, row: PlanRow) -> bool:
         entries = self._journal.of_record(row.resource, row.source_id)
         done = {(entry.kind, entry.part) for entry in entries if entry.plan == self._plan.name and is_done(entry)}
+        if row.action == Action.CREATE and (WriteKind.ADOPT, "") in done:
+            return False
+        if row.action == Action.MERGE:
+            return not {(WriteKind.MERGE, str(number)) for number in row.candidates} <= done
         wanted = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
         for file in row.files:
             if file.action == FileAction.UPLOAD:
@@ -246,7 +270,10 @@ class ApplyRun:
     def _write(self, result: RowResult) -> None:
         row = result.row
         try:
-            self._writer.write(row, result)
+            if row.action == Action.MERGE:
+                self._merges.write(row, result)
+            else:
+                self._writer.write(row, result)
         except PendingWriteError as pending:
             result.problems.clear()  # what failed is tried again together with what is pending
             with self._lock:
@@ -284,6 +311,8 @@ class ApplyRun:
         self._tried += 1
         applied.created += result.created
         applied.patched += result.patched
+        applied.adopted += result.adopted
+        applied.merged += result.merged
         applied.files_uploaded += result.files
         if problems := [*result.lasting, *result.problems]:
             applied.failed += 1
@@ -313,6 +342,8 @@ def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
     return {
         "created": applied.created,
         "patched": applied.patched,
+        "adopted": applied.adopted,
+        "merged": applied.merged,
         "unchanged": applied.unchanged,
         "failed": applied.failed,
         "files_uploaded": applied.files_uploaded,

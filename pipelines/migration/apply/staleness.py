@@ -12,6 +12,7 @@ from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, column_of, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow
+from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, adopts
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.comparison import compare_libraries
 from pipelines.migration.plan.publications import written_batches
@@ -110,12 +111,14 @@ def check_other_resources_fresh(
     """Raise `StopError` where the target needs another plan for resources other than publications.
 
     Checks the records that are still to be written, without those that an apply has `begun`. `listed`: the resources that the plan writes,
-    as the target lists them now.
+    as the target lists them now. Once any publication was written, new authorities may be from the service itself, and are adopted.
     """
     if not listed:
         return
     with read_target_lists(workdir, listed) as lists:
-        stale = list(islice(_stale_records(plan, lists, journal, listed, begun), EXAMPLES))
+        adopting = adopts(plan.facts.counts) and any(one.resource == PUBLICATIONS for one in journal.of_plan(plan.name))
+        may_be_new = {AUTHORITIES} if adopting else set[str]()
+        stale = list(islice(_stale_records(plan, lists, journal, listed, begun, may_be_new), EXAMPLES))
     if stale:
         source, target = plan.facts.source.tenant, plan.facts.target.tenant
         raise StopError(
@@ -124,30 +127,45 @@ def check_other_resources_fresh(
         )
 
 
-def _stale_records(
+def _stale_records(  # noqa: PLR0917  both sides, and what does not count
     plan: Plan,
     lists: TargetLists,
     journal: Journal,
     resources: Collection[str],
     begun: Collection[tuple[str, int]],
+    may_be_new: Collection[str],
 ) -> Iterator[str]:
+    merged: dict[tuple[str, int], int] = {}
     for row in plan.rows(*WRITTEN_ACTIONS, resources=resources):
-        if (row.resource, row.source_id) in begun or row.matched_by == "decision":
+        if row.action == Action.MERGE:
+            merged |= {(row.resource, number): row.existing_target_id for number in row.candidates}
+        if (row.resource, row.source_id) in begun or (row.matched_by == "decision" and row.action != Action.MERGE):
             continue
-        if row.action == Action.PATCH:
-            if problem := _patch_problem(row, lists):
+        if row.action == Action.MERGE:
+            yield from _merge_problem(row, lists)
+        elif row.action == Action.PATCH:
+            if problem := _patch_problem(row, lists, merged):
                 yield problem
-        elif matches := lists.new_matches(plan, journal, row):
+        elif row.resource not in may_be_new and (matches := lists.new_matches(plan, journal, row)):
             yield f"{row.resource} {row.source_id} was to be created, and seems to be there now ({matches[0]})"
 
 
-def _patch_problem(row: PlanRow, lists: TargetLists) -> str | None:
-    """Why a patch does not fit the record any more; None where it does."""
+def _merge_problem(row: PlanRow, lists: TargetLists) -> Iterator[str]:
+    """Yield why a merge does not fit the records any more: one is gone, or has another key."""
+    found = [lists.record(row.resource, number) for number in (row.existing_target_id, *row.candidates)]
+    keys = {row.type.key(record) if row.type is not None and record is not None else None for record in found}
+    if None in keys or len(keys) > 1:
+        ids = ", ".join(map(str, row.candidates))
+        yield f"{row.resource} {ids} were to be merged into {row.target_id}, and they are not all there any more, or have other names"
+
+
+def _patch_problem(row: PlanRow, lists: TargetLists, merged: Mapping[tuple[str, int], int]) -> str | None:
+    """Why a patch does not fit the record any more; None where it does. `merged`: records that the plan merges into others."""
     record = lists.record(row.resource, row.existing_target_id)
     change = f"{row.resource} {row.source_id} was to change {row.existing_target_id}"
     if record is None or row.type is None:
         return f"{change}, which is not there any more"
-    before, now = row.type.compared(row.before), row.type.compared(record)
+    before, now = row.type.compared(row.before), row.type.compared(row.type.redirected({**record}, merged))
     fits = all(
         now.get(name) == before.get(name) or digest(now.get(name)) == row.expected.get(name, "")
         for name in [*row.payload, *row.references]

@@ -6,6 +6,7 @@ The documentation has no request for one such record (service.md#not-shown), so 
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,13 +40,17 @@ def read_target_lists(workdir: Path, listed: Mapping[str, TargetListing]) -> Ite
 
 
 class TargetLists:
-    """Records of the target in a SQLite file, which is removed at the end of the block. `key` encrypts those of persons."""
+    """Records of the target in a SQLite file, which is removed at the end of the block. `key` encrypts those of persons.
+
+    Several threads may look records up.
+    """
 
     def __init__(self, path: Path, key: PersonalKey | None = None) -> None:
         self._path = path
         self._key = key
         make_file(path)
-        self._db = sqlite3.connect(path, isolation_level=None)
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._db.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
 
     def add(self, resource: str, listing: TargetListing) -> None:
@@ -63,9 +68,10 @@ class TargetLists:
 
     def record(self, resource: str, number: int) -> Mapping[str, Any] | None:
         """The values of a record, in the form in which they are sent; None where the target does not list it."""
-        row = self._db.execute(
-            "SELECT record FROM records WHERE resource = ? AND id = ?", (resource, number)
-        ).fetchone()
+        with self._lock:
+            row = self._db.execute(
+                "SELECT record FROM records WHERE resource = ? AND id = ?", (resource, number)
+            ).fetchone()
         return msgspec.json.decode(unsealing(RESOURCE_TYPES[resource], self._key)(row[0])) if row else None
 
     def new_matches(self, plan: Plan, journal: Journal, row: PlanRow) -> list[int]:
@@ -73,9 +79,10 @@ class TargetLists:
         resource_type = row.type or RESOURCE_TYPES[row.resource]
         values = resource_type.values(row.payload) | {name: {"source": 0} for name in row.references}
         key = resource_type.key(values)
-        rows = self._db.execute(
-            "SELECT id FROM records WHERE resource = ? AND key = ? LIMIT 100", (row.resource, key_digest(key))
-        ).fetchall()
+        with self._lock:
+            rows = self._db.execute(
+                "SELECT id FROM records WHERE resource = ? AND key = ? LIMIT 100", (row.resource, key_digest(key))
+            ).fetchall()
         ids = {number for (number,) in rows}
         return (
             sorted(ids - plan.ids_when_planned(row.resource, ids) - journal.known_ids(row.resource, ids)) if ids else []

@@ -20,7 +20,7 @@ from pipelines.migration.apply.digests import RecordDigests, content_of, inside
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, change_request, create_body
 from pipelines.migration.apply.references import References
-from pipelines.migration.apply.row_result import RowResult
+from pipelines.migration.apply.row_result import Adopted, RowResult
 from pipelines.migration.apply.unproved_fields import FirstRecords, UnprovedFields
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
@@ -43,6 +43,8 @@ from pipelines.service.files.upload import Uploads
 
 TRIES = 3
 """Times that a run sends a POST whose response was lost and that had no effect."""
+
+FindAdopted = Callable[[PlanRow, JournalEntry | None], Adopted | None]
 
 OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
 """Opens a stored content by its SHA-256."""
@@ -82,6 +84,8 @@ class Writer:
         self._trial_lock = threading.Lock()
         self._takes_files: bool | None = None if files_with_record else False
         """Whether the service takes files together with their record; None until that was tried."""
+        self.find_adopted: FindAdopted | None = None
+        """Finds the record that a row adopts; set while authorities are written (`authorities/adoption.py`)."""
         self.stopped = False
         """Whether the run is ending, so that what fails now fails because of that."""
 
@@ -106,6 +110,8 @@ class Writer:
             row = self._unproved.reduce(self._references.resolve(row, result.problems), result.omitted)
             result.unresolved = list(result.problems)
             if row.action == Action.CREATE:
+                if self._adopt(row, entries, result):
+                    return
                 target_id = self._create(row, entries.get((WriteKind.CREATE, "")), cover, result)
                 entries = self._entries(row)
             else:
@@ -116,26 +122,21 @@ class Writer:
         except FailedWriteError as error:
             result.problems.append(str(error))
             return
-        self._attach_files(row, target_id, entries, result)
+        self._attachments.attach_missing(row, target_id, entries, result)
         result.patched |= row.action != Action.CREATE and result.files > 0
 
-    def _attach_files(
-        self, row: PlanRow, target_id: int, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult
-    ) -> None:
-        pending: PendingWriteError | None = None
-        for file in row.attached:
-            entry = entries.get((WriteKind.ASSET, part_of(file)))
-            if not is_done(entry):
-                try:
-                    self._attachments.attach(row, target_id, file, entry, result.sends)
-                except FailedWriteError as error:
-                    result.problems.append(str(error))
-                except PendingWriteError as later:
-                    pending = later
-                else:
-                    result.files += 1
-        if pending is not None:
-            raise pending
+    def _adopt(self, row: PlanRow, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult) -> bool:
+        """Take a record that the service made itself for that of a row; returns whether there is one."""
+        creation = entries.get((WriteKind.CREATE, ""))
+        if self.find_adopted is None or (creation is not None and (is_done(creation) or is_unsettled(creation))):
+            return False
+        if (found := self.find_adopted(row, entries.get((WriteKind.ADOPT, "")))) is None:
+            return False
+        result.adopts = True
+        result.omitted += found.left_out
+        self._change_again(found.row, found.row.existing_target_id, found.row.payload, None, result)
+        result.adopted = True
+        return True
 
     def reconcile_create(self, row: PlanRow, entry: JournalEntry) -> bool:
         """Look up a record that an earlier process began to create, and enter it as done if it is there.
@@ -303,7 +304,7 @@ class Writer:
                 self._plan,
                 row.resource,
                 row.source_id,
-                WriteKind.PATCH,
+                result.change,
                 target_id=target_id,
                 wanted=wanted,
                 before=None if row.resource in PERSONAL else row.before,  # the plan has it, encrypted
@@ -326,7 +327,7 @@ class Writer:
             digests = self._digests.of_response(row, response, wanted) if has_record else wanted
             incomplete = self._digests.not_kept(row, response if has_record else {}, wanted, digests, result.left_out)
             self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
-            result.patched = True
+            result.patched = not result.adopts
         if cover is not None and sent:
             self._enter_cover(row, cover, target_id, result, response if has_record else {})
 
@@ -349,8 +350,7 @@ class Writer:
         if payload or cover is not None:
             self._change(row, target_id, payload, cover, result)
         else:
-            key = (self._plan, row.resource, row.source_id, WriteKind.PATCH)
-            number = self._journal.intend(*key, target_id=target_id)
+            number = self._journal.intend(self._plan, row.resource, row.source_id, result.change, target_id=target_id)
             self._journal.done(number, target_id=target_id, held={}, message=" ".join(result.omitted))
 
     def _upload(self, row: PlanRow, cover: PlannedFile | None, result: RowResult, *, with_files: bool) -> Uploaded:

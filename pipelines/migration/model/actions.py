@@ -13,6 +13,8 @@ class Action(StrEnum):
 
     CREATE = "create"
     PATCH = "patch"
+    MERGE = "merge"
+    """Other records of the target are merged into its record, as a person decided."""
     UNCHANGED = "unchanged"
     CONFLICT = "conflict"
     """A person must decide."""
@@ -22,8 +24,8 @@ class Action(StrEnum):
     """It cannot be sent, and issues.tsv lists it (quarantine.py)."""
 
 
-WRITTEN_ACTIONS = (Action.CREATE, Action.PATCH)
-"""Actions that write a record into the target."""
+WRITTEN_ACTIONS = (Action.CREATE, Action.PATCH, Action.MERGE)
+"""Actions that write to a record of the target."""
 
 PRESENT_ACTIONS = (*WRITTEN_ACTIONS, Action.UNCHANGED)
 """Actions after which the target has the record."""
@@ -52,3 +54,5 @@ class Decision(StrEnum):
     """It is that record, and where the two differ, the source's values count."""
     TARGET = "target"
     """It is that record, and where the two differ, the target's values count."""
+    MERGE = "merge"
+    """It is each of several records of the target, which become one."""

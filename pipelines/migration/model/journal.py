@@ -20,7 +20,7 @@ from pipelines.migration.model.journal_schema import COLUMNS, LOOKED_AT, SCHEMA,
 from pipelines.service.clock import Clock
 from pipelines.service.state_file import StateFile
 
-RECORD_WRITES = (WriteKind.CREATE, WriteKind.PATCH)
+RECORD_WRITES = (WriteKind.CREATE, WriteKind.PATCH, WriteKind.ADOPT, WriteKind.MERGE)
 """Kinds of writes of a record itself; the others write its files."""
 
 
@@ -153,19 +153,19 @@ class Journal:
             last = found[-1].number
 
     def target_id_of(self, resource: str, source_id: int) -> int | None:
-        """The record of the target that the last write for this record of the source created or changed."""
+        """The record of the target that the last write for this record of the source created, changed or adopted."""
         with self._file.transaction() as db:
             row = db.execute(
                 "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "
-                "AND kind IN (?, ?) ORDER BY number DESC LIMIT 1",
+                "AND kind IN (?, ?, ?, ?) ORDER BY number DESC LIMIT 1",
                 (*self._pair, resource, source_id, WriteState.DONE, *RECORD_WRITES),
             ).fetchone()
         return row[0] if row else None
 
     def known_ids(self, resource: str, ids: Iterable[int]) -> set[int]:
-        """Returns those ids of the target that entries created or changed."""
+        """Returns those ids of the target that entries created, changed or adopted."""
         kinds, states = RECORD_WRITES, (WriteState.DONE, WriteState.INTENDED)
-        return self._among(resource, ids, "kind IN (?, ?) AND state IN (?, ?)", (*kinds, *states))
+        return self._among(resource, ids, "kind IN (?, ?, ?, ?) AND state IN (?, ?)", (*kinds, *states))
 
     def created_before(self, resource: str, ids: Iterable[int], moment: str) -> set[int]:
         """Returns those ids of the target that entries had created before a moment, which is an ISO date and time as in an entry."""
@@ -223,7 +223,7 @@ class Journal:
         """Yield what all plans wrote for each record of the source, in the order of their ids."""
         rows = self._stream(
             "SELECT source_id, target_id, kind, wanted, held FROM migration_writes WHERE source = ? AND target = ? AND resource = ? "
-            "AND state = ? AND kind IN (?, ?) ORDER BY source_id, number",
+            "AND state = ? AND kind IN (?, ?, ?, ?) ORDER BY source_id, number",
             (*self._pair, resource, WriteState.DONE, *RECORD_WRITES),
         )
         current: WrittenRecord | None = None

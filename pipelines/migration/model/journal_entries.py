@@ -13,6 +13,10 @@ class WriteKind(StrEnum):
 
     CREATE = "create"
     PATCH = "patch"
+    ADOPT = "adopt"
+    """It takes a record that the service made by itself for that of the source, and adds what the record lacks."""
+    MERGE = "merge"
+    """It merges a record of the target, whose id is the part, into another one, which remains."""
     ASSET = "asset"
     """It attaches a file."""
     COVER = "cover"
@@ -38,7 +42,7 @@ class FailedWriteError(Exception):
 
 
 class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
-    """One write. `part` names a file of the record, and is empty for the record itself."""
+    """One write. `part` names a file of the record or what is merged into it, and is empty for the record itself."""
 
     number: int
     plan: str

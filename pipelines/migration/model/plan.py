@@ -15,7 +15,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from pipelines.errors import StopError
-from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, AdditionalFields, ResourceType
@@ -214,8 +214,7 @@ class PlanFacts(msgspec.Struct, kw_only=True):
         return [
             resource
             for resource in self.resources
-            if resource != PUBLICATIONS
-            and self.counts[resource].get(Action.CREATE, 0) + self.counts[resource].get(Action.PATCH, 0)
+            if resource != PUBLICATIONS and any(self.counts[resource].get(action) for action in WRITTEN_ACTIONS)
         ]
 
     @property
@@ -225,8 +224,8 @@ class PlanFacts(msgspec.Struct, kw_only=True):
 
     @property
     def writes(self) -> int:
-        """Records that are created or changed."""
-        return self.count(Action.CREATE) + self.count(Action.PATCH)
+        """Records that are created, changed or get others merged into them."""
+        return sum(map(self.count, WRITTEN_ACTIONS))
 
     @property
     def empty(self) -> bool:

@@ -21,7 +21,7 @@ PLAN = Table(
         Column(
             "action",
             _TEXT,
-            "create, patch, unchanged, conflict, skipped (a person decided so) or quarantined.",
+            "create, patch, merge, unchanged, conflict, skipped (a person decided so) or quarantined.",
             required=True,
         ),
         Column(
@@ -49,8 +49,13 @@ PLAN = Table(
             "Of a conflict, the fields that differ: JSON object of field → [in the source, in the target], in compared form.",
             json=True,
         ),
-        Column("reason", _TEXT, "Why it is a conflict, or quarantined: one of `wording.REASONS`."),
-        Column("candidates", _TEXT, "Of an ambiguous match, the ids in the target: JSON array.", json=True),
+        Column("reason", _TEXT, "Why it is a conflict, quarantined, or in conflicts.tsv: one of `wording.REASONS`."),
+        Column(
+            "candidates",
+            _TEXT,
+            "Of an ambiguous match, the ids in the target; of a merge, those that go: JSON array.",
+            json=True,
+        ),
         Column(
             "files",
             _TEXT,

@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from pipelines.inventory import RESOURCES
+from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.records.additional_fields import FieldRule, in_order, is_managed, plain
 from pipelines.records.residue import IGNORED
 from pipelines.records.values import compact_json, text_of, whole_number
 
-PUBLICATIONS, USERS, LOCATIONS = "publications", "users", "locations"
+PUBLICATIONS, USERS, LOCATIONS, AUTHORITIES = "publications", "users", "locations", "authorities"
 
 
 class Source(StrEnum):
@@ -53,6 +54,22 @@ class LeftOut(StrEnum):
     """It is nested too deeply, or a number of more than 64 bits."""
     SIGNED = "signed"
     """It has signed addresses, which change in every response."""
+
+
+class MergeRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How one record is merged into another; by default as we assume (A6)."""
+
+    method: str = "PATCH"
+    path: str = "{}/merge"
+    """Below the list of the resource; `{}` is the id of the record that goes."""
+    field: str = "into_id"
+    """The field of the body with the id of the record that remains."""
+    wrapped_in: str = ""
+
+    def body(self, remains: int) -> dict[str, Any]:
+        """The body of a request."""
+        content = {self.field: remains}
+        return {self.wrapped_in: content} if self.wrapped_in else content
 
 
 class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -91,6 +108,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """The key around a record in a payload, if there is one."""
     method: str = "PATCH"
     """The method of a change."""
+    merge: MergeRequest | None = None
+    """How its records are merged; none for those that are not, and where the target's description is not clear."""
 
     def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are sent: an empty field is absent, a reference is its id."""
@@ -144,6 +163,16 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             if name in values and not {text_of(one) for one in _several(values[name])} <= {*choices}
         }
 
+    def redirected(self, values: dict[str, Any], merged: Mapping[tuple[str, int], int]) -> dict[str, Any]:
+        """The values with references to the records that remain. `merged`: resource and id of a merged record → the one that remains."""
+        for name, resource in self.references.items() if merged else ():
+            value = values.get(name)
+            if isinstance(value, list):
+                values[name] = [*dict.fromkeys(merged.get((resource, one), one) for one in value)]
+            elif value is not None:
+                values[name] = merged.get((resource, value), value)
+        return values
+
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Field → JSON in canonical form, so that equal values are equal text; an empty field is absent."""
         return {name: self._text(name, value) for name, value in values.items() if value not in (None, "", [])}
@@ -190,7 +219,7 @@ class AdditionalFields(msgspec.Struct, frozen=True, omit_defaults=True):
 RESOURCE_TYPES = {
     resource_type.resource: resource_type
     for resource_type in (
-        ResourceType("authorities", ("name", "kind", "variants"), (("name", "kind"),), lists=("variants",)),
+        ResourceType(AUTHORITIES, ("name", "kind", "variants"), (("name", "kind"),), lists=("variants",)),
         ResourceType(
             USERS,
             ("email", "name", "roles"),
@@ -222,12 +251,18 @@ RESOURCE_TYPES = {
 }
 """Resource → how it is moved."""
 
+MERGEABLE = (AUTHORITIES, LOCATIONS)
+"""Resources whose records can be merged (service.md#other-resources)."""
+
 REFERENCES = frozenset(name for resource_type in RESOURCE_TYPES.values() for name in resource_type.references)
 """Every field with ids of other records."""
 
-BEFORE = ("authorities", USERS)
-AFTER = ("collections", LOCATIONS, "hard_copies", "tasks")
-"""The resources that are written before the publications, and after them: a record is written after those that it refers to."""
+BEFORE = (USERS,)
+AFTER = (AUTHORITIES, "collections", LOCATIONS, "hard_copies", "tasks")
+"""The resources that are written before the publications, and after them: a record is written after those that it refers to.
+
+Authorities come after the publications, because the service may make some by itself, of the authors (A77).
+"""
 
 COMPLETED = "completed_at"
 """The field of a completed task. No such task is sent, because nothing documents how to create one, and it would be open again."""
@@ -247,6 +282,18 @@ def referenced_resources(resources: Collection[str]) -> tuple[str, ...]:
     """The resources that are read only because these refer to them."""
     needed = {name for resource in resources for name in RESOURCE_TYPES[resource].references.values()}
     return tuple(name for name in (*BEFORE, *AFTER) if name in needed and name not in resources)
+
+
+def adopts(counts: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether the service may make authorities by itself before a plan creates them.
+
+    `counts`: resource → action → records, in the order of writing.
+    """
+    order = [*counts]
+    if AUTHORITIES not in counts or order.index(AUTHORITIES) < order.index(PUBLICATIONS):
+        return False
+    publications = counts[PUBLICATIONS]
+    return bool(counts[AUTHORITIES].get(Action.CREATE)) and any(publications.get(one) for one in WRITTEN_ACTIONS)
 
 
 def _several(value: Any) -> list[Any]:

@@ -12,11 +12,13 @@ from pipelines.humanize import counted, duration, size
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PlanFacts
+from pipelines.migration.model.resource_types import MERGEABLE
 from pipelines.records.advice import Advice
 
 ACTIONS = {
     Action.CREATE: "created",
     Action.PATCH: "changed",
+    Action.MERGE: "merged with others of the name",
     Action.UNCHANGED: "there already",
     Action.CONFLICT: "to be decided by a person",
     Action.SKIPPED: "left out by a person's decision",
@@ -36,10 +38,24 @@ EVIDENCE = {
 """Evidence that two records are the same → words, short enough for a plot."""
 
 _WHICH = "Compare them. Write match and the number of the right one, create if none of them is right, or skip to leave the record out."
+_MERGE = "Write merge to merge them, with the number of the one that remains (merge 123) if you prefer one. No undo can split them."
 _WHOSE = "Write source to replace the values of the target, or target to keep them."
+
+_SEVERAL_TWINS = Advice("Several records of the target have this name.", f"{_MERGE} Or: {_WHICH}")
+
+TWINS = "twins"
+"""Reason of a row whose record the target has more than once: a merge is proposed."""
 
 REASONS = {
     "several_targets": Advice("Several records of the target fit.", _WHICH),
+    TWINS: Advice(
+        "The target has its record more than once, under the same name.",
+        f"{_MERGE} An empty cell leaves them as they are.",
+    ),
+    "merge_unclear": Advice(
+        "The target's description does not say clearly how two records are merged.",
+        "Merge them in the library by hand, and clear the decision.",
+    ),
     "several_sources": Advice(
         "This record and others of the source fit the same record of the target.",
         "It may have been catalogued twice. Write match and the number for the right one, and skip or create for the others.",
@@ -92,8 +108,10 @@ REASONS = {
 """Why a record is a conflict or quarantined → what is wrong, and what to do."""
 
 
-def advice_on(reason: str | None) -> Advice:
-    """The text for a reason, also for one of a later version."""
+def advice_on(reason: str | None, resource: str = "") -> Advice:
+    """The text for a reason, also for one of a later version. `resource`: of records that may be merged, it says so."""
+    if reason == "several_targets" and resource in MERGEABLE:
+        return _SEVERAL_TWINS
     known = REASONS.get(reason or "")
     return known or Advice(
         f"{(reason or 'unknown').replace('_', ' ').capitalize()}.", "Look at the record in both libraries."
@@ -115,6 +133,10 @@ def headline(facts: PlanFacts, now: datetime) -> list[str]:
     if files.upload:
         covers = f", {files.covers:,} of them covers" if files.covers else ""
         lines.append(f"{counted(files.upload, 'file')} will be uploaded ({size(files.bytes)}{covers}).")
+    if merges := facts.count(Action.MERGE):
+        lines.append(
+            f"{counted(merges, 'record')} will get others of the same name merged into it, which no undo can split."
+        )
     if files.missing:
         lines.append(f"{counted(files.missing, 'file')} cannot be moved: the snapshot lacks the content.")
     if facts.mails:
@@ -173,6 +195,7 @@ def _records(resource: str, counts: Mapping[str, int]) -> str:
     rest = [
         f"{count:,} {one if count == 1 else many}"
         for action, one, many in (
+            (Action.MERGE, "is merged with others of its name", "are merged with others of their name"),
             (Action.UNCHANGED, "is there already", "are there already"),
             (Action.CONFLICT, "waits for a decision", "wait for a decision"),
             (Action.SKIPPED, "is left out, as decided", "are left out, as decided"),

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -15,17 +16,20 @@ import msgspec
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
-from pipelines.migration.model.journal_entries import JournalEntry, WriteState
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, Plan, PlanFacts, Twin
 from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import (
+    AUTHORITIES,
+    MERGEABLE,
     PUBLICATIONS,
     RESOURCE_TYPES,
     USERS,
     AdditionalFields,
     LeftOut,
     ResourceType,
+    adopts,
     referenced_resources,
 )
 from pipelines.migration.model.target_reading import TargetListing, file_table, local_table, snapshot_listing
@@ -44,6 +48,7 @@ from pipelines.migration.plan.learned_types import (
     resources_by_names,
     shape_of,
 )
+from pipelines.migration.plan.merges.requests import with_merges
 from pipelines.migration.plan.other_resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
@@ -64,8 +69,8 @@ from pipelines.version import VERSION
 API = "v3"
 """The version of every target."""
 
-APPLIED_ONCE = frozenset({Decision.CREATE, Decision.SOURCE})
-"""Decisions that create or overwrite: once they are applied, they are not applied again."""
+APPLIED_ONCE = frozenset({Decision.CREATE, Decision.SOURCE, Decision.MERGE})
+"""Decisions that create, overwrite or merge: once they are applied, they are not applied again."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +191,7 @@ class PlanBuilder:
         """Write the rows and the conflicts; returns the plan, which is not sealed yet."""
         request, session, folder = self._request, self._session, self._folder
         tenant, manifest = session.settings.tenant(request.target), request.source.manifest
+        self._types = with_merges(self._types, self._description)
         decisions = earlier_decisions(session.data, journal, manifest.base_url, tenant.base_url)
         inputs = PlanInputs(
             source=libraries[0],
@@ -219,7 +225,8 @@ class PlanBuilder:
             facts.notes += [str(twin) for twin in twins]
         plan = Plan(folder, facts, session.data.keys)
         decided = {(decision.resource, decision.source_id): decision for decision in decisions}
-        write_conflicts(folder / CONFLICTS, plan.rows(Action.CONFLICT), decided)
+        proposed = plan.rows(resources=MERGEABLE) if any(one.proposed for one in totals.values()) else ()
+        write_conflicts(folder / CONFLICTS, chain(plan.rows(Action.CONFLICT), proposed), decided)
         return plan
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
@@ -254,6 +261,9 @@ def plan_facts(
     reads = sum(
         requests_to_read(total.target) for name, total in totals.items() if total.requests or name == PUBLICATIONS
     )
+    counts = {name: dict(total.actions) for name, total in totals.items()}
+    if adopts(counts):
+        reads += requests_to_read(totals[AUTHORITIES].target)
     return PlanFacts(
         plan=inputs.folder.name,
         tool=f"bookferry {VERSION}",
@@ -275,7 +285,7 @@ def plan_facts(
         same_library=inputs.same_library,
         overwrite=inputs.overwrite,
         resources=[*totals],
-        counts={name: dict(total.actions) for name, total in totals.items()},
+        counts=counts,
         matched_by=dict(sum((total.matched_by for total in totals.values()), Counter[str]())),
         fields=dict(publications.fields),
         files=publications.files,
@@ -301,8 +311,9 @@ def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, targe
     planned_at, table = newest
 
     def is_applied(decision: RecordDecision) -> bool:
+        kinds = (WriteKind.MERGE,) if decision.decision == Decision.MERGE else RECORD_WRITES
         return decision.decision in APPLIED_ONCE and any(
-            entry.state == WriteState.DONE and entry.kind in RECORD_WRITES and entry.begun_at >= planned_at
+            entry.state == WriteState.DONE and entry.kind in kinds and entry.begun_at >= planned_at
             for entry in journal.of_record(decision.resource, decision.source_id)
         )
 

@@ -22,7 +22,8 @@ from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PlanRow
 from pipelines.migration.model.plan_folders import plans_folder
-from pipelines.migration.model.wording import advice_on
+from pipelines.migration.model.resource_types import MERGEABLE
+from pipelines.migration.model.wording import TWINS, advice_on
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
 from pipelines.report.issues import safe_text, write_lines
@@ -37,13 +38,16 @@ COLUMNS = (
     "problem",
     "candidates",
     "differing",
-    "decision: create, skip, match 123, source (ours counts) or target (theirs counts)",
+    "decision: create, skip, match 123, source (ours counts), target (theirs counts) or merge (authorities and locations)",
 )
 """The last heading lists what may be written in its column."""
 
 DECIDED = "Decided before; clear the last cell to be asked again."
 
-_ALLOWED = "create, skip, match and a number of the target (match 123), source or target"
+_ALLOWED = (
+    "create, skip, match and a number of the target (match 123), source, target, or, for authorities and locations, merge "
+    "(merge 123: 123 remains)"
+)
 _NEEDED = ("resource", "source_id", "decision")
 _SEPARATORS = "\t;,|"
 _HEADING_WITHIN = 20
@@ -52,7 +56,7 @@ _HEADING_WITHIN = 20
 _MISTAKES_LISTED = 10
 """Mistakes of a file that one message lists."""
 
-_DECISION = re.compile(r"(create|skip|match|source|target)(?:[\s:=#]*(\d+))?[\s.]*")
+_DECISION = re.compile(r"(create|skip|match|source|target|merge)(?:[\s:=#]*(\d+))?[\s.]*")
 _NUMBER = re.compile(r"[\s#']*(\d{1,19})(?:\.0)?\s*")
 
 
@@ -160,23 +164,24 @@ def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -
 
 
 def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str | int]]:
-    again = set()
+    written = set()
     for row in rows:
-        if row.action == Action.CONFLICT:
+        if (row.resource, row.source_id) in written:
+            continue
+        if row.action == Action.CONFLICT or row.reason == TWINS:
             earlier = decided.get((row.resource, row.source_id))
-            if earlier:
-                again.add((row.resource, row.source_id))
+            written.add((row.resource, row.source_id))
             yield (
                 row.resource,
                 row.source_id,
                 "" if row.resource in PERSONAL else safe_text(row.title or ""),
-                " ".join(advice_on(row.reason)),
-                target_numbers(row.candidates if row.target_id is None else [row.target_id]),
+                " ".join(advice_on(row.reason, row.resource)),
+                target_numbers(_numbers_of(row)),
                 ", ".join(row.differing) if row.resource in PERSONAL else differences(row.differing),
                 earlier.written if earlier else "",
             )
     for key, decision in sorted(decided.items()):
-        if key not in again:
+        if key not in written:
             target = target_numbers([] if decision.target_id is None else [decision.target_id])
             yield (
                 decision.resource,
@@ -187,6 +192,13 @@ def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str
                 "",
                 decision.written,
             )
+
+
+def _numbers_of(row: PlanRow) -> list[int]:
+    """The records of the target that a decision may name."""
+    if row.target_id is None:
+        return row.candidates
+    return [row.target_id, *row.candidates] if row.reason == TWINS else [row.target_id]
 
 
 def differences(fields: Mapping[str, Sequence[str | None]]) -> str:
@@ -276,7 +288,11 @@ def _decision(cells: Mapping[str, str]) -> RecordDecision | None:
         if number:
             raise ValueError(f"'{text}': {decision} takes no number")
         return RecordDecision(resource, source, decision, None, cells.get("title", ""))
+    if decision == Decision.MERGE and resource not in MERGEABLE:
+        raise ValueError(f"'{text}', but only {' and '.join(MERGEABLE)} can be merged")
     target = _id(number) if number else _id(cells.get("candidates", ""))
+    if decision == Decision.MERGE:
+        return RecordDecision(resource, source, decision, _id(number) if number else None, cells.get("title", ""))
     if target is None:
         raise ValueError(f"'{text}' names no record of the target: write its number after it ({decision} 123)")
     return RecordDecision(resource, source, decision, target, cells.get("title", ""))

@@ -16,11 +16,11 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.file_access import make_file
-from pipelines.migration.model.actions import Action
+from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import PlannedReference
-from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.resource_types import MERGEABLE, ResourceType
 from pipelines.migration.plan.rows import in_steps
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
@@ -38,6 +38,7 @@ _SCHEMA = """
     CREATE TABLE planned (resource TEXT, source_id INTEGER, target_id INTEGER, PRIMARY KEY (resource, source_id)) WITHOUT ROWID;
     CREATE TABLE source (place INTEGER PRIMARY KEY, id INTEGER UNIQUE, exact BLOB, folded BLOB, record TEXT);
     CREATE TABLE target (id INTEGER PRIMARY KEY, exact BLOB, folded BLOB, record TEXT);
+    CREATE INDEX target_folded ON target (folded);
     CREATE TABLE written (source_id INTEGER PRIMARY KEY, target_id INTEGER, wanted TEXT, held TEXT);
     CREATE TABLE decided (source_id INTEGER PRIMARY KEY);
     CREATE TABLE matched (source_id INTEGER PRIMARY KEY, target_id INTEGER, matched_by TEXT);
@@ -75,8 +76,18 @@ _BY_KEY = """
     DROP TABLE free_source; DROP TABLE free_target; DROP TABLE pairs;
 """
 
+_TWINS = """(SELECT json_group_array(id) FROM (
+        SELECT o.id FROM target AS o WHERE o.folded = t.folded AND o.id != t.id AND o.id NOT IN (SELECT target_id FROM matched)
+        ORDER BY o.id LIMIT {candidates}))"""
+"""Records of the target with the key of a match that no record of the source is matched with."""
+
+_GROUPS = """
+    SELECT min(id), json_group_array(id) FROM (SELECT id, folded FROM target WHERE folded IS NOT NULL ORDER BY id)
+    GROUP BY folded HAVING count(*) > 1 ORDER BY 1
+"""
+
 _RESULTS = """
-    SELECT s.id, s.record, m.target_id, m.matched_by, t.record, w.wanted, w.held, a.reason, a.candidates
+    SELECT s.id, s.record, m.target_id, m.matched_by, t.record, w.wanted, w.held, a.reason, a.candidates, {twins}
     FROM source AS s
     LEFT JOIN matched AS m ON m.source_id = s.id
     LEFT JOIN target AS t ON t.id = m.target_id
@@ -111,6 +122,8 @@ class MatchResult(NamedTuple):
     reason: str | None
     """Why the match is ambiguous."""
     candidates: list[int]
+    twins: list[int]
+    """Other records of the target with the key of the match; for resources whose records can be merged."""
 
 
 class MatchStore:
@@ -126,6 +139,8 @@ class MatchStore:
             f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; {_SCHEMA}"
         )
         self._known_resources: set[str] = set()
+        self.merged: dict[tuple[str, int], int] = {}
+        """Resource and id of each record of the target that the plan merges into another → that one."""
 
     def note(self, batch: pa.RecordBatch | pa.Table, *, to_be_created: bool = True) -> None:
         """Store the target ids of rows of the plan. `to_be_created`: whether the plan creates the records that the target lacks."""
@@ -135,7 +150,12 @@ class MatchStore:
             self._known_resources.add(resource)
             if action == Action.CREATE and to_be_created:
                 rows.append((resource, source_id, None))
-            elif target_id is not None and action in (Action.PATCH, Action.UNCHANGED, Action.CONFLICT):
+            elif target_id is not None and action in (
+                Action.PATCH,
+                Action.MERGE,
+                Action.UNCHANGED,
+                Action.CONFLICT,
+            ):
                 rows.append((resource, source_id, target_id))
         self._insert("planned", rows)
 
@@ -173,6 +193,8 @@ class MatchStore:
             ((record.source_id, record.target_id, _json(record.wanted), _json(record.held)) for record in written),
         )
         for decision in decisions.values():
+            if decision.decision == Decision.MERGE:
+                continue  # the records are found by their key
             if decision.target_id is None:
                 self._insert("decided", [(decision.source_id,)])
             elif self._db.execute("SELECT 1 FROM target WHERE id = ?", (decision.target_id,)).fetchone():
@@ -184,9 +206,20 @@ class MatchStore:
     def results(self, resource_type: ResourceType) -> Iterator[MatchResult]:
         """Yield each record of the source with its match, in the order of the source."""
         unseal = unsealing(resource_type, self._key)
-        for source_id, source, target_id, matched_by, target, wanted, held, reason, candidates in self._db.execute(
-            _RESULTS
-        ):
+        twins_of = _TWINS.format(candidates=CANDIDATES) if resource_type.resource in MERGEABLE else "NULL"
+        query = _RESULTS.format(twins=twins_of)
+        for (
+            source_id,
+            source,
+            target_id,
+            matched_by,
+            target,
+            wanted,
+            held,
+            reason,
+            candidates,
+            twins,
+        ) in self._db.execute(query):
             yield MatchResult(
                 source_id=source_id,
                 source=msgspec.json.decode(unseal(source), type=PreparedRecord),
@@ -197,6 +230,17 @@ class MatchStore:
                 held=msgspec.json.decode(held) if held else None,
                 reason=reason,
                 candidates=msgspec.json.decode(candidates, type=list[int]) if candidates else [],
+                twins=msgspec.json.decode(twins, type=list[int]) if twins else [],
+            )
+
+    def same_keys(self, resource_type: ResourceType) -> Iterator[tuple[str, list[int]]]:
+        """Yield title and ids of each key that several records of the target have."""
+        unseal = unsealing(resource_type, self._key)
+        for first, ids in self._db.execute(_GROUPS).fetchall():
+            ((record,),) = self._db.execute("SELECT record FROM target WHERE id = ?", (first,)).fetchall()
+            yield (
+                resource_type.title(msgspec.json.decode(unseal(record))) or "",
+                msgspec.json.decode(ids, type=list[int]),
             )
 
     def target_ids(self) -> Iterator[list[int]]:

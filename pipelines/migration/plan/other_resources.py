@@ -22,11 +22,13 @@ from pipelines.migration.model.resource_types import (
     BEFORE,
     COMPLETED,
     LOCATIONS,
+    MERGEABLE,
     PUBLICATIONS,
     USERS,
     ResourceType,
 )
 from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.wording import TWINS
 from pipelines.migration.plan.field_merge import FieldVerdict, WrittenField, merge_field
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.match_store import (
@@ -35,6 +37,13 @@ from pipelines.migration.plan.match_store import (
     NotingWriter,
     PreparedRecord,
     numbered,
+)
+from pipelines.migration.plan.merges.decided import (
+    MERGE_UNCLEAR,
+    SEVERAL,
+    decided_merge,
+    merge_row,
+    twin_notes,
 )
 from pipelines.migration.plan.publications import plan_publications
 from pipelines.migration.plan.quarantine import (
@@ -115,12 +124,40 @@ def _plan_resource(  # noqa: PLR0917  both sides, and what they are matched with
         for ids in store.target_ids():
             known.write(table_batch(IDS, [ids]))
     rows = (
-        _row(resource_type, match, decisions.get(match.source_id), totals, overwrite=inputs.overwrite)
+        _row_or_merge(store, resource_type, match, decisions.get(match.source_id), totals, overwrite=inputs.overwrite)
         for match in store.results(resource_type)
     )
     for batch in batches_of(PLAN, rows):
         writer.write(batch)
+    if resource_type.resource in MERGEABLE:
+        totals.notes = twin_notes(resource_type.resource, store.same_keys(resource_type), totals)
     return totals
+
+
+def _row_or_merge(
+    store: MatchStore,
+    resource_type: ResourceType,
+    match: MatchResult,
+    decision: RecordDecision | None,
+    totals: Totals,
+    *,
+    overwrite: bool,
+) -> PlanTableRow:
+    """One row of the plan. Records of which an earlier row disposes are not merged again."""
+    merge = decided_merge(match, decision)
+    resource = resource_type.resource
+    if decision is not None and decision.decision == Decision.MERGE:
+        decision = None
+    if merge is None or any((resource, number) in store.merged for number in (merge.remains, *merge.ids)):
+        return _row(resource_type, match, decision, totals, overwrite=overwrite)
+    if resource_type.merge is None:
+        return _row(resource_type, match._replace(reason=MERGE_UNCLEAR), decision, totals, overwrite=overwrite)
+    store.merged |= {(resource, number): merge.remains for number in merge.ids}
+    source, target = resource_type.compared(match.source.values), resource_type.compared(match.target or {})
+    verdicts = _verdicts(resource_type, match, source, target, None, overwrite=False)
+    same = [name for name, verdict in verdicts.items() if verdict == FieldVerdict.SAME]
+    held = {name: digest(source.get(name)) for name in same} if merge.remains == match.target_id else {}
+    return merge_row(resource_type, match, merge, held, totals)
 
 
 def _match_resource(
@@ -135,7 +172,10 @@ def _match_resource(
 
 
 def _load(store: MatchStore, resource_type: ResourceType, source: TargetListing, target: TargetListing) -> Totals:
-    in_target = ((number, resource_type.values(record)) for number, record in numbered(target.records()))
+    in_target = (
+        (number, resource_type.redirected(resource_type.values(record), store.merged))
+        for number, record in numbered(target.records())
+    )
     prepared = (
         (number, _prepare(store.target_of, resource_type, record)) for number, record in numbered(source.records())
     )
@@ -208,6 +248,9 @@ def _row(
         expected.pop(name, None)
     conflicts = [name for name, verdict in verdicts.items() if verdict in (FieldVerdict.CONFLICT, FieldVerdict.EDITED)]
     unsent = residue_json(match.source.unsent)
+    if reason is None and match.twins and action in (Action.PATCH, Action.UNCHANGED):
+        reason = TWINS
+    totals.proposed += reason == TWINS or (reason == SEVERAL and resource_type.resource in MERGEABLE)
     _count(totals, resource_type, match, action, unsent)
     return PlanTableRow(
         resource=resource_type.resource,
@@ -221,7 +264,7 @@ def _row(
         expected=as_json(expected),
         differing=as_json({name: [source.get(name), target.get(name)] for name in conflicts}),
         reason=reason,
-        candidates=as_json(match.candidates),
+        candidates=as_json(match.twins if reason == TWINS else match.candidates),
         files=None,
         unsent=unsent,
         references=as_json(references),
@@ -240,11 +283,12 @@ def _verdicts(
     """Field → its verdict, for a record that the target has; none for a resource of which nothing is written."""
     if match.target_id is None or not resource_type.created:
         return {}
+    held = match.held or {}
     return {
         name: merge_field(
             source.get(name),
             target.get(name),
-            written=WrittenField((match.wanted or {}).get(name), match.held.get(name)) if match.held else None,
+            written=WrittenField((match.wanted or {}).get(name), held[name]) if name in held else None,
             decision=decision.decision if decision else None,
             overwrite=overwrite,
             is_set=name in resource_type.lists,

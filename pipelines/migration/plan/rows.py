@@ -40,6 +40,12 @@ class Totals:
     files: FileCounts = field(default_factory=FileCounts)
     invalid: int = 0
     requests: int = 0
+    merged: int = 0
+    """Records of the target that are merged into others."""
+    proposed: int = 0
+    """Rows for which a merge is proposed in conflicts.tsv."""
+    notes: list[str] = field(default_factory=list)
+    """What a person should know."""
     mails: int = 0
     """Persons for whom an account is created (service.md#users)."""
 

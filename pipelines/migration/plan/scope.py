@@ -91,6 +91,11 @@ def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey 
             f"This plan holds personal data: names and addresses of users are in {PEOPLE}, {how}. Keep its folder where only authorised "
             "people see it, and remove it when it is no longer needed."
         )
+    notes += [note for total in totals.values() for note in total.notes]
+    if merged := sum(total.merged for total in totals.values()):
+        notes.append(
+            f"This plan merges {counted(merged, 'record')} of the target into others of the same name, as decided. No undo can split them."
+        )
     missing = totals["locations"].actions[Action.QUARANTINED] if "locations" in totals else 0
     if missing:
         notes.append(

@@ -219,7 +219,7 @@ class _IssueLines:
 
     def _unwritten(self, record: str, row: Mapping[str, Any]) -> _Issue:
         reason, conflict = row["reason"] or "", row["action"] == Action.CONFLICT
-        problem, suggestion = advice_on(reason)
+        problem, suggestion = advice_on(reason, row["resource"])
         fields = msgspec.json.decode(row["differing"]) if row["differing"] else {}
         candidates = msgspec.json.decode(row["candidates"]) if row["candidates"] else []
         if row["target_id"] is not None:

@@ -54,6 +54,7 @@ NARROW = 7
 COLOURS = {
     Action.CREATE: "plain",
     Action.PATCH: "unrecognised",
+    Action.MERGE: "unrecognised",
     Action.UNCHANGED: "valid",
     Action.SKIPPED: "repaired",
     Action.CONFLICT: "invalid",
@@ -151,6 +152,7 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         ],
         "times": _times(facts, now),
         "mails": counted(facts.mails, "person") if facts.mails else "",
+        "merges": counted(facts.count(Action.MERGE), "record") if facts.count(Action.MERGE) else "",
         "replaced": counted(summary.replaced, "record") if summary.replaced else "",
         "overwrite": facts.overwrite,
         "patched": [_patched(field) for field in summary.patched],
@@ -206,6 +208,10 @@ def _alarm(facts: PlanFacts, now: datetime) -> str:
 
 def _tiles(facts: PlanFacts, summary: PlanSummary, now: datetime) -> list[dict[str, str]]:
     tiles = [(f"{facts.count(Action.CREATE):,}", "to be created"), (f"{facts.count(Action.PATCH):,}", "to be changed")]
+    if facts.count(Action.MERGE):
+        tiles.append(
+            (f"{facts.count(Action.MERGE):,}", "to be merged with others of the name, which no undo can split")
+        )
     if summary.replaced:
         tiles.append((f"{summary.replaced:,}", "in which a value is replaced"))
     if facts.count(Action.CONFLICT):

@@ -24,17 +24,25 @@ from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
 from pipelines.store.durable import storage_errors
 
-REQUESTS = {WriteKind.CREATE: 1, WriteKind.PATCH: 1, WriteKind.COVER: 1, WriteKind.ASSET: 2}
-"""Requests of each kind of write, as `files.requests_of` counts them."""
+REQUESTS = {
+    WriteKind.CREATE: 1,
+    WriteKind.PATCH: 1,
+    WriteKind.ADOPT: 1,
+    WriteKind.MERGE: 1,
+    WriteKind.COVER: 1,
+    WriteKind.ASSET: 2,
+}
+"""Requests of each kind of write, as `files.requests_of` counts them; an adoption takes the place of a create."""
 
 _UNFINISHED = (WriteState.REFUSED, WriteState.PARKED, WriteState.INTENDED)
 
 
 class Work(msgspec.Struct, kw_only=True):
-    """Writes of a plan. `files`: attached files."""
+    """Writes of a plan. `create`: adopted records, too. `merge`: records that are merged into others. `files`: attached files."""
 
     create: int = 0
     patch: int = 0
+    merge: int = 0
     files: int = 0
     covers: int = 0
 
@@ -58,6 +66,8 @@ class PlanStatus(msgspec.Struct, kw_only=True):
     created_at: str
     planned: Work
     done: Work
+    adopted: int
+    """Records that the plan would create and the service had made itself."""
     refused: int
     parked: int
     unanswered: int
@@ -133,6 +143,7 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
         created_at=facts.created_at,
         planned=planned,
         done=written,
+        adopted=done[WriteKind.ADOPT],
         refused=of(WriteState.REFUSED),
         parked=of(WriteState.PARKED),
         unanswered=of(WriteState.INTENDED),
@@ -208,10 +219,13 @@ def _planned(plan: Plan) -> Work:
         found = dict(
             rows.execute('SELECT action, count(coalesce(payload, "references")) FROM file GROUP BY action').fetchall()
         )
+        merges = "SELECT coalesce(sum(json_array_length(candidates)), 0) FROM file WHERE action = ?"
+        ((merged,),) = rows.execute(merges, [Action.MERGE]).fetchall()
     files = plan.facts.files
     return Work(
         create=found.get(Action.CREATE, 0),
         patch=found.get(Action.PATCH, 0),
+        merge=int(merged),
         files=files.upload - files.covers,
         covers=files.covers,
     )
@@ -219,8 +233,9 @@ def _planned(plan: Plan) -> Work:
 
 def _work(done: Mapping[WriteKind, int]) -> Work:
     return Work(
-        create=done[WriteKind.CREATE],
+        create=done[WriteKind.CREATE] + done[WriteKind.ADOPT],
         patch=done[WriteKind.PATCH],
+        merge=done[WriteKind.MERGE],
         files=done[WriteKind.ASSET],
         covers=done[WriteKind.COVER],
     )

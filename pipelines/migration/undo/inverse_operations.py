@@ -30,6 +30,8 @@ DELETABLE = frozenset({"publications", "users", "collections", "hard_copies"})
 
 FILES_HIDDEN = "the service does not show its files, so it is unknown which of them the plan attached"
 
+ADOPTED = "the service made it itself, of an author of a publication, and deletes no authorities; a person must retire it there"
+
 
 @dataclass(frozen=True)
 class TargetRecord:
@@ -138,7 +140,14 @@ def _decide_reversal(operations: InverseOperations, item: UndoItem, record: Targ
     files = {part_of(file): file for file in item.row.files}
     assets_before = {file.asset_id for file in item.files_before}
     for entry in item.open_entries:
-        if entry.kind == WriteKind.PATCH:
+        if entry.kind == WriteKind.MERGE:
+            done = entry.state == WriteState.DONE
+            was = "was merged into it, and no undo can split them" if done else "may have been merged into it"
+            operations.left_reasons.append(f"record {entry.part} {was}")
+            continue
+        if entry.kind == WriteKind.ADOPT:
+            operations.left_reasons.append(ADOPTED)
+        if entry.kind in (WriteKind.PATCH, WriteKind.ADOPT):
             _revert_fields(operations, item, entry, record, kinds)
         elif record.files is None:
             operations.left_reasons.append(FILES_HIDDEN)

@@ -14,10 +14,11 @@ from pipelines.migration.apply.target_lists import TargetLists, read_target_list
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.journal_entries import WriteKind, WriteState
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_done
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, USERS
 from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.plan.field_merge import FieldVerdict, merge_field
 from pipelines.migration.verify.discrepancies import DIFFERING, DUPLICATED, MISSING
 from pipelines.migration.verify.verdict import VerificationFinding
 from pipelines.report.issues import safe_text
@@ -74,9 +75,7 @@ class OtherResourcesComparison:
 
     def _target_of(self, row: PlanRow) -> tuple[int | None, str]:
         """Id of the record in the target, and what the journal says of the write."""
-        kind = WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH
-        entries = self.journal.of_record(row.resource, row.source_id)
-        entry = next((entry for entry in entries if (entry.plan, entry.kind) == (self.plan.name, kind)), None)
+        entry = self._written(row)
         if row.action == Action.UNCHANGED or (entry is not None and entry.state == WriteState.DONE):
             number = entry.target_id if entry is not None and row.action == Action.CREATE else row.target_id
             return number, "changed since it was written" if entry else "changed since the plan was made"
@@ -87,12 +86,26 @@ class OtherResourcesComparison:
             "it was created, and taken back" if entry.state == WriteState.UNDONE else entry.message or entry.state,
         )
 
+    def _written(self, row: PlanRow) -> JournalEntry | None:
+        """The write of the record by the plan; of an adoption and a creation, the one that is done."""
+        kinds = {
+            Action.CREATE: (WriteKind.CREATE, WriteKind.ADOPT),
+            Action.PATCH: (WriteKind.PATCH,),
+            Action.MERGE: (WriteKind.MERGE,),
+        }.get(row.action, ())
+        entries = self.journal.of_record(row.resource, row.source_id)
+        written = [entry for entry in entries if entry.plan == self.plan.name and entry.kind in kinds]
+        return max(written, key=lambda entry: (is_done(entry), entry.number), default=None)
+
     def _differing(
         self, row: PlanRow, target_id: int | None, record: Mapping[str, Any], why: str
     ) -> Iterator[VerificationFinding]:
         compared = (row.type or RESOURCE_TYPES[row.resource]).compared_record
         now, payload = compared(record), dict(row.payload)
         expected = dict(row.expected)
+        if row.action == Action.MERGE:  # which may have added to its fields
+            merge = self._written(row)
+            expected = dict(merge.held) if merge is not None else {}
         for name, reference in row.references.items():
             ids = [
                 planned_id or self.journal.target_id_of(reference.resource, source_id)
@@ -100,16 +113,30 @@ class OtherResourcesComparison:
             ]
             payload[name] = ids if reference.many else ids[0]
             expected[name] = digest(compared({name: payload[name]}).get(name))
-        wanted = compared(payload)
+        wanted, adopted = compared(payload), self._is_adopted(row)
         for name, value in expected.items():
-            if digest(now.get(name)) != value:
+            if digest(now.get(name)) != value and not (adopted and _is_contained(row, name, wanted, now)):
                 texts = wanted.get(name, ""), now.get(name, "")
                 yield _finding(row, DIFFERING, target_id, name, *texts, why=why)
 
+    def _is_adopted(self, row: PlanRow) -> bool:
+        entry = self._written(row)
+        return entry is not None and entry.kind == WriteKind.ADOPT
+
     def _duplicates(self, row: PlanRow) -> Iterator[VerificationFinding]:
+        if row.action == Action.MERGE:
+            for number in row.candidates:
+                if self.lists.record(row.resource, number) is not None:
+                    yield _finding(row, DUPLICATED, number, why=f"it was to be merged into {row.target_id}")
         if row.action == Action.CREATE:
             for number in self.lists.new_matches(self.plan, self.journal, row):
                 yield _finding(row, DUPLICATED, number, why="it is unknown who created it, and it has the same name")
+
+
+def _is_contained(row: PlanRow, name: str, wanted: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether a field of an adopted record has at least what the source has, so that a plan would leave it."""
+    is_set = row.type is not None and name in row.type.lists
+    return merge_field(wanted.get(name), now.get(name), is_set=is_set) == FieldVerdict.KEEP
 
 
 def _finding(  # noqa: PLR0917  the columns of a finding

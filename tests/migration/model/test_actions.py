@@ -12,10 +12,10 @@ from pipelines.service.clock import SystemClock
 
 
 def test_the_stored_words_are_these() -> None:
-    assert [*Action] == ["create", "patch", "unchanged", "conflict", "skipped", "quarantined"]
+    assert [*Action] == ["create", "patch", "merge", "unchanged", "conflict", "skipped", "quarantined"]
     assert [*FileAction] == ["upload", "there", "missing"]
-    assert [*Decision] == ["create", "skip", "match", "source", "target"]
-    assert [*WriteKind] == ["create", "patch", "asset", "cover"]
+    assert [*Decision] == ["create", "skip", "match", "source", "target", "merge"]
+    assert [*WriteKind] == ["create", "patch", "adopt", "merge", "asset", "cover"]
     assert [*WriteState] == ["intended", "done", "refused", "parked", "undone"]
 
 

@@ -7,8 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.wording import ACTIONS, EVIDENCE, REASONS, advice_on, evidence
+from pipelines.migration.model.wording import ACTIONS, EVIDENCE, REASONS, TWINS, advice_on, evidence
 from pipelines.migration.plan import three_way_merge
+from pipelines.migration.plan.merges.decided import MERGE_UNCLEAR
 from pipelines.migration.plan.quarantine import QUARANTINE_REASONS
 
 SQL = [(files("sql") / "migration" / name).read_text("utf-8") for name in ("match.sql", "match_by_keys.sql")]
@@ -18,19 +19,25 @@ PYTHON = [Path(module.__file__).read_text("utf-8") for module in (three_way_merg
 def test_every_reason_has_words_and_there_are_no_others() -> None:
     """What is quoted there and has an underscore within is a reason; planning names some more."""
     quoted = set(re.findall(r"'([a-z]+(?:_[a-z]+)+)'", "".join(SQL + PYTHON)))
-    assert quoted | QUARANTINE_REASONS == set(REASONS)
+    assert quoted | QUARANTINE_REASONS | {TWINS, MERGE_UNCLEAR} == set(REASONS)
 
 
 def test_every_action_and_every_evidence_has_words() -> None:
     assert set(ACTIONS) == {
         Action.CREATE,
         Action.PATCH,
+        Action.MERGE,
         Action.UNCHANGED,
         Action.CONFLICT,
         Action.SKIPPED,
         Action.QUARANTINED,
     }
     assert {"decision", "journal", "id", "identifier", "content", "fingerprint", "name"} == set(EVIDENCE)
+
+
+def test_several_records_of_one_name_may_be_merged_where_the_service_merges() -> None:
+    assert "merge" in advice_on("several_targets", "authorities").suggestion
+    assert "merge" not in advice_on("several_targets", "users").suggestion
 
 
 def test_a_reason_of_a_later_version_is_displayed_as_it_stands() -> None:

@@ -12,7 +12,17 @@ import pytest
 
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import CONTRIBUTED, RECORDS, back_up, make_pair, records_of, token_of
+from tests.migration.other_resources.full_library import (
+    CONTRIBUTED,
+    RECORDS,
+    VARIANTS,
+    WITH_VARIANTS,
+    back_up,
+    make_pair,
+    record_named,
+    records_of,
+    token_of,
+)
 from tests.sandbox.process import SandboxProcess
 
 TARGETS = 64
@@ -39,6 +49,8 @@ def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory)
     users = {user["name"].partition(" ")[0]: user["id"] for user in records_of(source, "users").values()}
     for number, (name, references) in CONTRIBUTED.items():
         source.call("PATCH", f"publications/{number}", {"contributor": {"id": users[name]}, **references})
+    author = record_named(records_of(source, "authorities"), WITH_VARIANTS)
+    source.call("PATCH", f"authorities/{author['id']}", {"variants": VARIANTS})
     back_up(pair, "run")
     return folder / "library-data"
 

@@ -28,6 +28,9 @@ CONTRIBUTED: dict[int, tuple[str, dict[str, Any]]] = {
 }
 """Publication of the source → its contributor, and its other references. The targets have the first publication, too."""
 
+WITH_VARIANTS, VARIANTS = "Yoshua Bengio", ["Bengio, Y.", "Bengio, Yoshua"]
+"""An authority of the source that is an author of a publication, and its variants."""
+
 Records = dict[int, dict[str, Any]]
 
 

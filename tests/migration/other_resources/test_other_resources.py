@@ -46,9 +46,9 @@ def test_named_resources_move_with_their_references_in_the_planned_requests(
     plan = pair.plan(snapshot, resources=ALL_RESOURCES)
     facts = plan.facts
     assert facts.resources == [
-        "authorities",
         "users",
         "publications",
+        "authorities",
         "collections",
         "locations",
         "hard_copies",
@@ -378,3 +378,20 @@ def test_lost_responses_duplicate_nothing_and_only_records_that_refer_to_a_refus
     for resource in ("authorities", "hard_copies", "tasks"):
         assert len(records_of(pair, resource)) == len(records_of(pair, resource, "library")), "none twice, none lost"
     assert pair.plan(snapshot, resources=ALL_RESOURCES).facts.empty
+
+
+def test_a_larger_list_of_the_target_stays_while_another_field_is_added(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """What a plan wrote says nothing about the fields that it did not write: the second plan is empty."""
+    pair.apply(pair.plan(snapshot, resources=["collections"]))
+    for path in (pair.config.parent / "library-data").glob("state.db*"):
+        path.unlink()
+    collection = record_named(records_of(pair, "collections"), "Recommended books")
+    by_people = pair.call("POST", "publications", {"title": "Added by people"})["id"]
+    larger = [*collection["publication_ids"], by_people]
+    pair.call("PATCH", f"collections/{collection['id']}", {"description": None, "publication_ids": larger})
+    plan = pair.plan(snapshot, resources=["collections"])
+    [row] = plan_rows(plan, "collections", Action.PATCH)
+    assert (row.target_id, [*row.payload]) == (collection["id"], ["description"])
+    pair.apply(plan)
+    assert records_of(pair, "collections")[collection["id"]]["publication_ids"] == larger
+    assert {*pair.plan(snapshot, resources=["collections"]).facts.counts["collections"]} == {"unchanged"}

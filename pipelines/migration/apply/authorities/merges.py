@@ -1,0 +1,118 @@
+"""Sends the merges of a plan. Each is in the journal before it is sent and after its result is known (I8).
+
+A merge answered by 404, or not at all, may have had its effect: the list of the target decides. Sent twice it does no harm, because the
+record that it removes is gone then.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from pipelines.errors import RefusedError, UnclearError
+from pipelines.inventory import LIST_PATHS
+from pipelines.migration.apply.digests import inside, keys_of
+from pipelines.migration.apply.row_result import RowResult
+from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import (
+    FailedWriteError,
+    JournalEntry,
+    WriteKind,
+    in_doubt,
+    is_done,
+    may_have_been_sent,
+)
+from pipelines.migration.model.plan import PlanRow
+from pipelines.migration.model.resource_types import MergeRequest
+from pipelines.service.client import LibraryClient
+
+TRIES = 3
+"""Times that a run sends a merge that had no effect."""
+
+FindListed = Callable[[str, Collection[int]], Mapping[int, Mapping[str, Any]]]
+"""Lists a resource of the target now, proved complete, and returns those of the records with these ids that it has."""
+
+
+class Merges:
+    """Merges records of the target, from several threads at once."""
+
+    def __init__(self, plan: str, journal: Journal, client: LibraryClient, find_listed: FindListed) -> None:
+        self._plan = plan
+        self._journal = journal
+        self._client = client
+        self._find_listed = find_listed
+        self._lock = threading.Lock()
+
+    def write(self, row: PlanRow, result: RowResult) -> None:
+        """Merge the records of a row that are not merged yet. Problems go into `result`; any other error is raised."""
+        request = row.type.merge if row.type is not None else None
+        if request is None:
+            raise ValueError(f"{row.resource} {row.source_id} has no way to merge")
+        entries = self._entries(row)
+        for number in row.candidates:
+            entry = entries.get(str(number))
+            if is_done(entry):
+                continue
+            try:
+                self._merge(row, request, number, entry)
+            except FailedWriteError as error:
+                result.problems.append(str(error))
+            else:
+                result.merged += 1
+
+    def _merge(self, row: PlanRow, request: MergeRequest, number: int, entry: JournalEntry | None) -> None:
+        in_question = entry is not None and in_doubt(entry) and may_have_been_sent(entry)
+        if entry is not None and in_question and (remaining := self._remaining(row, number)) is not None:
+            self._done(row, entry.number, remaining)
+            return
+        path = f"{LIST_PATHS[row.resource]}/{request.path.replace('{}', str(number))}"
+        key, problem = (self._plan, row.resource, row.source_id, WriteKind.MERGE, str(number)), ""
+        body = request.body(row.existing_target_id)
+        for _ in range(TRIES):
+            written = self._journal.intend(*key, target_id=row.target_id, wanted=row.expected)
+            status: int | None = None
+            try:
+                response = self._client.write(request.method, path, body, on_leave=partial(self._journal.sent, written))
+            except UnclearError as unclear:
+                problem = str(unclear)
+            except RefusedError as refusal:
+                problem, status = str(refusal), refusal.status
+            else:
+                self._done(row, written, response)
+                return
+            if status in (None, HTTPStatus.NOT_FOUND) and (remaining := self._remaining(row, number)) is not None:
+                self._done(row, written, remaining)
+                return
+            if status is not None:
+                break
+        self._journal.refused(written, problem, status)
+        raise FailedWriteError(problem)
+
+    def _done(self, row: PlanRow, number: int, remaining: object) -> None:
+        """Enter a merge as done. `remaining`: the remaining record, as far as it is known: a merge may add to its fields."""
+        record = inside(row, remaining) if isinstance(remaining, dict) else {}
+        compared = row.type.compared_record(record) if row.type is not None else {}
+        shown = [name for name in row.expected if any(key in record for key in keys_of(row, name))]
+        held = {name: digest(compared.get(name)) for name in shown}
+        self._journal.done(number, target_id=row.existing_target_id, held=held)
+        for entry in self._done_merges(row):
+            if entry.number > number:  # an earlier merge, of which the journal would take the fields for the newest
+                self._journal.done(entry.number, target_id=row.existing_target_id, held=held)
+
+    def _done_merges(self, row: PlanRow) -> list[JournalEntry]:
+        return [entry for entry in self._entries(row).values() if is_done(entry)]
+
+    def _entries(self, row: PlanRow) -> dict[str, JournalEntry]:
+        """Id of a record that goes → its merge by this plan."""
+        entries = self._journal.of_record(row.resource, row.source_id)
+        return {one.part: one for one in entries if (one.plan, one.kind) == (self._plan, WriteKind.MERGE)}
+
+    def _remaining(self, row: PlanRow, number: int) -> Mapping[str, Any] | None:
+        """The remaining record in the target's list; None unless the other one is gone from there."""
+        with self._lock:
+            listed = self._find_listed(row.resource, (number, row.existing_target_id))
+        return None if number in listed else listed.get(row.existing_target_id)

@@ -1,0 +1,89 @@
+"""Merges that a person decided in conflicts.tsv, and the names that the target has more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipelines.humanize import counted
+from pipelines.migration.model.actions import Action, Decision
+from pipelines.migration.model.plan_table import PlanTableRow
+from pipelines.migration.model.resource_types import MERGEABLE, ResourceType
+from pipelines.migration.model.wording import plural
+from pipelines.migration.plan.rows import Totals, as_json
+from pipelines.report.issues import safe_text
+
+if TYPE_CHECKING:
+    from pipelines.migration.plan.conflicts import RecordDecision
+    from pipelines.migration.plan.match_store import MatchResult
+
+SEVERAL = "several_targets"
+"""Reason of a conflict that a merge may solve."""
+
+MERGE_UNCLEAR = "merge_unclear"
+"""The target's description does not say clearly how records are merged."""
+
+NAMED = 10
+"""Names in a note."""
+
+
+class Merge(NamedTuple):
+    """Records of the target that become one: the one that remains, and those that are merged into it."""
+
+    remains: int
+    ids: list[int]
+
+
+def decided_merge(match: MatchResult, decision: RecordDecision | None) -> Merge | None:
+    """The merge that a person decided for a record; None where there is nothing, or nothing any more, to merge."""
+    if decision is None or decision.decision != Decision.MERGE or match.reason not in (None, SEVERAL):
+        return None
+    there = [] if match.target_id is None else [match.target_id]
+    group = [*there, *(match.twins if there else match.candidates)]
+    remains = decision.target_id or (there[0] if there else min(group, default=0))
+    ids = sorted(number for number in group if number != remains)
+    return Merge(remains, ids) if ids and remains in group else None
+
+
+def merge_row(
+    resource_type: ResourceType, match: MatchResult, merge: Merge, same: Mapping[str, str | None], totals: Totals
+) -> PlanTableRow:
+    """The row of a merge. `same`: digests of the fields that need no change; the next plan sees to the others, to which a merge may add."""
+    totals.count(Action.MERGE, match.matched_by or "decision")
+    totals.requests += len(merge.ids)
+    totals.merged += len(merge.ids)
+    return PlanTableRow(
+        resource=resource_type.resource,
+        source_id=match.source_id,
+        target_id=merge.remains,
+        action=Action.MERGE,
+        matched_by=match.matched_by or "decision",
+        title=resource_type.title(match.source.values),
+        payload=None,
+        before=None,
+        expected=as_json(same),
+        differing=None,
+        reason=None,
+        candidates=as_json(merge.ids),
+        files=None,
+        unsent=None,
+        references=None,
+    )
+
+
+def twin_notes(resource: str, groups: Iterable[tuple[str, list[int]]], totals: Totals) -> list[str]:
+    """A note on the names that the target has more than once. `groups`: title and ids of each."""
+    found = list(groups)
+    if resource not in MERGEABLE or not found:
+        return []
+    named = [f"{safe_text(title, 60)} ({', '.join(f'#{one}' for one in ids)})" for title, ids in found[:NAMED]]
+    more = f"; and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+    text = (
+        f"The target has {counted(len(found), 'name')} of {plural(resource)} more than once: {'; '.join(named)}{more}."
+    )
+    if totals.proposed:
+        text += (
+            f" conflicts.tsv has {counted(totals.proposed, 'line')} with them: write merge there, and the next plan merges them. "
+            "No undo can split merged records."
+        )
+    return [text]

@@ -1,0 +1,193 @@
+"""A77: authorities that the service makes by itself, of the authors of publications, are adopted and not made again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from pipelines.errors import AccessDeniedError
+from pipelines.migration.apply.run import Selection
+from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
+from pipelines.migration.model.plan import Plan, PlanRow
+from pipelines.migration.model.resource_types import AFTER, AUTHORITIES, BEFORE
+from pipelines.store.snapshots.snapshots import Snapshot
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import (
+    VARIANTS,
+    WITH_VARIANTS,
+    back_up,
+    plan_rows,
+    record_named,
+    records_of,
+    token_of,
+)
+
+RESOURCES = ["authorities", "collections"]
+
+
+def make_authorities(pair: LibraryPair, manner: str = "matched") -> None:
+    """From now on, the service makes authorities of the authors of publications."""
+    pair.sandbox.change(pair.target, variations={"author_authorities": manner})
+
+
+def names(pair: LibraryPair) -> Counter[tuple[str, str]]:
+    """Name and kind → authorities of the target."""
+    return Counter((one["name"], one["kind"]) for one in records_of(pair, "authorities").values())
+
+
+def creates(plan: Plan) -> list[PlanRow]:
+    return plan_rows(plan, "authorities", Action.CREATE)
+
+
+def of_authors(plan: Plan) -> set[tuple[str, str]]:
+    """Name and kind of the planned authorities that the service makes itself."""
+    publications = plan_rows(plan, "publications", Action.CREATE)
+    authors = {(one["name"], one["type"]) for row in publications for one in row.payload.get("authors", ())}
+    return authors & {(row.payload["name"], row.payload["kind"]) for row in creates(plan)}
+
+
+def posts(pair: LibraryPair) -> int:
+    """Creations of authorities that were sent to the target."""
+    return sum(method == "POST" and path.endswith("/authorities") for method, path in pair.writes())
+
+
+@pytest.mark.parametrize("manner", ["matched", "own"])
+def test_authorities_that_the_service_made_are_adopted_and_get_what_they_lack(
+    pair: LibraryPair, snapshot: Snapshot, manner: str
+) -> None:
+    """None is there twice, a second plan is empty, verify proves it; undo takes back what was added and names what stays."""
+    plan = pair.plan(snapshot, resources=RESOURCES)
+    adopted, before = of_authors(plan), pair.requests()
+    assert plan.facts.resources == ["publications", "authorities", "collections"]
+    make_authorities(pair, manner)
+    result = pair.apply(plan)
+    assert (result.applied.adopted, result.applied.failed) == (len(adopted), 0)
+    assert posts(pair) == len(creates(plan)) - len(adopted) > 0
+    assert pair.requests() - before == result.requests < plan.facts.requests
+    assert {names(pair)[one] for one in adopted} == {1}
+    assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == VARIANTS
+    with pair.migration() as migration:
+        status = migration.status(plan)
+        assert migration.verify(plan).as_planned
+        assert (status.adopted, status.written, status.refused) == (len(adopted), True, 0)
+    assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
+    writes = len(pair.writes())
+    assert pair.apply(plan).applied.adopted == 0
+    assert len(pair.writes()) == writes
+
+    with pair.migration() as migration:
+        would_leave = migration.undo(plan).left
+        undone = migration.undo(plan, really=True)
+    left = [one for one in undone.examples if "the service made it itself" in one.reason]
+    assert (undone.left, len(left)) == (would_leave, len(adopted))
+    assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == []
+    assert pair.apply(plan).applied.failed == 0
+    assert max(names(pair)[one] for one in adopted) == 1
+    assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_run_that_ended_within_an_adoption_goes_on_and_makes_nothing_twice(
+    pair: LibraryPair, snapshot: Snapshot, when: str
+) -> None:
+    """I9: on both sides of the change of an adopted record."""
+    plan = pair.plan(snapshot, resources=RESOURCES)
+    make_authorities(pair)
+    pair.sandbox.fault("status", pair.target, method="PATCH", path="/authorities/", status=403, when=when)
+    with pytest.raises(AccessDeniedError):
+        pair.apply(plan)
+    check_completed(pair, snapshot, plan)
+
+
+def test_a_run_that_ended_after_the_publications_goes_on_and_adopts(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """I9: what the service made meanwhile makes the plan not stale."""
+    plan = pair.plan(snapshot, resources=RESOURCES)
+    make_authorities(pair)
+    publications = len(plan_rows(plan, "publications", *WRITTEN_ACTIONS))
+    assert pair.apply(plan, selection=Selection(limit=publications)).applied.adopted == 0
+    check_completed(pair, snapshot, plan)
+
+
+def check_completed(pair: LibraryPair, snapshot: Snapshot, plan: Plan) -> None:
+    """Apply a plan again, and check that it is complete and that nothing is there twice."""
+    applied = pair.apply(plan).applied
+    assert (applied.failed, applied.left, applied.lacking.writes) == (0, 0, 0)
+    with pair.migration() as migration:
+        assert migration.status(plan).adopted == len(of_authors(plan))
+        assert migration.verify(plan).as_planned
+    assert max(names(pair)[one] for one in of_authors(plan)) == 1
+    assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == VARIANTS
+    assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
+
+
+def test_several_new_records_of_one_name_are_left_to_a_person(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """I8: several matches never become an insert."""
+    plan = pair.plan(snapshot, resources=RESOURCES)
+    publications = len(plan_rows(plan, "publications", *WRITTEN_ACTIONS))
+    pair.apply(plan, selection=Selection(limit=publications))
+    row = creates(plan)[-1]
+    for _ in range(2):
+        pair.call("POST", "authorities", {"name": row.payload["name"], "kind": row.payload["kind"]})
+    sent = posts(pair)
+    [failure] = pair.apply(plan).applied.failures
+    assert failure.source_id == row.source_id
+    assert "several new records of its name" in failure.problem
+    assert posts(pair) - sent == len(creates(plan)) - 1
+    [conflict] = plan_rows(pair.plan(snapshot, resources=RESOURCES), "authorities", Action.CONFLICT)
+    assert (conflict.source_id, conflict.reason) == (row.source_id, "several_targets")
+
+
+def test_of_two_records_of_one_name_one_adopts_and_one_is_created(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """The source has the name twice: the target gets it twice, too, whichever row comes first."""
+    source = replace(pair, target="library", token=token_of(pair, "library"))
+    twin = source.call("POST", "authorities", {"name": WITH_VARIANTS, "kind": "person"})
+    try:
+        plan = pair.plan(back_up(pair, "twins"), resources=RESOURCES)
+    finally:
+        source.call("PATCH", f"authorities/{twin['id']}", {"name": f"{WITH_VARIANTS} {pair.target}"})
+    make_authorities(pair)
+    assert pair.apply(plan).applied.adopted == len(of_authors(plan))
+    assert names(pair)[WITH_VARIANTS, "person"] == 2
+    with pair.migration() as migration:
+        assert migration.verify(plan).as_planned
+
+
+def test_a_value_that_the_service_set_otherwise_stays_and_is_named(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """The guards of every patch: it adds what is lacking, and replaces nothing. The next plan asks a person."""
+    plan = pair.plan(snapshot, resources=RESOURCES)
+    make_authorities(pair)
+    publications = len(plan_rows(plan, "publications", *WRITTEN_ACTIONS))
+    pair.apply(plan, selection=Selection(limit=publications))
+    made = record_named(records_of(pair, "authorities"), WITH_VARIANTS)
+    pair.call("PATCH", f"authorities/{made['id']}", {"variants": ["Bengio"]})
+    applied = pair.apply(plan).applied
+    assert (applied.failed, applied.lacking.writes) == (0, 1)
+    assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == ["Bengio"]
+    with pair.migration() as migration:
+        [finding] = [one for one in migration.verify(plan).findings if not one.lacking]
+    assert (finding.problem, finding.field) == ("differing", "variants")
+    [conflict] = plan_rows(pair.plan(snapshot, resources=RESOURCES), "authorities", Action.CONFLICT)
+    assert (conflict.target_id, conflict.reason) == (made["id"], "fields_differ")
+
+
+@pytest.mark.parametrize(("manner", "twins"), [("matched", 1), ("own", 2)])
+def test_a_plan_with_authorities_first_is_applied_as_it_is(
+    pair: LibraryPair, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, manner: str, twins: int
+) -> None:
+    """Version 0.1 wrote them before the publications. Such a plan sends the requests that it counted; the next one proposes merges."""
+    for module in ("pipelines.migration.plan.other_resources", "pipelines.migration.model.resource_types"):
+        monkeypatch.setattr(f"{module}.BEFORE", (AUTHORITIES, *BEFORE))
+        monkeypatch.setattr(f"{module}.AFTER", tuple(one for one in AFTER if one != AUTHORITIES))
+    plan = pair.plan(snapshot, resources=RESOURCES)
+    monkeypatch.undo()
+    assert plan.facts.resources == ["authorities", "publications", "collections"]
+    make_authorities(pair, manner)
+    result = pair.apply(plan)
+    assert (result.requests, result.applied.adopted, posts(pair)) == (plan.facts.requests, 0, len(creates(plan)))
+    assert (result.applied.failed, max(names(pair).values())) == (0, twins)
+    later = pair.plan(snapshot, resources=RESOURCES)
+    proposed = {row.title for row in plan_rows(later, "authorities") if row.reason == "twins"}
+    assert proposed == ({name for name, _kind in of_authors(plan)} if twins > 1 else set())
+    assert later.facts.empty
