@@ -42,6 +42,19 @@ NAMES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """Resource → the sandbox's own field → names that it may have."""
 
+PREVIEW = {
+    "published_on": ("published_on", "publication_date"),
+    "abstract": ("abstract", "summary"),
+    "publishable_type": ("publishable_type", "document_type"),
+}
+"""The same of publications, as a later preview of version 3 might name them."""
+
+DOCUMENTED = (
+    *("title", "authors", "identifiers", "categories", "contributor", "organization"),
+    *("cover", "assets", "assets_attributes"),
+)
+"""Fields of publications that keep their names."""
+
 NEEDED = {"authorities": {"name"}, "hard_copies": {"publication_id"}, "collections": {"name"}, "tasks": {"title"}}
 """Fields without which no record is told from another, or made."""
 
@@ -123,12 +136,23 @@ def resource_shapes(draw: st.DrawFn, resource: str, *, described: bool) -> Json:
 
 
 @st.composite
+def publication_shapes(draw: st.DrawFn) -> Json:
+    """Publications of another preview of version 3: some fields renamed, some added."""
+    fields: Json = {name: {"from": name} for name in DOCUMENTED}
+    fields |= {draw(st.sampled_from(names)): {"from": native} for native, names in PREVIEW.items()}
+    return {
+        "fields": fields | {name: ADDED[name] for name in draw(st.sets(st.sampled_from(sorted(ADDED)), max_size=4))}
+    }
+
+
+@st.composite
 def made_up_shapes(draw: st.DrawFn) -> Json:
     """The shapes of a whole library, described, or not, or wrongly."""
     description = draw(st.sampled_from(("follows", "missing", "lies")))
     described = description != "missing"
     resources = {resource: draw(resource_shapes(resource, described=described)) for resource in NAMES}
-    return {"description": _lie(draw, resources) if description == "lies" else description, "resources": resources}
+    told = _lie(draw, resources) if description == "lies" else description
+    return {"description": told, "resources": {**resources, "publications": draw(publication_shapes())}}
 
 
 LIES: tuple[Json | None, ...] = (None, {"type": "integer"}, {"type": "string", "enum": ["one", "two"]})

@@ -32,6 +32,8 @@ REFERENCES = {
     "location_id": "locations",
     "assignee_id": "users",
 }
+OF_ONE_LIBRARY = ("contributor", "organization", "cover", "assets")
+"""Fields of publications that name records and files of their own library; other tests follow them."""
 NAMED_BY = {"publications": "title", "locations": "name", "users": "email"}
 
 
@@ -58,7 +60,7 @@ class Libraries:
                 json.dumps(dict(self._meaning(resource, record, names)), sort_keys=True)
                 for record in records_of(self.pair, resource, library).values()
             )
-            for resource in NAMES
+            for resource in (*NAMES, "publications")
         }
 
     def _meaning(
@@ -66,8 +68,10 @@ class Libraries:
     ) -> Iterator[tuple[str, Any]]:
         for key, field in self.shapes[resource]["fields"].items():
             value = record.get(key)
-            if field.get("read_only") or value in (None, "", []):
+            if field.get("read_only") or value in (None, "", []) or key in OF_ONE_LIBRARY:
                 continue
+            if key == "categories":
+                value = sorted(category["name"] for category in value)
             led_to = names.get(REFERENCES.get(field.get("from", ""), ""))
             if led_to is None:
                 yield key, value
@@ -129,7 +133,7 @@ def check(shapes: Json, folder: Path) -> None:
         applied, requests = pair.apply(plan)
         assert applied.failures == [], applied.failures
         wanted, now = libraries.dump("library"), libraries.dump(None)
-        for resource in NAMES:
+        for resource in (*NAMES, "publications"):
             missing = sorted({*wanted[resource]} - {*before[resource]} - {*now[resource]})
             strange = sorted({*now[resource]} - {*before[resource]} - {*wanted[resource]})
             assert (missing, strange) == ([], []), (resource, missing, strange)
