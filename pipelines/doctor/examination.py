@@ -192,6 +192,7 @@ class _ServiceExamination:
         lists = OWN_SCOPES if self._api == "v3" else ()
         return [
             *(service.readable(name, self._ask(name, per_page=1)) for name in lists),
+            *([service.lists_of_v2()] if self._api == "v2" else []),
             service.other_version(self._api, self._other_version()),
             description.compare(
                 self._api, ask_description(self._probe, self._api, f"{self._around.clock.now():%Y-%m-%d}")

@@ -115,6 +115,16 @@ def other_version(api: str, answer: ProbeResponse | None) -> CheckResult:
     return ok("versions", f"{api} is used; {other} {state}", other=other, other_answers=there)
 
 
+def lists_of_v2() -> CheckResult:
+    """Which lists version 2 documents (service.md#v2)."""
+    return note(
+        "other lists",
+        "v2 documents no list of users, hard copies, collections, authorities or tasks",
+        'To back them up, too, add a tenant of the same library with api = "v3". `bookferry describe` shows which of them v2 answers all the '
+        "same.",
+    )
+
+
 def end_of_v2(api: str, today: date, *, answers: bool, ended: bool = False) -> CheckResult:
     """Days until the end of v2 (service.md#shutdown). It is a problem if v2 has ended, or does not answer after its last day."""
     left = (LAST_DAY_OF_V2 - today).days

@@ -499,3 +499,11 @@ def test_odd_records_are_told_not_tripped_over(
 def test_the_same_person_reads_it_twice(patient: Patient, tmp_path: Path) -> None:
     """Examining changes nothing but the budget's account: the second time says what the first said."""
     assert statuses(patient) == statuses(patient)
+
+
+def test_v2_tells_how_to_read_the_lists_that_it_does_not_document(patient: Patient) -> None:
+    """A second tenant of the same library, with version 3."""
+    found = patient.find("other lists")
+    assert found.status is CheckStatus.NOTE
+    assert "users" in found.message
+    assert 'api = "v3"' in found.todo
