@@ -120,7 +120,7 @@ def lists_of_v2() -> CheckResult:
     return note(
         "other lists",
         "v2 documents no list of users, hard copies, collections, authorities or tasks",
-        'To back them up, too, add a tenant of the same library with api = "v3". `bookferry describe` shows which of them v2 answers all the '
+        'To back them up, too, add a tenant of the same library with api = "v3". `bookferry describe` shows which of them v2 has all the '
         "same.",
     )
 
