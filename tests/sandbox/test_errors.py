@@ -41,6 +41,20 @@ def test_an_unknown_method_is_refused_with_what_is_allowed(library: Service, met
     assert answer.headers["Allow"] == "GET, HEAD, POST"
 
 
+def test_what_is_allowed_on_a_path_with_an_id_is_named(library: Service) -> None:
+    """RFC 9110, 15.5.6: a 405 names the methods of the path."""
+    with library.client() as client:
+        answer = client.put("/publications/1")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "DELETE, GET, HEAD, PATCH")
+
+
+@pytest.mark.parametrize("path", ["//publications", "/publications//all"])
+def test_an_address_with_a_slash_too_many_is_404_and_no_redirect(library: Service, path: str) -> None:
+    """A client that follows a redirect there would not see that its base_url is wrong."""
+    answer = library.get(path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "RouteNotFound")
+
+
 def test_a_failure_of_the_service_is_500_without_its_cause(
     library: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -140,6 +140,10 @@ def test_year_search_takes_the_year_of_publication(library: Service) -> None:
     assert records
     assert all(record["published_on"].startswith("1983-") for record in records)
     assert [ids(library, year=year) for year in ("19", "x", "1983-05", "１９８３", "19 83")] == [[]] * 5
+    assert "2016-06-07" in [
+        record["published_on"] for record in library.get("/publications?year=2016").json()["records"]
+    ]
+    assert ids(library, year="2016-06") == []
 
 
 def test_full_text_search_needs_every_word(library: Service) -> None:

@@ -99,12 +99,15 @@ def test_a_requested_pause_is_reported_with_its_end(
     assert not any("used up" in wait.reason for wait in waits)
 
 
+@pytest.mark.parametrize("signed_in", [True, False], ids=["signed in", "not signed in"])
 @pytest.mark.parametrize(("status", "tries"), [(503, 2), (429, 1)])
-def test_a_probe_does_not_wait_for_long(serve: Serve, client_for: ClientFor, status: int, tries: int) -> None:
+def test_a_probe_does_not_wait_for_long(
+    *, serve: Serve, client_for: ClientFor, status: int, tries: int, signed_in: bool
+) -> None:
     """A person waits for the response: a second try, and none after a 429."""
     server = serve(lambda _: Answer(ERROR, status=status))
     with pytest.raises(TemporaryError, match=str(status)):
-        client_for(server.url).ask(f"{server.url}/api/v2/publications")
+        client_for(server.url).ask(f"{server.url}/api/v2/publications", signed_in=signed_in)
     assert len(server.received) == tries
 
 

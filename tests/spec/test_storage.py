@@ -133,6 +133,16 @@ def test_lines_are_broken_with_crlf(library: Library, wrong: bytes) -> None:
         assert (answer.status_code, code(answer)) == (400, "MalformedPOSTRequest")
 
 
+def test_after_a_boundary_the_line_ends(library: Library) -> None:
+    """RFC 2046, 5.1.1: only blanks and tabs may stand between a boundary and its CRLF."""
+    form = presigned(library.v3())
+    body = body_of(list(form["fields"].items())).replace(
+        f"--{BOUNDARY}\r\n".encode(), f"--{BOUNDARY} x\r\n".encode(), 1
+    )
+    answer = send(library, form["url"], body)
+    assert (answer.status_code, code(answer)) == (400, "MalformedPOSTRequest")
+
+
 @pytest.mark.parametrize("cut", [0, 1, 20, -1, -3, -20, -60])
 def test_a_body_that_ends_too_soon_is_refused(library: Library, cut: int) -> None:
     """service.md#upload: the form is complete; a body that ends early is refused."""
@@ -210,6 +220,7 @@ def test_a_file_can_be_too_large(library: Library) -> None:
         ([{"key": "cache/a"}, ["starts-with", "$x-note", ""]], {"key": "cache/a", "x-note": "n"}, 204),
         ([{"key": "cache/a"}, ["starts-with", "$Content-Type", "image/"]], {"key": "cache/a", "content-type": "image/png,image/gif"}, 204),
         ([{"key": "cache/a"}, ["starts-with", "$Content-Type", "image/"]], {"key": "cache/a", "content-type": "image/png,text/x"}, 403),
+        ([{"key": "cache/a"}, ["starts-with", "$Content-Type", ""]], {"key": "cache/a", "content-type": "image/Ж"}, 400),
         ([{"key": "cache/a"}, {"key": "cache/b"}], {"key": "cache/a"}, 403),
         ([{"key": "cache/a"}, ["content-length-range", 1, 5]], {"key": "cache/a"}, 400),
         ([{"key": "cache/a"}, ["content-length-range", 500, 600]], {"key": "cache/a"}, 400),
@@ -231,6 +242,16 @@ def test_conditions_are_enforced_as_s3_does(
     assert answer.status_code == status, answer.text
     if status == 201:
         assert "<Key>cache/a</Key>" in answer.text
+
+
+def test_a_file_without_a_name_is_named_after_its_key(library: Library) -> None:
+    """RFC 7578, 4.2: a file's part may lack `filename`."""
+    fields = signed(library, [{"key": "cache/folder/a.txt"}], {"key": "cache/folder/a.txt"})
+    body = body_of(list(fields.items())).replace(b'; filename="a file.pdf"', b"")
+    assert send(library, library.tenant.storage.address(library.base_url), body).status_code == 204
+    stored = library.tenant.blobs.find("cache/folder/a.txt")
+    assert stored is not None
+    assert stored.filename == "a.txt"
 
 
 @pytest.mark.parametrize(
@@ -370,6 +391,7 @@ def test_a_sign_in_beside_the_signature_is_400(library: Library, url: str) -> No
     for sign_in in (f"Bearer {library.token()}", "Basic eDp5", "AWS4-HMAC-SHA256 Credential=x"):
         answer = fetch(library, url, Authorization=sign_in)
         assert (answer.status_code, code(answer)) == (400, "InvalidArgument")
+        assert "Only one auth mechanism allowed" in answer.text
 
 
 def test_an_address_expires(library: Library, url: str) -> None:

@@ -28,6 +28,7 @@ class Library:
         self.storage: dict[str, bytes] = {"/cover": ANOTHER, "/first": CONTENT, "/second": ANOTHER}
         self.fresh: dict[int, str] = {}
         self.cover = "/cover"
+        self.progress: list[tuple[int, int]] = []
         self.stores = serve(self._stored)
         self.server = serve(self._answer)
 
@@ -88,7 +89,12 @@ def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryCli
             )
             database.execute(f"COPY (SELECT id, payload::VARCHAR AS payload FROM raw) TO '{raw}' (FORMAT parquet)")
             discrepancies = Discrepancies(database)
-            compared = Contents(client_for(library.server.url), library.server.url, raw).check(discrepancies)
+            compared = Contents(
+                client_for(library.server.url),
+                library.server.url,
+                raw,
+                on_file=lambda progress: library.progress.append((progress.records, progress.expected)),
+            ).check(discrepancies)
             discrepancies.counts()
             return compared, database.execute("SELECT problem, field, found FROM findings ORDER BY ALL").fetchall()
 
@@ -98,6 +104,7 @@ def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryCli
 def test_each_file_is_compared_with_its_own_bytes(check: Check, library: Library) -> None:
     """A cover and two files of one record, from their addresses in the listing."""
     assert check(("cover", None, ANOTHER), ("asset", FIRST, CONTENT), ("asset", SECOND, ANOTHER)) == (3, [])
+    assert library.progress == [(1, 3), (2, 3), (3, 3)]
     assert library.server.received == []
 
 
@@ -137,3 +144,9 @@ def test_a_file_that_cannot_be_fetched_is_unread(check: Check, library: Library,
 def test_a_file_that_its_record_does_not_show_is_unread(check: Check) -> None:
     """Never another file of the record instead."""
     assert check(("asset", 73, CONTENT)) == (0, [("unread", "files", None)])
+
+
+def test_a_cover_that_is_gone_is_not_compared_with_a_file(check: Check, library: Library) -> None:
+    """Somebody removed it: no other file of its record stands for it."""
+    compared, findings = check(("cover", None, CONTENT), listed={**library.record(), "cover": None})
+    assert (compared, [(problem, field) for problem, field, _ in findings]) == (0, [("unread", "cover")])

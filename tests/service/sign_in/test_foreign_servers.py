@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError, TemporaryError
+from pipelines.errors import (
+    BookferryError,
+    ConfigurationError,
+    ProtocolError,
+    SignInError,
+    StorageError,
+    TemporaryError,
+)
 from pipelines.service.listing.listing import Listing
 from pipelines.service.sign_in.login import signing_in
 from pipelines.service.sign_in.sign_in_state import sign_in_state
@@ -64,6 +71,8 @@ def with_(**fields: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
         Liberties(token=with_(expires_in=None, scope=None, id_token="x", not_before_policy=0)),
         Liberties(token=with_(token_type=None)),
         Liberties(token=with_(expires_in=0, refresh_expires_in=1800)),
+        Liberties(token=with_(expires_in=-5)),
+        Liberties(token=with_(expires_in="inf")),
         Liberties(content_type="text/plain"),
         Liberties(content_type="application/json;charset=UTF-8"),
         Liberties(registration=without("token_endpoint_auth_method", "redirect_uris", "scope")),
@@ -86,6 +95,14 @@ def test_liberties_of_an_authorization_server(visit: Visit, liberties: Liberties
         set(asked.form) == {"grant_type", "refresh_token", "client_id"}
         for asked in service.tokens_asked("refresh_token")
     )
+
+
+@pytest.mark.parametrize("name", ["refresh_expires_in", "refresh_token_expires_in"])
+def test_the_end_of_a_refresh_token_is_kept(visit: Visit, name: str) -> None:
+    """No RFC has this field; servers use these two names. `bookferry doctor` warns before that time."""
+    home, service = visit(Liberties(token=with_(**{name: 1800})))
+    grant = sign_in(home, service)
+    assert grant.ends_at == pytest.approx(grant.obtained.wall + 1800, abs=1)
 
 
 def test_a_server_that_forgets_the_refresh_token(visit: Visit) -> None:
@@ -262,6 +279,8 @@ def test_an_issuer_that_is_the_library(visit: Visit) -> None:
         ((200, b"[]"), TemporaryError, "no JSON object"),
         ((200, b'{"access_token": 5}'), TemporaryError, "without a usable access_token"),
         ((200, b'{"access_token": "a\\nb"}'), TemporaryError, "without a usable access_token"),
+        ((200, '{"access_token": "ä"}'.encode()), TemporaryError, "without a usable access_token"),
+        ((200, b'{"access_token": "a", "token_type": "mac"}'), ProtocolError, "a token of the type mac"),
         ((500, b'{"error": "server_error"}'), TemporaryError, "may still be good"),
         ((400, b'{"error": "temporarily_unavailable"}'), TemporaryError, "may still be good"),
         ((429, b""), TemporaryError, "too many requests"),

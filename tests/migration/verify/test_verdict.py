@@ -1,0 +1,74 @@
+"""The verdict as people read it, and its document as later commands read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pipelines.errors import StorageError
+from pipelines.migration.verify.verdict import (
+    FileFindings,
+    MigrationVerification,
+    VerificationFinding,
+    read_verification,
+)
+
+FINDING = VerificationFinding(
+    problem="differing", resource="publications", source_id=7, target_id=17, title="Flatland", field="doi",
+    wanted="10.1000/1", found="10.1000/2", why="somebody changed it",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({}, "publications 7 → 17 (Flatland): doi differing, wanted «10.1000/1», found «10.1000/2»; somebody changed it"),
+        ({"found": ""}, "publications 7 → 17 (Flatland): doi differing, wanted «10.1000/1», found «»; somebody changed it"),
+        (
+            {"problem": "missing", "field": "", "target_id": None, "wanted": "", "found": ""},
+            "publications 7 (Flatland): missing; somebody changed it",
+        ),
+        (
+            {"problem": "duplicated", "field": "files", "source_id": None, "wanted": ""},
+            "publications 17 (Flatland): files duplicated, wanted «», found «10.1000/2»; somebody changed it",
+        ),
+    ],
+)  # fmt: skip
+def test_a_finding_is_one_line(change: dict[str, str | None], line: str) -> None:
+    """A line has only the ids and the values that there are."""
+    assert str(msgspec.structs.replace(FINDING, **change)) == line
+
+
+def document() -> dict[str, object]:
+    """A verification of an earlier version, which did not count what the plan could not send."""
+    result = MigrationVerification(
+        plan="plan", tool="0.1.0", verified_at="2026-01-01T00:00:00Z", equal=False, compared=1, missing=0, differing=1,
+        duplicated=0, files=FileFindings(), files_checked=0, contents=None, conflicts=0, quarantined=0, skipped=0,
+        target_records=1, requests=2, table="verification-1.tsv", findings=[FINDING],
+    )  # fmt: skip
+    built = msgspec.to_builtins(result)
+    return {name: value for name, value in built.items() if name not in ("lacking", "as_planned", "files")} | {
+        "files": {}
+    }
+
+
+def test_the_document_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """What it does not have is zero or unknown."""
+    path = tmp_path / "verification-1.json"
+    path.write_bytes(msgspec.json.encode(document()))
+    result = read_verification(path)
+    assert (result.name, result.findings, result.as_planned) == (path.name, [FINDING], None)
+    assert not any(msgspec.structs.astuple(result.files) + msgspec.structs.astuple(result.lacking))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[1]", b"\xff", b"[" * 100_000], ids=["no", "{}", "list", "bytes", "deep"]
+)
+def test_a_damaged_document_names_itself_and_the_remedy(tmp_path: Path, content: bytes) -> None:
+    """The status of a migration reads these documents: it says which one to replace."""
+    path = tmp_path / "verification-1.json"
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match=r"verification-1\.json is damaged.*Verify again"):
+        read_verification(path)
