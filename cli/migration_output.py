@@ -36,6 +36,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "plan": facts.plan,
         "create": facts.count(Action.CREATE),
         "patch": facts.count(Action.PATCH),
+        "merge": facts.count(Action.MERGE),
         "unchanged": facts.count(Action.UNCHANGED),
         "conflict": facts.count(Action.CONFLICT),
         "quarantined": facts.count(Action.QUARANTINED) + facts.unfit,
