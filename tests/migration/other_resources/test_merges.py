@@ -167,7 +167,7 @@ def test_a_merge_follows_the_targets_description(pair: LibraryPair, snapshot: Sn
 
 
 def test_a_merge_that_the_description_leaves_unclear_is_not_sent(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """It cannot be taken back, so nothing is guessed (I14)."""
+    """It cannot be taken back, so nothing is guessed."""
     plan, source_id, _ids = with_twins(pair, snapshot)
     decide(plan, "authorities", source_id, "merge")
     native = {"name": {"from": "name"}, "kind": {"from": "kind"}, "variants": {"from": "variants"}}
