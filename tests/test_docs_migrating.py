@@ -116,6 +116,7 @@ def test_the_tables_have_every_action_decision_and_reason() -> None:
         Decision.MATCH,
         Decision.SOURCE,
         Decision.TARGET,
+        Decision.MERGE,
     }
     reasons = {advice.problem for reason, advice in REASONS.items() if reason not in QUARANTINE_REASONS}
     assert {row[0] for row in table("problem")} == reasons

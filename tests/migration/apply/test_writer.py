@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.late_effects import LateEffects
 from pipelines.migration.apply.run import EVERYTHING, LIMITS, ApplyResult, ApplyRun
 from pipelines.migration.apply.writer import TRIES, Writer
@@ -68,6 +69,7 @@ class Home:
                 plan_of(folder, rows, counts=counts, unfit=unfit),
                 self.journal,
                 writer,
+                Merges(plan, self.journal, self.client, lambda _resource, _ids: {}),
                 late,
                 limits=LIMITS,
                 selection=EVERYTHING,
