@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import select
 import signal
@@ -35,13 +36,18 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     return _status_of(body, as_json="--json" in arguments)
 
 
-def command_with(stopped: str) -> Callable[[Callable[..., ExitStatus]], Callable[..., int]]:
-    """Returns a decorator like `command` for a command that says `stopped` when a person or a service manager stops it."""
+def command(module: str, stopped: str = STOPPED) -> Callable[[Callable[..., ExitStatus]], Callable[..., int]]:
+    """Returns a decorator for the function of a command, which returns its status. Reports its errors before Typer handles them.
+
+    `module`: what the function imports, which takes up to some seconds. It is imported first: a stop signal must not arrive in the middle
+    of that. `stopped`: what the command says when a person or a service manager stops it.
+    """
 
     def decorate(function: Callable[..., ExitStatus]) -> Callable[..., int]:
         @functools.wraps(function)
         def run_command(*args: Any, **kwargs: Any) -> int:
             def body() -> int:
+                importlib.import_module(module)
                 with _stops_delivered():
                     return int(function(*args, **kwargs))
 
@@ -50,10 +56,6 @@ def command_with(stopped: str) -> Callable[[Callable[..., ExitStatus]], Callable
         return run_command
 
     return decorate
-
-
-command = command_with(STOPPED)
-"""Decorates the function of a command, which returns its status. Reports its errors before Typer handles them."""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from cli.output import Output
 from pipelines.errors import ExitStatus
 
 
-@command
+@command("cli.query")
 def query(  # noqa: PLR0917  one parameter for each option
     sql: Annotated[
         str | None, typer.Argument(help="A query over the staged tables, in DuckDB's SQL.", metavar="SQL")
@@ -63,7 +63,7 @@ def query(  # noqa: PLR0917  one parameter for each option
     return answer_query(settings_of(config), text, output, OutputFormat(limit, csv, parquet), personal=personal)
 
 
-@command
+@command("cli.tables")
 def tables(
     table: Annotated[
         str | None, typer.Argument(help="The table to describe, with its columns. Default: a list of all tables.")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.boundary import command, command_with
+from cli.boundary import command
 from cli.commands.options import ConfigOption, JsonOption, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
@@ -18,7 +18,7 @@ STOPPED = (
 )
 
 
-@command_with(STOPPED)
+@command("cli.backup", STOPPED)
 def backup(
     tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
     resources: Annotated[
@@ -40,7 +40,7 @@ def backup(
     return backup_tenant(settings_of(config), tenant, wanted, Output(as_json=json), with_files=not no_files)
 
 
-@command
+@command("cli.describe")
 def describe(
     tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
     report: Annotated[
@@ -59,7 +59,7 @@ def describe(
     return describe_tenant(settings_of(config), tenant, report, Output(as_json=json))
 
 
-@command
+@command("cli.doctor")
 def doctor(
     tenant: Annotated[
         str | None, typer.Argument(help="Only this tenant. Default: all tenants of bookferry.toml.")
@@ -73,7 +73,7 @@ def doctor(
     return examine_tenants(config, tenant, Output(as_json=json))
 
 
-@command
+@command("cli.report")
 def report(
     tenant: Annotated[str, typer.Argument(help="A tenant that has snapshots.")],
     snapshot: Annotated[str | None, typer.Option(help="Id of a snapshot. Default: the newest complete one.")] = None,
@@ -86,7 +86,7 @@ def report(
     return report_on(settings_of(config), tenant, snapshot, Output(as_json=json))
 
 
-@command
+@command("cli.stage")
 def stage(
     tenant: Annotated[
         str | None, typer.Argument(help="A tenant of bookferry.toml. Default: all that have snapshots.")

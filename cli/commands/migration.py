@@ -31,7 +31,7 @@ ResourcesOption = Annotated[
 
 
 @migrate.command("plan")
-@command
+@command("cli.migrate")
 def plan(  # noqa: PLR0917  one parameter for each option
     source: Annotated[str, typer.Argument(help="A tenant, which is backed up first, or a snapshot: TENANT/SNAPSHOT.")],
     target: Annotated[str, typer.Argument(help="The v3 tenant to write into.")],
@@ -60,7 +60,7 @@ def plan(  # noqa: PLR0917  one parameter for each option
 
 
 @migrate.command("apply")
-@command
+@command("cli.migrate")
 def apply(  # noqa: PLR0917  one parameter for each option
     plan: PlanArgument,
     limit: Annotated[
@@ -95,7 +95,7 @@ def apply(  # noqa: PLR0917  one parameter for each option
 
 
 @migrate.command("verify")
-@command
+@command("cli.migrate")
 def verify(
     plan: PlanArgument,
     contents: Annotated[
@@ -118,7 +118,7 @@ def verify(
 
 
 @migrate.command("status")
-@command
+@command("cli.migrate")
 def status(
     plan: PlanArgument,
     record: Annotated[
@@ -137,7 +137,7 @@ def status(
 
 
 @migrate.command("undo")
-@command
+@command("cli.migrate")
 def undo(
     plan: PlanArgument,
     really: Annotated[
@@ -152,7 +152,7 @@ def undo(
     return steps.undo_plan(settings_of(config), plan, Output(as_json=json), really=really)
 
 
-@command
+@command("cli.restore")
 def restore(  # noqa: PLR0917  one parameter for each option
     snapshot: Annotated[
         str,
@@ -183,7 +183,7 @@ def restore(  # noqa: PLR0917  one parameter for each option
     )
 
 
-@command
+@command("cli.restore")
 def drill(
     tenant: Annotated[str, typer.Argument(help="A tenant that has snapshots.")],
     snapshot: Annotated[str | None, typer.Option(help="Id of a snapshot. Default: the newest complete one.")] = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.boundary import command, command_with
+from cli.boundary import command
 from cli.commands.options import ConfigOption, JsonOption, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
@@ -16,7 +16,7 @@ STOPPED = (
 )
 
 
-@command_with(STOPPED)
+@command("cli.login", STOPPED)
 def login(  # noqa: PLR0917  one parameter for each option
     tenant: Annotated[str, typer.Argument(help="A v3 tenant of bookferry.toml.")],
     purpose: Annotated[
@@ -47,7 +47,7 @@ def login(  # noqa: PLR0917  one parameter for each option
     )
 
 
-@command
+@command("cli.whoami")
 def whoami(
     tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
     config: ConfigOption = None,

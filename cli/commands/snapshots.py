@@ -15,7 +15,7 @@ snapshots = typer.Typer(help="List, show, verify, compare and remove snapshots."
 
 
 @snapshots.command("list")
-@command
+@command("cli.snapshots")
 def list_(
     tenant: Annotated[str | None, typer.Argument(help="Only the snapshots of this tenant.")] = None,
     config: ConfigOption = None,
@@ -28,7 +28,7 @@ def list_(
 
 
 @snapshots.command("show")
-@command
+@command("cli.snapshots")
 def show(
     snapshot: Annotated[
         str, typer.Argument(help="TENANT/SNAPSHOT, the id of a snapshot, or a tenant for its newest complete one.")
@@ -43,7 +43,7 @@ def show(
 
 
 @snapshots.command("verify")
-@command
+@command("cli.verification")
 def verify(
     snapshot: Annotated[
         str | None,
@@ -67,7 +67,7 @@ def verify(
 
 
 @snapshots.command("diff")
-@command
+@command("cli.differences")
 def diff(  # noqa: PLR0917  one parameter for each option
     a: Annotated[str, typer.Argument(help="The earlier snapshot, named as for `show`.")],
     b: Annotated[str, typer.Argument(help="The later snapshot.")],
@@ -85,7 +85,7 @@ def diff(  # noqa: PLR0917  one parameter for each option
 
 
 @snapshots.command("prune")
-@command
+@command("cli.retention")
 def prune(  # noqa: PLR0917  one parameter for each option
     tenant: Annotated[
         str | None, typer.Argument(help="Only the snapshots of this tenant. Default: all tenants.")

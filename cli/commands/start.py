@@ -13,7 +13,7 @@ from cli.output import Output
 from pipelines.errors import ExitStatus
 
 
-@command
+@command("cli.demo")
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the files of the demonstration.")] = Path("bookferry-demo"),
     backup_only: Annotated[
@@ -27,7 +27,7 @@ def demo(
     return demo_command.run(folder, Output(as_json=json), backup_only=backup_only)
 
 
-@command
+@command("cli.setup")
 def init(  # noqa: PLR0917  one parameter for each option
     base_url: Annotated[
         str, typer.Option(help="Address of your library, without /api.")
@@ -53,7 +53,7 @@ def init(  # noqa: PLR0917  one parameter for each option
     )
 
 
-@command
+@command("cli.servers")
 def ui(
     port: Annotated[
         int, typer.Option(min=1, max=65535, help="Port of the web interface, which only this machine can reach.")
@@ -67,7 +67,7 @@ def ui(
     return run_ui(settings_of(config), port, Output(as_json=json))
 
 
-@command
+@command("cli.sandbox")
 def sandbox(
     context: typer.Context,
     like: Annotated[

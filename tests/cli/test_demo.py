@@ -18,6 +18,8 @@ import pytest
 from tests.cli.command import BOOKFERRY, PATIENCE, Outcome, environment, run
 from tests.cli.modes import modes, open_to_others
 
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1000)]
+
 RECORDS = 5445
 ANSWERS = {"collection_by_decade", "gaps_by_kind", "possible_duplicates"}
 
@@ -34,7 +36,13 @@ TOKENS = "sign-ins"
 @pytest.fixture(scope="module")
 def first(folder: Path) -> Outcome:
     """The output of the first demonstration, in a process that closes nothing by its umask."""
-    return run("demo", folder=folder, variables={"BOOKFERRY_TOKENS": str(folder / TOKENS)}, before=partial(os.umask, 0))
+    return run(
+        "demo",
+        folder=folder,
+        variables={"BOOKFERRY_TOKENS": str(folder / TOKENS)},
+        before=partial(os.umask, 0),
+        seconds=900,
+    )
 
 
 def test_it_backs_up_a_real_library_and_runs_queries(first: Outcome) -> None:
