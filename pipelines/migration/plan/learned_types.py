@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from pipelines.migration.model.resource_types import (
+    COMPLETED,
     LOCATIONS,
     USERS,
     AdditionalFields,
@@ -68,7 +69,8 @@ def learn_type(
     }
     payload = schema.create if assumed.created else schema.change
     if payload is None or not payload.fields:
-        learned = _from_names(assumed, dict.fromkeys(shown), shown, None, Source.RECORDS, leads_to)
+        names_shown = [name for name in shown if name != COMPLETED]
+        learned = _from_names(assumed, dict.fromkeys(names_shown), shown, None, Source.RECORDS, leads_to)
         known = {*target.fields, *assumed.fields}
         unproved = tuple(name for name in learned.fields if not known & {name, *keys_of(name)})
         return msgspec.structs.replace(learned, unproved=unproved)
@@ -264,7 +266,7 @@ def undescribed_fields(schema: ResourceSchema, names: Iterable[str]) -> list[str
     payload = schema.create or schema.change
     if not schema.record or payload is None:
         return []
-    described = {*schema.record, *(key for name in payload.fields for key in keys_of(name))}
+    described = {COMPLETED, *schema.record, *(key for name in payload.fields for key in keys_of(name))}
     return sorted({*names} - described)
 
 
