@@ -273,7 +273,7 @@ def test_a_connection_that_breaks_is_no_closed_pipe(capfd: pytest.CaptureFixture
     app = typer.Typer()
 
     @app.command()
-    @command
+    @command("cli.output")
     def upload() -> ExitStatus:
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
