@@ -11,9 +11,8 @@ from typing import Any
 
 from pipelines.migration.model.resource_types import COMPLETED, PUBLICATIONS, USERS
 from pipelines.publication_fields import WRITTEN
-from pipelines.records.additional_fields import is_managed
-from pipelines.records.residue import PICTURES
-from pipelines.records.shapes.observation import OTHERS, RecordShape
+from pipelines.records.shapes.field_names import fields_to_send
+from pipelines.records.shapes.observation import RecordShape
 
 _DOCUMENTED_FIELDS = frozenset({"email", "name", "roles", "avatar"})
 """Fields of users (service.md#users). The sandbox knows them, and the account that signs in has them."""
@@ -38,8 +37,4 @@ def sandbox_shapes(shapes: Mapping[str, RecordShape], additional: Iterable[str] 
 
 def _fields(shape: RecordShape) -> dict[str, Any]:
     """Every field that a client may write. The time of completion of a task is none: nothing documents how to create a completed task."""
-    return {
-        name: {"schema": {}}
-        for name in shape.fields
-        if name not in (OTHERS, COMPLETED) and name not in PICTURES and not is_managed(name)
-    }
+    return {name: {"schema": {}} for name in fields_to_send(shape) if name != COMPLETED}

@@ -84,14 +84,10 @@ def field_names(raw: Path, most: int) -> list[str]:
 
 
 def field_values(raw: Path, names: Sequence[str]) -> dict[str, FoundValues]:
-    """Field → what the records of a raw table have in it; a field that no record has, not even null, is absent.
-
-    Names have no quotation mark.
-    """
+    """Field → what the records of a raw table have in it; a field that no record has is absent. Names have no quotation mark."""
     found: dict[str, FoundValues] = {}
     if not names:
         return found
-    flags = ", ".join(f"bool_or(TRY(json_exists(payload, {json_path(name)})))" for name in names)
     query = _FOUND.format(values=_values(names), with_id=literal(_WITH_ID), signed=literal(SIGNED_ADDRESS))
     with open_in_duckdb(raw) as database:
         for name, kind, entry_kinds, has_ids, is_signed in database.execute(query).fetchall():
@@ -100,10 +96,17 @@ def field_values(raw: Path, names: Sequence[str]) -> dict[str, FoundValues]:
             values.entry_types |= {_TYPES.get(one, _WHOLE_NUMBER) for one in entry_kinds if one != "NULL"}
             values.has_ids |= has_ids
             values.is_signed |= is_signed
-        (shown,) = database.execute(_SHOWN.format(flags=flags)).fetchall()
-        for name, is_shown in zip(names, shown, strict=True):
-            if is_shown:
-                found.setdefault(name, FoundValues())
+    return found
+
+
+def shown_fields(raw: Path, names: Sequence[str]) -> dict[str, FoundValues]:
+    """The same, and no values for a field that all records have empty: that it is there shows that the library has it."""
+    found = field_values(raw, names)
+    if others := [name for name in names if name not in found]:
+        flags = ", ".join(f"bool_or(TRY(json_exists(payload, {json_path(name)})))" for name in others)
+        with open_in_duckdb(raw) as database:
+            ((*shown,),) = database.execute(_SHOWN.format(flags=flags)).fetchall()
+        found |= {name: FoundValues() for name, is_shown in zip(others, shown, strict=True) if is_shown}
     return found
 
 

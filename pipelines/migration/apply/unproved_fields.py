@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import RefusedError
+from pipelines.migration.apply.digests import has_field
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import Source
@@ -89,7 +90,7 @@ class FirstRecords:
             kept = self._read(row.resource, record)
             self._judged.setdefault(row.resource, set()).update(row.payload)
             self._lost.setdefault(row.resource, set()).update(
-                name for name in row.payload if kept and not _has(row, name, kept)
+                name for name in row.payload if kept and not has_field(row, kept, name)
             )
             record = kept or record
         return {**record, **{name: None for name in self._lost.get(row.resource, ()) if name in row.payload}}
@@ -108,7 +109,3 @@ class FirstRecords:
         except RefusedError:  # no address of a single record is documented (service.md#not-shown)
             listed = self._client.list_ends(resource)
             return next((record for record in listed if record.get("id") == created["id"]), {})
-
-
-def _has(row: PlanRow, name: str, record: Mapping[str, Any]) -> bool:
-    return row.type is not None and any(key in record for key in row.type.keys_of(name))

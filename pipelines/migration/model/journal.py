@@ -23,6 +23,9 @@ from pipelines.service.state_file import StateFile
 RECORD_WRITES = (WriteKind.CREATE, WriteKind.PATCH, WriteKind.ADOPT, WriteKind.MERGE)
 """Kinds of writes of a record itself; the others write its files."""
 
+_OF_RECORD = f"kind IN ({', '.join('?' * len(RECORD_WRITES))})"
+"""SQL whose parameters are `RECORD_WRITES`."""
+
 
 class Journal:
     """The writes from one library to another. Both are named by their addresses, because tenants may be renamed."""
@@ -156,8 +159,8 @@ class Journal:
         """The record of the target that the last write for this record of the source created, changed or adopted."""
         with self._file.transaction() as db:
             row = db.execute(
-                "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "
-                "AND kind IN (?, ?, ?, ?) ORDER BY number DESC LIMIT 1",
+                "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "  # noqa: S608
+                f"AND {_OF_RECORD} ORDER BY number DESC LIMIT 1",
                 (*self._pair, resource, source_id, WriteState.DONE, *RECORD_WRITES),
             ).fetchone()
         return row[0] if row else None
@@ -165,7 +168,7 @@ class Journal:
     def known_ids(self, resource: str, ids: Iterable[int]) -> set[int]:
         """Returns those ids of the target that entries created, changed or adopted."""
         kinds, states = RECORD_WRITES, (WriteState.DONE, WriteState.INTENDED)
-        return self._among(resource, ids, "kind IN (?, ?, ?, ?) AND state IN (?, ?)", (*kinds, *states))
+        return self._among(resource, ids, f"{_OF_RECORD} AND state IN (?, ?)", (*kinds, *states))
 
     def created_before(self, resource: str, ids: Iterable[int], moment: str) -> set[int]:
         """Returns those ids of the target that entries had created before a moment, which is an ISO date and time as in an entry."""
@@ -222,8 +225,8 @@ class Journal:
     def written(self, resource: str) -> Iterator[WrittenRecord]:
         """Yield what all plans wrote for each record of the source, in the order of their ids."""
         rows = self._stream(
-            "SELECT source_id, target_id, kind, wanted, held FROM migration_writes WHERE source = ? AND target = ? AND resource = ? "
-            "AND state = ? AND kind IN (?, ?, ?, ?) ORDER BY source_id, number",
+            "SELECT source_id, target_id, kind, wanted, held FROM migration_writes WHERE source = ? AND target = ? AND resource = ? "  # noqa: S608
+            f"AND state = ? AND {_OF_RECORD} ORDER BY source_id, number",
             (*self._pair, resource, WriteState.DONE, *RECORD_WRITES),
         )
         current: WrittenRecord | None = None

@@ -61,7 +61,7 @@ from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, ResourceSchema
 from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.field_values import contradicted, field_names, field_values
+from pipelines.store.field_values import contradicted, field_names, field_values, shown_fields
 from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
@@ -155,7 +155,7 @@ class PlanBuilder:
         left_out = never_moved(source)
         names = sorted(source.keys() - left_out.keys())
         schema = self._described(client).resources.get(PUBLICATIONS, ResourceSchema()) if names else ResourceSchema()
-        learned = learn_additional_fields(names, field_values(self._raw_target, names), schema)
+        learned = learn_additional_fields(names, shown_fields(self._raw_target, names), schema)
         choices = {name: rule.choices for name, rule in learned.moved.items() if rule.choices}
         wrong = contradicted(self._raw_target, choices)
         self._additional = msgspec.structs.replace(

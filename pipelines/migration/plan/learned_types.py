@@ -25,8 +25,8 @@ from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.additional_fields import FieldRule, is_managed
 from pipelines.records.identifiers.kinds import Kinds as IdentifierKinds
 from pipelines.records.residue import PICTURES
-from pipelines.records.shapes.field_names import keys_of, resource_named, stem_of
-from pipelines.records.shapes.observation import OTHERS, FieldShape, Kind, Observer, RecordShape
+from pipelines.records.shapes.field_names import fields_to_send, keys_of, resource_named, stem_of
+from pipelines.records.shapes.observation import FieldShape, Kind, Observer, RecordShape
 from pipelines.records.values import text_of, whole_number
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 from pipelines.store.field_values import FoundValues
@@ -62,23 +62,20 @@ def learn_type(
     leads_to = leads_to or {}
     if not source.records:
         return assumed
-    shown = {
-        name: field
-        for name, field in source.fields.items()
-        if name != OTHERS and not is_managed(name) and name not in PICTURES
-    }
+    shown = fields_to_send(source)
     payload = schema.create if assumed.created else schema.change
+    # Without the word of a description that it is taken, a task that is completed would be open again
+    may_be_sent = [name for name in shown if name != COMPLETED]
     if payload is None or not payload.fields:
-        names_shown = [name for name in shown if name != COMPLETED]
-        learned = _from_names(assumed, dict.fromkeys(names_shown), shown, None, Source.RECORDS, leads_to)
+        learned = _from_names(assumed, dict.fromkeys(may_be_sent), shown, None, Source.RECORDS, leads_to)
         known = {*target.fields, *assumed.fields}
         unproved = tuple(name for name in learned.fields if not known & {name, *keys_of(name)})
         return msgspec.structs.replace(learned, unproved=unproved)
     names = {name: field for name, field in payload.fields.items() if not field.read_only and name != "id"}
-    for name in undescribed_fields(schema, {*target.fields, *doubted} & shown.keys()):
+    for name in undescribed_fields(schema, {*target.fields, *doubted}.intersection(may_be_sent)):
         names[name] = FieldSchema()  # the description is silent about what records have
     if payload.is_open:
-        names |= {name: FieldSchema() for name in shown if name not in names and name not in schema.record}
+        names |= {name: FieldSchema() for name in may_be_sent if name not in names and name not in schema.record}
     method = schema.change.method if schema.change else ""
     learned = _from_names(assumed, names, shown, payload, Source.DESCRIPTION, leads_to, method)
     choices = {
@@ -266,7 +263,7 @@ def undescribed_fields(schema: ResourceSchema, names: Iterable[str]) -> list[str
     payload = schema.create or schema.change
     if not schema.record or payload is None:
         return []
-    described = {COMPLETED, *schema.record, *(key for name in payload.fields for key in keys_of(name))}
+    described = {*schema.record, *(key for name in payload.fields for key in keys_of(name))}
     return sorted({*names} - described)
 
 
@@ -275,8 +272,7 @@ def doubted_fields(schema: ResourceSchema, shape: RecordShape, records: Iterable
 
     The target may still take them, so they are sent, and left out where it refuses them.
     """
-    names = [name for name in shape.fields if name != OTHERS and not is_managed(name) and name not in PICTURES]
-    return {*undescribed_fields(schema, names), *contradicted_choices(schema, records)}
+    return {*undescribed_fields(schema, fields_to_send(shape)), *contradicted_choices(schema, records)}
 
 
 def contradicted_choices(schema: ResourceSchema, records: Iterable[Mapping[str, Any]]) -> set[str]:

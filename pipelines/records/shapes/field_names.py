@@ -1,9 +1,13 @@
-"""What the name of a field says about a reference: the resource to which it leads, and the other names that it may have."""
+"""What the name of a field says: whether a client sends it, and of a reference, where it leads and which other names it may have."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+
+from pipelines.records.additional_fields import is_managed
+from pipelines.records.residue import PICTURES
+from pipelines.records.shapes.observation import OTHERS, FieldShape, RecordShape
 
 _NAMED_AFTER = {
     **dict.fromkeys(("publication", "book"), "publications"),
@@ -18,6 +22,15 @@ _NAMED_AFTER = {
     ),
 }
 """Last word of a field's name → the resource whose records it names."""
+
+
+def fields_to_send(shape: RecordShape) -> dict[str, FieldShape]:
+    """The fields of records that a client may send: neither filled by the service nor pictures."""
+    return {
+        name: field
+        for name, field in shape.fields.items()
+        if name != OTHERS and not is_managed(name) and name not in PICTURES
+    }
 
 
 def keys_of(name: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pipelines.errors import RefusedError, UnclearError
 from pipelines.inventory import LIST_PATHS
-from pipelines.migration.apply.digests import inside, keys_of
+from pipelines.migration.apply.digests import has_field, inside
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
@@ -96,8 +96,7 @@ class Merges:
         """Enter a merge as done. `remaining`: the remaining record, as far as it is known: a merge may add to its fields."""
         record = inside(row, remaining) if isinstance(remaining, dict) else {}
         compared = row.type.compared_record(record) if row.type is not None else {}
-        shown = [name for name in row.expected if any(key in record for key in keys_of(row, name))]
-        held = {name: digest(compared.get(name)) for name in shown}
+        held = {name: digest(compared.get(name)) for name in row.expected if has_field(row, record, name)}
         self._journal.done(number, target_id=row.existing_target_id, held=held)
         for entry in self._done_merges(row):
             if entry.number > number:  # an earlier merge, of which the journal would take the fields for the newest
