@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
-from pipelines.errors import RefusedError
-from pipelines.migration.apply.digests import has_field
+from pipelines.errors import ProtocolError, RefusedError
+from pipelines.migration.apply.digests import has_field, inside
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import Source
+from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 
 _REFUSED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
@@ -87,7 +88,7 @@ class FirstRecords:
     def as_kept(self, row: PlanRow, record: Mapping[str, Any]) -> dict[str, Any]:
         """The record of a response as the target keeps it, as far as that is known: a field that it does not keep is null."""
         if self._is_unknown(row):
-            kept = self._read(row.resource, record)
+            kept = self._read(row, record)
             self._judged.setdefault(row.resource, set()).update(row.payload)
             self._lost.setdefault(row.resource, set()).update(
                 name for name in row.payload if kept and not has_field(row, kept, name)
@@ -102,10 +103,14 @@ class FirstRecords:
         judged = self._judged.get(row.resource)
         return judged is None or not judged.issuperset(row.payload.keys() & {*row.type.unproved})
 
-    def _read(self, resource: str, created: Mapping[str, Any]) -> dict[str, Any]:
+    def _read(self, row: PlanRow, created: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a record as it is read; empty where it is neither at an address of its own nor at an end of its list."""
-        try:
-            return self._client.get_record(f"{resource}/{created['id']}")
-        except RefusedError:  # no address of a single record is documented (service.md#not-shown)
-            listed = self._client.list_ends(resource)
-            return next((record for record in listed if record.get("id") == created["id"]), {})
+        number = whole_number(created["id"])
+        with suppress(
+            RefusedError, ProtocolError
+        ):  # no address of a single record is documented (service.md#not-shown)
+            record = inside(row, self._client.get_record(f"{row.resource}/{number}"))
+            if whole_number(record.get("id")) == number:
+                return record
+        listed = self._client.list_ends(row.resource)
+        return next((record for record in listed if whole_number(record.get("id")) == number), {})
