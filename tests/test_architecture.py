@@ -298,3 +298,25 @@ def test_commands_start_without_dagster() -> None:
     """`import dagster` costs more than most commands take: only those that run a job import it."""
     code = "import sys, cli.main, pipelines.backup.flow; sys.exit('dagster' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+COMMANDS = [
+    node
+    for name, path in MODULES.items()
+    if name.startswith("cli.commands.")
+    for node in tree(path).body
+    if isinstance(node, ast.FunctionDef) and any("command" in ast.unparse(one) for one in node.decorator_list)
+]
+
+
+@pytest.mark.parametrize("function", COMMANDS, ids=lambda function: function.name)
+def test_a_command_names_the_module_that_it_imports(function: ast.FunctionDef) -> None:
+    """`cli.boundary.command` imports it before a stop signal may arrive."""
+    (named,) = (
+        ast.literal_eval(one.args[0])
+        for one in function.decorator_list
+        if isinstance(one, ast.Call) and ast.unparse(one.func) == "command"
+    )
+    imported = [node for node in ast.walk(function) if isinstance(node, ast.ImportFrom)]
+    modules = [f"cli.{one.names[0].name}" if one.module == "cli" else one.module for one in imported]
+    assert modules[0] == named
