@@ -23,7 +23,30 @@ from pathlib import Path
 from typing import NoReturn
 
 COMMANDS = sorted(path.stem for path in (Path(__file__).parents[2] / "cli").glob("*.py") if path.stem != "__init__")
-MODULES = (*(f"cli.{name}" for name in COMMANDS), "assets_defs.definitions", "duckdb", "pyarrow.parquet")
+MODULES = (
+    *(f"cli.{name}" for name in COMMANDS),
+    "assets_defs.definitions",
+    "duckdb",
+    "pyarrow.parquet",
+    # What these import only when they are used: in the process that forks once, instead of in each command.
+    "alembic.command",
+    "dagster._core.execution.execute_in_process",
+    "dagster._core.instance.factory",
+    "dagster._core.launcher.default_run_launcher",
+    "dagster._core.run_coordinator.default_run_coordinator",
+    "dagster._core.storage.event_log.sqlite",
+    "dagster._core.storage.noop_compute_log_manager",
+    "dagster._core.storage.root",
+    "dagster._core.storage.runs.sqlite",
+    "dagster._core.storage.schedules.sqlite",
+    "dagster._core.storage.sqlite_storage",
+    "httpcore",
+    "jinja2.ext",
+    "dotenv",
+    "pandas",
+    "sqlalchemy.dialects.sqlite.pysqlite",
+    "upath.implementations.local",
+)
 _MESSAGE = 1 << 20
 
 
