@@ -177,12 +177,14 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     import dagster as dg  # noqa: PLC0415  see the module's docstring
     from dagster._core.instance.ref import InstanceRef  # noqa: PLC0415  the only way to open an instance with overrides
 
+    from resources.run_history import history_kept_open  # noqa: PLC0415
+
     home = dagster_home(settings)
     os.environ["DAGSTER_HOME"] = str(home)
     with _history_errors(home):
         with storage_errors(home), _one_at_a_time(home):  # Dagster creates its tables without a lock
             instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_TERMINAL))
-        with instance:
+        with instance, history_kept_open(instance):
             yield instance
     if settings.group:
         protect(settings)  # Dagster's new SQLite files

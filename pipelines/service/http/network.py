@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import os
 import socket
+import ssl
 import threading
 import urllib.request
 import weakref
@@ -23,6 +26,9 @@ KEEPALIVE_SECONDS = 5.0
 used.
 """
 
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""The environment's certificates, which httpx reads."""
+
 
 class NetworkTransport(httpx.HTTPTransport):
     """httpx's transport for one address, through the proxy that the environment names for it, if any.
@@ -34,7 +40,7 @@ class NetworkTransport(httpx.HTTPTransport):
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEPALIVE_SECONDS)
         proxy = proxy_for(base_url)
         try:
-            super().__init__(proxy=proxy, limits=limits)
+            super().__init__(verify=_certificates(*map(os.environ.get, _CERTIFICATES)), proxy=proxy, limits=limits)
         except (ValueError, ImportError, httpx.InvalidURL):
             raise ConfigurationError(
                 f"The environment names a proxy for {base_url} that cannot be used: http://host:port or https://host:port is expected. "
@@ -83,6 +89,12 @@ class NetworkTransport(httpx.HTTPTransport):
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise TemporaryError("The run was stopped before this request was sent. Run the same command again.")
+
+
+@functools.cache
+def _certificates(_file: str | None, _folder: str | None) -> ssl.SSLContext:
+    """Httpx's TLS settings, made once for all transports: reading the certificates takes longer than a request."""
+    return httpx.create_ssl_context()
 
 
 def proxy_for(base_url: str) -> str | None:
