@@ -10,7 +10,7 @@ demo: $(STAMP)
 	$(BIN)/bookferry demo
 
 # A file's tests stay in one process: they share a sandbox, a wheel, a backup. Two processes more than there are cores, since much of the time
-# each waits for others that it started. In the order of their names: the slow ones (cli, dagster) begin, and the quick ones fill what is left.
+# each waits for others that it started. In the order of tests/conftest.py: the slow ones begin, and the quick ones fill what is left.
 TESTS = $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 2)') --dist loadfile --no-loadscope-reorder
 
 test: $(STAMP)

@@ -1,4 +1,4 @@
-"""What holds for every test: no deadlines of Hypothesis and httpx, since a busy machine is no finding; nobody's sign-ins are touched."""
+"""What holds for every test: the order, no deadlines of Hypothesis and httpx, since a busy machine is no finding; nobody's sign-ins are touched."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ settings.load_profile("patient")
 
 for _phase in ("connect", "read", "write", "pool"):  # httpx's five seconds would be a finding about the machine, too
     setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _phase, 60.0)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests begin, so that none of them runs alone at the end while the other processes have nothing left to do."""
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.fixture(scope="session", autouse=True)
