@@ -84,6 +84,8 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
     """Whether the field is a list."""
     as_object: bool = False
     """Whether it is sent as `{"id"}`, the form of publications. A publication is sent without it if the record could not be created."""
+    later: bool = False
+    """Whether it is set by a second request, because a record to which it refers is created after this one."""
 
     def value(self, ids: list[int]) -> Any:
         """The value that is sent, once all ids are known."""
@@ -256,8 +258,10 @@ class PlanRow(msgspec.Struct, kw_only=True):
 
     @property
     def writes(self) -> bool:
-        """Whether fields of the record are sent, apart from its files."""
-        return bool(self.payload or self.references)
+        """Whether fields of the record are sent with its first request, apart from its files."""
+        return bool(self.payload) or any(
+            self.action == Action.CREATE or not one.later for one in self.references.values()
+        )
 
     @property
     def display_title(self) -> str:

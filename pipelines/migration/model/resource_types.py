@@ -42,6 +42,8 @@ class LeftOut(StrEnum):
     """The target's description says that the service fills it."""
     UNKNOWN_REFERENCE = "unknown_reference"
     """It refers to a record, and it is unknown of which resource."""
+    NO_RECORD = "no_record"
+    """The target does not have the record to which it refers, and the plan does not create it."""
     NOT_A_CHOICE = "not_a_choice"
     """The target's description does not have the value among those that it takes."""
     OTHER_TYPE = "other_type"
@@ -263,6 +265,15 @@ AFTER = (AUTHORITIES, "collections", LOCATIONS, "hard_copies", "tasks")
 
 Authorities come after the publications, because the service may make some by itself, of the authors (A77).
 """
+
+WRITING_ORDER = (*BEFORE, PUBLICATIONS, *AFTER)
+"""All resources, in the order in which they are written."""
+
+
+def is_written_later(referred: str, resource: str) -> bool:
+    """Whether records of a resource may refer to records that do not exist yet when they are created."""
+    return WRITING_ORDER.index(referred) >= WRITING_ORDER.index(resource)
+
 
 COMPLETED = "completed_at"
 """The field of a completed task. No such task is sent, because nothing documents how to create one, and it would be open again."""

@@ -25,7 +25,7 @@ from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.additional_fields import FieldRule, is_managed
 from pipelines.records.identifiers.kinds import Kinds as IdentifierKinds
 from pipelines.records.residue import PICTURES
-from pipelines.records.shapes.field_names import fields_to_send, keys_of, resource_named, stem_of
+from pipelines.records.shapes.field_names import fields_to_send, keys_of, names_own_kind, resource_named, stem_of
 from pipelines.records.shapes.observation import FieldShape, Kind, Observer, RecordShape
 from pipelines.records.values import text_of, whole_number
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
@@ -124,8 +124,9 @@ def _from_names(  # noqa: PLR0917  what is known from each side
                 or assumed.references.get(name)
                 or resource_named(stem_of(name))
                 or resource_named(stem_of(keys[0]))
+                or (assumed.resource if names_own_kind(stem_of(name)) else None)
             )
-            if resource is None or resource == assumed.resource:
+            if resource is None:
                 left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
                 continue
             references[name], read[name] = resource, field
@@ -138,7 +139,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     return ResourceType(
         assumed.resource,
         tuple(fields),
-        _keys(assumed, fields),
+        _keys(assumed, [name for name in fields if references.get(name) != assumed.resource]),
         references,
         tuple(sorted(lists)),
         tuple(name for name in assumed.guarded if name in fields),
@@ -160,7 +161,7 @@ def _is_reference(name: str, key: str, field: FieldShape) -> bool:
         return True
     if not field.kinds or not field.may_be_ids:
         return False
-    if resource_named(stem_of(name)) is not None or resource_named(stem_of(key)) is not None:
+    if any(resource_named(stem) is not None or names_own_kind(stem) for stem in (stem_of(name), stem_of(key))):
         return True
     return not _has_texts(field) and (name != stem_of(name) or key != stem_of(key))
 
@@ -200,7 +201,7 @@ def _is_plain_list(field: FieldShape) -> bool:
 
 
 def _keys(assumed: ResourceType, fields: list[str]) -> tuple[tuple[str, ...], ...]:
-    """The fields that name a record: those that we know to do so, else all of them together."""
+    """The fields that name a record: those that we know to do so, else all of `fields` together."""
     known = [names for names in (*_KEYS.get(assumed.resource, ()), *assumed.keys) if {*names} <= {*fields}]
     if known:
         return tuple(known)

@@ -40,6 +40,8 @@ class Totals:
     files: FileCounts = field(default_factory=FileCounts)
     invalid: int = 0
     requests: int = 0
+    linked: int = 0
+    """Records that get references by a second request, because the records to which they refer are created after them."""
     merged: int = 0
     """Records of the target that are merged into others."""
     proposed: int = 0
