@@ -79,7 +79,7 @@ class References:
         ids: list[int] = []
         for source_id, planned_id in zip(reference.source_ids, reference.target_ids, strict=True):
             target_id = planned_id or self._journal.target_id_of(reference.resource, source_id)
-            if target_id is None and reference.as_object:
+            if target_id is None and row.resource == PUBLICATIONS and not reference.later:
                 problems.append(f"{name}: {reference.resource} {source_id} was not created; the next plan sets it.")
                 break
             if target_id is None:

@@ -20,7 +20,7 @@ from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import Plan, PlannedFile
-from pipelines.migration.model.resource_types import LeftOut
+from pipelines.migration.model.resource_types import PUBLICATIONS, LeftOut
 from pipelines.migration.model.unsent_values import advice_on_unsent, is_reference
 from pipelines.migration.model.wording import advice_on
 from pipelines.records.advice import Advice, advice_on_finding
@@ -162,7 +162,8 @@ def _all(plan: Plan, journal: Journal | None) -> Iterator[LackingItem]:
 
 def not_sent(plan: Plan) -> Iterator[LackingItem]:
     """Yield what a plan could not send, in the order of its rows; records without an id are in `PlanFacts.unfit` only."""
-    references = {name: found.references.keys() for name, found in plan.types.items()}
+    references: dict[str, Collection[str]] = {name: found.references for name, found in plan.types.items()}
+    references[PUBLICATIONS] = [name for name, rule in plan.additional.items() if rule.leads_to]
     names = sorted({name for found in references.values() for name in found})
     may_refer = "|".join((_MAY_REFER, *map(re.escape, names))) + ")"
     with plan.reading() as database:
@@ -183,7 +184,9 @@ def _items(row: Mapping[str, Any], references: Collection[str]) -> Iterator[Lack
     if row["unsent"]:
         for path, value in msgspec.json.decode(row["unsent"]).items():
             if is_reference(row["resource"], path, value, references):
-                advice = advice_on_unsent(path, None, left_out=LeftOut.NO_RECORD if references else "")
+                advice = advice_on_unsent(
+                    path, None, left_out=LeftOut.NO_RECORD if path.partition("[")[0] in references else ""
+                )
                 yield _item(row, title, LackingKind.REFERENCE, advice, path, _numbers(value))
 
 

@@ -51,7 +51,7 @@ class LeftOut(StrEnum):
     NOT_SHOWN = "not_shown"
     """Neither a description nor the records of the target show that it has the field."""
     LINK = "link"
-    """It refers to another record, and such links of publications are not moved."""
+    """It refers to another record, of an unknown resource or of one that the plan does not move."""
     NOT_SENDABLE = "not_sendable"
     """It is nested too deeply, or a number of more than 64 bits."""
     SIGNED = "signed"

@@ -146,11 +146,11 @@ _ONE_FIELD = re.compile(r"(\w+)(?:\[\d*\])?'*")
 
 
 def is_reference(resource: str, path: str, value: object, references: Collection[str] = ()) -> bool:
-    """Whether an unsent value refers to another record. `references`: the fields of other resources that a plan knows to do so."""
+    """Whether an unsent value refers to another record. `references`: the fields that a plan knows to do so."""
     found = _ONE_FIELD.fullmatch(path)
     if resource != PUBLICATIONS:
         return found is not None and (found[1] in REFERENCES or found[1] in references)
-    if found is not None and found[1] in PUBLICATION_REFERENCES:
+    if found is not None and (found[1] in PUBLICATION_REFERENCES or found[1] in references):
         return True
     if _CATEGORY.fullmatch(path):
         return isinstance(value, dict) and "id" in value
@@ -201,6 +201,8 @@ def _reason_of_publication(fields: AdditionalFields, name: str, value: object) -
         reason = fields.left_out.get(name, "")
         is_lacking = reason in (LeftOut.NOT_DESCRIBED, LeftOut.NOT_SHOWN)
         return "" if is_lacking and looks_like_identifier(name, value) else reason
+    if rule.leads_to:
+        return LeftOut.NO_RECORD
     return LeftOut.NOT_A_CHOICE if rule.choices else LeftOut.OTHER_TYPE if rule.types else LeftOut.NOT_SENDABLE
 
 

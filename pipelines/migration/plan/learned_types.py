@@ -15,6 +15,7 @@ import msgspec
 from pipelines.migration.model.resource_types import (
     COMPLETED,
     LOCATIONS,
+    PUBLICATIONS,
     USERS,
     AdditionalFields,
     LeftOut,
@@ -25,7 +26,14 @@ from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.additional_fields import FieldRule, is_managed
 from pipelines.records.identifiers.kinds import Kinds as IdentifierKinds
 from pipelines.records.residue import PICTURES
-from pipelines.records.shapes.field_names import fields_to_send, keys_of, names_own_kind, resource_named, stem_of
+from pipelines.records.shapes.field_names import (
+    fields_to_send,
+    keys_of,
+    may_be_count,
+    names_own_kind,
+    resource_named,
+    stem_of,
+)
 from pipelines.records.shapes.observation import FieldShape, Kind, Observer, RecordShape
 from pipelines.records.values import text_of, whole_number
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
@@ -159,7 +167,7 @@ def _is_reference(name: str, key: str, field: FieldShape) -> bool:
     """Whether a field holds ids of other records: by its name, or because its objects have an id."""
     if _has_ids(field):
         return True
-    if not field.kinds or not field.may_be_ids:
+    if not field.kinds or not field.may_be_ids or (Kind.LIST not in field.kinds and may_be_count(key)):
         return False
     if any(resource_named(stem) is not None or names_own_kind(stem) for stem in (stem_of(name), stem_of(key))):
         return True
@@ -322,11 +330,28 @@ def never_moved(source: Mapping[str, FoundValues]) -> dict[str, str]:
     """Additional fields that no target can take, because of what the source has in them → why: a `LeftOut`."""
     reasons: dict[str, str] = {}
     for name, found in source.items():
-        if found.has_ids or name != stem_of(name) or (found.is_number and resource_named(name) is not None):
+        if found.has_ids or name != stem_of(name) or (found.is_number and resource_of_link(name, found)):
             reasons[name] = LeftOut.LINK
         elif found.is_signed:
             reasons[name] = LeftOut.SIGNED
     return reasons
+
+
+def resource_of_link(name: str, found: FoundValues) -> str:
+    """The resource to which an additional field of publications leads, by its name; empty where that says nothing."""
+    if found.is_number and not found.entry_types and may_be_count(name):
+        return ""
+    return resource_named(stem_of(name)) or (PUBLICATIONS if names_own_kind(stem_of(name)) else "")
+
+
+def link_rule(resource: str, source: FoundValues, schema: ResourceSchema, name: str) -> FieldRule:
+    """How the ids of a link are sent: by the target's description, else as the source has them."""
+    described = (schema.create.fields.get(name) if schema.create is not None else None) or FieldSchema()
+    has_texts = "string" in source.types | source.entry_types
+    shape = FieldShape(kinds={Kind.TEXT: 1} if has_texts else {})
+    is_described = described.types or described.members or described.entries
+    as_object = _is_sent_as_object(described, shape) if is_described else source.has_ids
+    return FieldRule(leads_to=resource, as_object=as_object, as_text=_is_sent_as_text(described, shape))
 
 
 def learn_additional_fields(

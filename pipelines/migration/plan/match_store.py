@@ -163,6 +163,11 @@ class MatchStore:
         """Whether the records of a resource are matched."""
         return resource in self._known_resources
 
+    def keep_order(self, steps: Iterable[Iterable[int]]) -> None:
+        """Remember the order in which the records of a resource are created, which is not loaded."""
+        self._db.execute("DELETE FROM source")
+        self._insert("source (id)", ((number,) for step in steps for number in step))
+
     def precedes(self, one: int, other: int) -> bool:
         """Whether a record of the source is created before another one of the resource."""
         ((found,),) = self._db.execute(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, Decision
+from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.plan import PEOPLE
 from pipelines.migration.model.plan_table import PLAN, PlanTableRow
@@ -41,9 +41,9 @@ from pipelines.migration.plan.merges.decided import (
     merge_row,
     twin_notes,
 )
-from pipelines.migration.plan.publications import plan_publications
+from pipelines.migration.plan.publications import match_publications, plan_publications
 from pipelines.migration.plan.quarantine import quarantine_reason
-from pipelines.migration.plan.references.records import count_links, in_order, prepare, with_known_references
+from pipelines.migration.plan.references.records import in_order, prepare, with_known_references
 from pipelines.migration.plan.rows import Totals, as_json, batches_of
 from pipelines.records.batches import table_batch
 from pipelines.records.residue import bounded, residue_counts, residue_json
@@ -75,22 +75,19 @@ def plan_all(
     `listed`: resource → its records in the source and in the target, also of those that are only referred to. `types`: how they are moved.
     `key` encrypts users.
     """
-    if not resources:
-        return {PUBLICATIONS: plan_publications(writer, inputs)}
     totals: dict[str, Totals] = {}
     with (
         MatchStore(inputs.folder / "others.sqlite", same_library=inputs.same_library, key=key) as store,
         ExitStack() as stack,
     ):
-        writers = dict.fromkeys(WRITING_ORDER, NotingWriter(writer, store))
+        noting = NotingWriter(writer, store) if resources else writer
+        writers: dict[str, TableWriter] = dict.fromkeys(WRITING_ORDER, noting)
         if USERS in resources:
             writers[USERS] = NotingWriter(stack.enter_context(table_writer(inputs.folder / PEOPLE, PLAN, key)), store)
         for resource in WRITING_ORDER:
             _match_ahead(store, types, listed, resource, inputs, resources)
             if resource == PUBLICATIONS:
-                totals[resource] = plan_publications(
-                    writers[resource], inputs, users=store if USERS in listed else None
-                )
+                totals[resource] = plan_publications(writers[resource], inputs, store, with_users=USERS in listed)
             elif resource in resources:
                 totals[resource] = _plan_resource(writers[resource], store, types[resource], *listed[resource], inputs)
             elif resource in listed:
@@ -107,15 +104,23 @@ def _match_ahead(  # noqa: PLR0917  what is known when the turn of a resource co
     resources: Collection[str],
 ) -> None:
     """Match the records that this resource may refer to before they are created: those of its own, and of resources that come later."""
-    for referred in WRITING_ORDER if resource in resources else ():
-        if referred in {*types[resource].references.values()} & listed.keys() and is_written_later(referred, resource):
+    if resource == PUBLICATIONS:
+        led_to = {rule.leads_to for rule in inputs.links.values()}
+    else:
+        led_to = {*types[resource].references.values()} if resource in resources else set()
+    for referred in WRITING_ORDER:
+        if referred not in led_to or not is_written_later(referred, resource):
+            continue
+        if referred == PUBLICATIONS:
+            match_publications(inputs, store)
+        elif referred in listed:
             unknown = {name for name in (*listed, PUBLICATIONS) if not store.knows(name)}
             known = with_known_references(types[referred], unknown)
             _match_resource(store, known, *listed[referred], inputs, to_be_created=referred in resources)
 
 
 def _plan_resource(  # noqa: PLR0917  both sides, and what they are matched with
-    writer: NotingWriter,
+    writer: TableWriter,
     store: MatchStore,
     resource_type: ResourceType,
     source: TargetListing,
@@ -135,7 +140,7 @@ def _plan_resource(  # noqa: PLR0917  both sides, and what they are matched with
         _row_or_merge(store, resource_type, match, decisions.get(match.source_id), totals, overwrite=inputs.overwrite)
         for match in matches
     )
-    for batch in batches_of(PLAN, (count_links(row, totals) for row in rows)):
+    for batch in batches_of(PLAN, rows):
         writer.write(batch)
     if resource in MERGEABLE:
         totals.notes = twin_notes(resource, store.same_keys(resource_type), totals)
@@ -237,6 +242,8 @@ def _row(
     if reason is None and match.twins and action in (Action.PATCH, Action.UNCHANGED):
         reason = TWINS
     totals.proposed += reason == TWINS or (reason == SEVERAL and resource_type.resource in MERGEABLE)
+    totals.count_links(references)
+    totals.requests += bool(payload) or action == Action.CREATE or not all(one.later for one in references.values())
     _count(totals, resource_type, match, action, unsent)
     return PlanTableRow(
         resource=resource_type.resource,
@@ -317,5 +324,4 @@ def _count(totals: Totals, resource_type: ResourceType, match: MatchResult, acti
         for path, count in residue_counts([match.source.unsent]).items():
             totals.unsent[f"{resource_type.resource}.{path}"] += count
         totals.unsent = bounded(totals.unsent)
-    totals.requests += action in WRITTEN_ACTIONS
     totals.mails += action == Action.CREATE and resource_type.resource == USERS

@@ -56,6 +56,11 @@ def names_own_kind(stem: str) -> bool:
     return not _OF_ITS_OWN_KIND.isdisjoint(stem.split("_"))
 
 
+def may_be_count(name: str) -> bool:
+    """Whether a whole number in a field of this name may count records instead of naming one: `copies` has no `_id`."""
+    return name == stem_of(name) and _singular(name) != name
+
+
 def stem_of(name: str) -> str:
     """The name of a reference without `_id` or `_ids`."""
     return re.sub(r"_ids?$", "", name)

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PlannedReference
-from pipelines.migration.model.plan_table import PlanTableRow
 from pipelines.migration.model.resource_types import COMPLETED, LOCATIONS, ResourceType, is_written_later
 from pipelines.migration.plan.match_store import MatchResult, PreparedRecord
 from pipelines.migration.plan.quarantine import (
@@ -25,9 +23,6 @@ from pipelines.migration.plan.quarantine import (
 
 if TYPE_CHECKING:
     from pipelines.migration.plan.match_store import MatchStore
-    from pipelines.migration.plan.rows import Totals
-
-_REFERENCES = msgspec.json.Decoder(dict[str, PlannedReference])
 
 FindTarget = Callable[[str, int], tuple[bool, int | None]]
 """Whether a record is, or will be, in the target; and its id there, if it has one yet."""
@@ -86,13 +81,3 @@ def in_order(store: MatchStore, resource: str, match: MatchResult) -> MatchResul
         ]
         reference.later = bool(waits_for) and is_written_later(reference.resource, resource)
     return match
-
-
-def count_links(row: PlanTableRow, totals: Totals) -> PlanTableRow:
-    """Count the second request of a row; a change of nothing else has no first one."""
-    if row.references is not None and row.action in (Action.CREATE, Action.PATCH):
-        waiting = [reference.later for reference in _REFERENCES.decode(row.references).values()]
-        if any(waiting):
-            totals.linked += 1
-            totals.requests += row.action == Action.CREATE or row.payload is not None or not all(waiting)
-    return row
