@@ -5,6 +5,9 @@ The source is compared with the target without our code: both are read from the 
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +56,35 @@ SHAPES: dict[str, Any] = {
 }
 """Collections that refer to each other, and to tasks, which are written after them."""
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from pipelines.migration.flow import Migration
+from pipelines.migration.model.plan_folders import find_plan
+from pipelines.service.client import LibraryClient
+from pipelines.settings.loading import load_settings
+from tests.migration.library_pair import FastClock
+
+config, plan, what, moment = sys.argv[1:]
+write = LibraryClient.write
+
+def dying_write(self, method, path, body=None, **options):
+    wanted = method == "DELETE" if what == "undo" else method == "PATCH" and "parent_id" in body
+    is_it = wanted and path.startswith("collections/")
+    if is_it and moment == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    answer = write(self, method, path, body, **options)
+    if is_it:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return answer
+
+LibraryClient.write = dying_write
+with Migration(load_settings(Path(config)), clock=FastClock()) as migration:
+    found = find_plan(migration.data, plan)
+    migration.undo(found, really=True) if what == "undo" else migration.apply(found)
+"""
+"""A process that kills itself just before, or just after, it first sets a parent; of an undo, before it first deletes a collection."""
+
 BEFORE, AFTER, ITSELF, ONE, OTHER = "Before", "After", "Itself", "One", "Other"
 
 
@@ -63,14 +95,16 @@ def sandbox() -> Iterator[SandboxProcess]:
         yield process
 
 
-@pytest.fixture(params=["PATCH", "PUT"])
+@pytest.fixture
 def pair(sandbox: SandboxProcess, tmp_path: Path, request: pytest.FixtureRequest) -> LibraryPair:
-    collections = {**SHAPES["resources"]["collections"], "verb": request.param}
+    """A library with collections that refer to each other. Changes are PATCH, or what the test is parametrized with."""
+    verb = getattr(request, "param", "PATCH")
+    collections = {**SHAPES["resources"]["collections"], "verb": verb}
     shapes = {"description": "follows", "resources": {**SHAPES["resources"], "collections": collections}}
     for tenant in ("library", "target"):
         sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
     pair = make_pair(tmp_path, sandbox, "target")
-    make_hierarchy(replace(pair, target="library", token=token_of(pair, "library")), request.param)
+    make_hierarchy(replace(pair, target="library", token=token_of(pair, "library")), verb)
     return pair
 
 
@@ -119,6 +153,7 @@ def links_of(plan: Plan) -> dict[str, set[str]]:
     return {title: names for title, names in found.items() if names}
 
 
+@pytest.mark.parametrize("pair", ["PATCH", "PUT"], indirect=True)
 def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back(pair: LibraryPair) -> None:
     """A child is created after its parent; only what no order allows costs a second request, and the plan says how many."""
     before = meaning(pair)
@@ -154,9 +189,7 @@ def test_a_reference_that_people_set_meanwhile_stays(pair: LibraryPair) -> None:
     pair.apply(plan)
     there = records_of(pair, "collections")
     one, itself = (record_named(there, name)["id"] for name in (ONE, ITSELF))
-    pair.call(
-        "PATCH" if plan.types["collections"].method == "PATCH" else "PUT", f"collections/{one}", {"parent_id": itself}
-    )
+    pair.call("PATCH", f"collections/{one}", {"parent_id": itself})
     [row] = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).rows(Action.CONFLICT)
     assert (row.title, row.reason, [*row.differing]) == (ONE, "edited_in_target", ["parent_id"])
     with pair.migration() as migration:
@@ -192,6 +225,37 @@ def test_a_parent_that_is_refused_costs_only_itself_and_its_children_until_the_n
     assert [failure.problem for failure in applied.failures] == []
     assert moved(pair) == moved(pair, "library")
     assert {entry.kind for entry in _entries(pair, plan)} >= {WriteKind.LINK}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_between_the_creation_and_the_link_it_goes_on(pair: LibraryPair, moment: str) -> None:
+    """Real processes, really killed: neither the record nor the link is lost or doubled, and undo takes everything back."""
+    before = meaning(pair)
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    assert die(pair, plan, "apply", moment) == -signal.SIGKILL
+    assert len(records_of(pair, "collections")) == len(before) + len(moved(pair)), "all are created"
+    with pair.migration() as migration:
+        done = migration.status(plan).done.links
+    assert done < len(links_of(plan))
+    applied = pair.apply(plan).applied
+    assert ([failure.problem for failure in applied.failures], applied.created) == ([], 0)
+    assert moved(pair) == moved(pair, "library")
+    assert len(records_of(pair, "collections")) == len(before) + len(moved(pair))
+    with pair.migration() as migration:
+        assert migration.verify(plan).as_planned
+    assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
+    assert die(pair, plan, "undo", moment) == -signal.SIGKILL
+    with pair.migration() as migration:
+        undone = migration.undo(plan, really=True)
+    assert {one.resource for one in undone.examples} <= {"authorities", "tasks"}
+    assert meaning(pair) == before
+
+
+def die(pair: LibraryPair, plan: Plan, what: str, moment: str) -> int:
+    """Apply or undo a plan in a process that is killed; returns its exit status."""
+    program = [sys.executable, "-c", KILLED, str(pair.config), plan.name, what, moment]
+    return subprocess.run(program, check=False, capture_output=True, timeout=120).returncode
 
 
 def _entries(pair: LibraryPair, plan: Plan) -> list[Any]:
