@@ -115,6 +115,11 @@ def is_empty(value: Any) -> bool:
     return value in _EMPTY
 
 
+def is_sent_empty(value: Any) -> bool:
+    """Whether a value is an empty text or list, which a new record gets as it is, although it equals null in every comparison."""
+    return value == "" or (type(value) is list and not value)
+
+
 def sendable(value: Any) -> Any:
     """A value as it is sent and compared: without what a service fills itself, its members in a fixed order.
 

@@ -271,7 +271,7 @@ class Writer:
             else:
                 if isinstance(response, dict) and whole_number(response.get("id")) is not None:
                     if result.refusal is not None:
-                        self._unproved.confirm(row.resource, result.refusal)
+                        self._unproved.confirm(row, result.refusal)
                     return response, sent, False
                 result.unclear = "The response had no id."
             if (record := self._look_up(row, self._creation(row), result)) is not None:

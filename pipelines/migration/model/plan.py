@@ -90,8 +90,7 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
 
     def value(self, ids: list[int]) -> Any:
         """The value that is sent, once all ids are known."""
-        numbers = map(str, ids) if self.as_text else ids
-        values = [{"id": number} if self.as_object else number for number in numbers]
+        values = [{"id": one} if self.as_object else one for one in (map(str, ids) if self.as_text else ids)]
         return values if self.many else values[0]
 
 
@@ -260,9 +259,8 @@ class PlanRow(msgspec.Struct, kw_only=True):
     @property
     def writes(self) -> bool:
         """Whether fields of the record are sent with its first request, apart from its files."""
-        return bool(self.payload) or any(
-            self.action == Action.CREATE or not one.later for one in self.references.values()
-        )
+        is_new = self.action == Action.CREATE
+        return bool(self.payload) or any(is_new or not one.later for one in self.references.values())
 
     @property
     def display_title(self) -> str:

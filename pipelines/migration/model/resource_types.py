@@ -15,7 +15,7 @@ import msgspec
 
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
-from pipelines.records.additional_fields import FieldRule, in_order, is_managed, plain
+from pipelines.records.additional_fields import FieldRule, in_order, is_managed, is_sent_empty, plain
 from pipelines.records.residue import IGNORED
 from pipelines.records.values import compact_json, text_of, whole_number
 
@@ -127,6 +127,18 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             if value not in (None, "", []):
                 found[name] = value
         return found
+
+    def empty_values(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a record that have an empty text or list, which a new record gets as it is. Those of users are documented."""
+        if self.resource == USERS:
+            return {}
+        found = ((name, self._read(record, name)) for name in self.fields)
+        return {
+            name: value
+            for name, value in found
+            if is_sent_empty(value)
+            and (value == [] or (name not in self.references and "" in self.choices.get(name, ("",))))
+        }
 
     def keys_of(self, name: str) -> tuple[str, ...]:
         """The keys of a record that may have a field, the best first."""

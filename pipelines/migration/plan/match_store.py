@@ -107,6 +107,8 @@ class PreparedRecord(msgspec.Struct, kw_only=True):
     """Path → value that is not sent."""
     reason: str | None
     """Why it cannot be created (quarantine.py)."""
+    empty: dict[str, Any] = {}
+    """Field → empty text or list, which equals null in every comparison."""
 
 
 class MatchResult(NamedTuple):

@@ -225,11 +225,14 @@ def _row(
     action, reason = _action(resource_type, match, decision, verdicts)
     sent = _sent_fields(resource_type, match, action, verdicts)
     references = {name: reference for name, reference in match.source.references.items() if name in sent}
+    empty = match.source.empty
     payload = {
-        name: match.source.values.get(name, [] if name in resource_type.lists else None)
+        name: match.source.values.get(name, empty.get(name, [] if name in resource_type.lists else None))
         for name in sent
         if name not in references
     }
+    if action == Action.CREATE:
+        payload |= empty
     before = {name: (match.target or {}).get(name) for name in sent} if action == Action.PATCH else {}
     if before and resource_type.method == "PUT":  # it replaces the record, so that the other fields are sent again
         before = {**(match.target or {}), **before}

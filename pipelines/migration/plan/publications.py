@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from pipelines.migration.plan.match_store import MatchStore
 
 ORGANIZATION = "organization"
+
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def emptying(there: str | None) -> str:
@@ -247,22 +249,17 @@ def _row(  # noqa: PLR0917  the parts of a row
     references |= links.map_record(record)
     if record["files"] is not None:
         record["unsent"] = unsent_with_files(record["unsent"], record["files"])
-    payload: dict[str, str] = {}
-    before: dict[str, msgspec.Raw] = {}
-    if action == Action.CREATE:
-        payload = sent_json(record, fields)
-        if not payload:
-            action, reason = Action.QUARANTINED, NOTHING_TO_SEND
-    elif action == Action.PATCH:
-        new, old = sent_json(record, patched), links.sent(sent_json(target, patched)) if target else {}
-        payload = {name: new.get(name) or emptying(old.get(name)) for name in patched}
-        before = {name: msgspec.Raw(old.get(name, "null").encode()) for name in patched}
+    empty = _empty_values(record)
+    payload, before = _changes(record, target, patched, empty, links) if action == Action.PATCH else ({}, {})
+    payload = sent_json(record, fields) if action == Action.CREATE else payload
+    if action == Action.CREATE and not payload:
+        action, reason = Action.QUARANTINED, NOTHING_TO_SEND
     if references:
         references = {name: reference for name, reference in references.items() if name in payload}
         payload = {name: text for name, text in payload.items() if name not in references}
         totals.count_links(references)
-    payload = links.sent(payload)
     expected = _expected(record, outcome, payload, fields)
+    payload = links.sent(payload) | (empty if action == Action.CREATE else {})
     files = (
         _files(record, outcome, target, journal) if action in PRESENT_ACTIONS and record["files"] is not None else []
     )
@@ -294,6 +291,26 @@ def _row(  # noqa: PLR0917  the parts of a row
         unsent=record["unsent"],
         references=as_json(references),
     )
+
+
+def _changes(
+    record: dict[str, Any],
+    target: dict[str, Any] | None,
+    patched: Sequence[str],
+    empty: Mapping[str, str],
+    links: PublicationLinks,
+) -> tuple[dict[str, str], dict[str, msgspec.Raw]]:
+    """The new values of the fields that are patched, and those that they replace: field → JSON."""
+    new, old = sent_json(record, patched), links.sent(sent_json(target, patched)) if target else {}
+    payload = {name: new.get(name) or empty.get(name) or emptying(old.get(name)) for name in patched}
+    return payload, {name: msgspec.Raw(old.get(name, "null").encode()) for name in patched}
+
+
+def _empty_values(record: dict[str, Any]) -> dict[str, str]:
+    """Additional field → the JSON of its empty text or list, which equals null in every comparison."""
+    if record["empty"] is None:
+        return {}
+    return {name: str(text, "utf-8") for name, text in _RAW.decode(record["empty"]).items()}
 
 
 def _expected(

@@ -57,9 +57,10 @@ def prepare(find_target: FindTarget, resource_type: ResourceType, record: Mappin
         if any(target_id is None for _source_id, target_id in ids):
             source_ids, target_ids = zip(*ids, strict=True)
             references[name] = PlannedReference(resource, [*source_ids], [*target_ids], many)
-    if reason is None and any(name not in values for name in resource_type.required):
+    empty = resource_type.empty_values(record)
+    if reason is None and any(name not in values and name not in empty for name in resource_type.required):
         reason = REQUIRED_MISSING
-    return PreparedRecord(values=values, references=references, unsent=unsent, reason=reason)
+    return PreparedRecord(values=values, references=references, unsent=unsent, reason=reason, empty=empty)
 
 
 def with_known_references(resource_type: ResourceType, unknown: Container[str]) -> ResourceType:
