@@ -44,14 +44,12 @@ from pipelines.migration.plan.learned_types import (
     doubted_fields,
     learn_additional_fields,
     learn_type,
-    link_rule,
-    never_moved,
-    resource_of_link,
     resources_by_names,
     shape_of,
 )
 from pipelines.migration.plan.merges.requests import with_merges
 from pipelines.migration.plan.other_resources import plan_all
+from pipelines.migration.plan.references.learned import link_rule, never_moved, resource_of_link
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
 from pipelines.migration.session import MigrationSession, is_same_library
@@ -63,7 +61,14 @@ from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, ResourceSchema
 from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.field_values import FoundValues, contradicted, field_names, field_values, shown_fields
+from pipelines.store.field_values import (
+    FoundValues,
+    contradicted,
+    empty_fields,
+    field_names,
+    field_values,
+    shown_fields,
+)
 from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
@@ -151,7 +156,9 @@ class PlanBuilder:
         counted = self._request.source.manifest.residue.get(PUBLICATIONS)
         raw = self._raw_source()
         found = field_names(raw, 2 * MOST_ADDITIONAL) if counted is None else counted
-        source = field_values(raw, additional_names(found, self._session.kinds))
+        additional = additional_names(found, self._session.kinds)
+        source = field_values(raw, additional)
+        source |= empty_fields(raw, [name for name in additional if name not in source])
         if not source:
             return
         links = self._links(source)

@@ -15,7 +15,6 @@ import msgspec
 from pipelines.migration.model.resource_types import (
     COMPLETED,
     LOCATIONS,
-    PUBLICATIONS,
     USERS,
     AdditionalFields,
     LeftOut,
@@ -85,6 +84,7 @@ def learn_type(
     if payload.is_open:
         names |= {name: FieldSchema() for name in may_be_sent if name not in names and name not in schema.record}
     method = schema.change.method if schema.change else ""
+    names |= {name: FieldSchema() for name in names if _has_other_form(schema.record.get(name), shown.get(name))}
     learned = _from_names(assumed, names, shown, payload, Source.DESCRIPTION, leads_to, method)
     choices = {
         name: tuple(found.choices)
@@ -153,8 +153,8 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         tuple(name for name in assumed.guarded if name in fields),
         assumed.created,
         keys_read=keys_read,
-        objects=tuple(sorted(name for name, field in read.items() if _is_sent_as_object(names[name], field))),
-        texts=tuple(sorted(name for name, field in read.items() if _is_sent_as_text(names[name], field))),
+        objects=tuple(sorted(name for name, field in read.items() if is_sent_as_object(names[name], field))),
+        texts=tuple(sorted(name for name, field in read.items() if is_sent_as_text(names[name], field))),
         required=tuple(name for name in (payload.required if payload else ()) if name in names),
         left_out=left_out,
         source=source,
@@ -180,20 +180,28 @@ def _has_ids(field: FieldShape) -> bool:
     return any(members["id"].may_be_ids and members["id"].kinds for members in inside if "id" in members)
 
 
+def _has_other_form(described: FieldSchema | None, field: FieldShape | None) -> bool:
+    """Whether records have ids in objects where their own description says that they have them bare: it is wrong about this field."""
+    if described is None or field is None or not _has_ids(field) or not described.types:
+        return False
+    is_list = described.entries is not None and {*described.entries.types} & {"object"}
+    return not (is_list or described.members or "object" in described.types or "array" in described.types)
+
+
 def _has_texts(field: FieldShape) -> bool:
     """Whether ids of a field are texts."""
     within = [field.entries, field.members.get("id"), field.entries.members.get("id") if field.entries else None]
     return any(Kind.TEXT in found.kinds for found in (field, *within) if found is not None)
 
 
-def _is_sent_as_object(schema: FieldSchema | None, field: FieldShape) -> bool:
+def is_sent_as_object(schema: FieldSchema | None, field: FieldShape) -> bool:
     """Whether the ids of a reference are sent in objects: by the description, else as the records have them."""
-    if schema is None:
+    if schema is None or not (schema.types or schema.members or schema.entries):
         return _has_ids(field)
     return bool(schema.members or (schema.entries is not None and schema.entries.members))
 
 
-def _is_sent_as_text(schema: FieldSchema | None, field: FieldShape) -> bool:
+def is_sent_as_text(schema: FieldSchema | None, field: FieldShape) -> bool:
     """Whether the ids of a reference are sent as texts: by the description, else as the records have them."""
     entries = schema.entries if schema else None
     described = [schema, entries, *(found.members.get("id") for found in (schema, entries) if found is not None)]
@@ -324,34 +332,6 @@ def additional_names(names: Iterable[str], kinds: IdentifierKinds) -> list[str]:
         if not known and _FIELD_NAME.fullmatch(name) and len(found) < MOST_ADDITIONAL:
             found.setdefault(name.lower(), name)
     return sorted(found.values())
-
-
-def never_moved(source: Mapping[str, FoundValues]) -> dict[str, str]:
-    """Additional fields that no target can take, because of what the source has in them → why: a `LeftOut`."""
-    reasons: dict[str, str] = {}
-    for name, found in source.items():
-        if found.has_ids or name != stem_of(name) or (found.is_number and resource_of_link(name, found)):
-            reasons[name] = LeftOut.LINK
-        elif found.is_signed:
-            reasons[name] = LeftOut.SIGNED
-    return reasons
-
-
-def resource_of_link(name: str, found: FoundValues) -> str:
-    """The resource to which an additional field of publications leads, by its name; empty where that says nothing."""
-    if found.is_number and not found.entry_types and may_be_count(name):
-        return ""
-    return resource_named(stem_of(name)) or (PUBLICATIONS if names_own_kind(stem_of(name)) else "")
-
-
-def link_rule(resource: str, source: FoundValues, schema: ResourceSchema, name: str) -> FieldRule:
-    """How the ids of a link are sent: by the target's description, else as the source has them."""
-    described = (schema.create.fields.get(name) if schema.create is not None else None) or FieldSchema()
-    has_texts = "string" in source.types | source.entry_types
-    shape = FieldShape(kinds={Kind.TEXT: 1} if has_texts else {})
-    is_described = described.types or described.members or described.entries
-    as_object = _is_sent_as_object(described, shape) if is_described else source.has_ids
-    return FieldRule(leads_to=resource, as_object=as_object, as_text=_is_sent_as_text(described, shape))
 
 
 def learn_additional_fields(
