@@ -169,6 +169,7 @@ def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
         "created": applied.created,
         "adopted": applied.adopted,
         "merged": applied.merged,
+        "linked": applied.linked,
         "patched": applied.patched,
         "unchanged": applied.unchanged,
         "failed": applied.failed,

@@ -101,6 +101,7 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
         print_warning(console, str(twin))
     adopted = f"{applied.adopted:,} adopted, " if applied.adopted else ""
     adopted += f"{applied.merged:,} merged, " if applied.merged else ""
+    adopted += f"{applied.linked:,} linked, " if applied.linked else ""
     what = f"{applied.created:,} created, {adopted}{applied.patched:,} patched, {applied.unchanged:,} unchanged"
     what += f", {counted(applied.files_uploaded, 'file')} uploaded; {counted(result.requests, 'request')}"
     if applied.complete:
@@ -162,6 +163,7 @@ def print_status(console: Console, status: PlanStatus) -> None:
     planned, done = status.planned, status.done
     work = [("created", "create"), ("patched", "patch"), ("files uploaded", "files"), ("covers set", "covers")]
     work += [("merged", "merge")] if planned.merge else []
+    work += [("linked", "links")] if planned.links else []
     rows = [(words, f"{getattr(done, name):,}", f"{getattr(planned, name):,}") for words, name in work]
     console.print(table_of(("", "done", "planned"), rows, right=("done", "planned")))
     if status.adopted:

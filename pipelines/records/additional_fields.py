@@ -45,6 +45,34 @@ class FieldRule(msgspec.Struct, frozen=True, omit_defaults=True):
     """Names of JSON Schema."""
     entry_types: tuple[str, ...] = ()
     """The same for the entries of a list."""
+    leads_to: str = ""
+    """The resource to whose records the field refers, by ids; empty for any other field."""
+    as_object: bool = False
+    """Whether such ids are sent as `{"id"}`; `as_text`: as texts."""
+    as_text: bool = False
+
+    @property
+    def of_target(self) -> FieldRule:
+        """The rule for what the target has, whatever it takes."""
+        return FieldRule(leads_to=self.leads_to)
+
+    def ids(self, value: Any) -> Any:
+        """The ids in a value, in order and each once where it is a list. Raises `ValueError` for what is no id."""
+        if isinstance(value, list):
+            return sorted({self.ids(entry) for entry in value})
+        number = whole_number(value.get("id") if isinstance(value, dict) else value)
+        if number is None:
+            raise ValueError("no id")
+        return number
+
+    def sent(self, value: Any) -> Any:
+        """Ids in the form in which they are sent."""
+        if isinstance(value, list):
+            return [self.sent(one) for one in value]
+        if type(value) is not int:
+            return value
+        number = str(value) if self.as_text else value
+        return {"id": number} if self.as_object else number
 
     def takes(self, value: Any) -> bool:
         """Whether the target takes a value that is not null."""
@@ -85,6 +113,11 @@ def in_order(value: Any) -> Any:
 def is_empty(value: Any) -> bool:
     """Whether a value counts as none."""
     return value in _EMPTY
+
+
+def is_sent_empty(value: Any) -> bool:
+    """Whether a value is an empty text or list, which a new record gets as it is, although it equals null in every comparison."""
+    return value == "" or (type(value) is list and not value)
 
 
 def sendable(value: Any) -> Any:

@@ -81,6 +81,8 @@ class CanonicalPublication(NamedTuple):
     """JSON object of path → value that version 3 will not receive; without files."""
     invalid: int
     """Number of identifiers that are not sent."""
+    empty: str | None
+    """JSON object of the additional fields with an empty text or list, as far as the target takes that."""
 
 
 class CanonicalReader:
@@ -139,6 +141,7 @@ class CanonicalReader:
                 _files(members),
                 unsent,
                 count_left_out(found, self._sent) if found else 0,
+                _empty(members, self._kinds) if self._kinds.additional else None,
             ),
         )
 
@@ -158,6 +161,7 @@ class CanonicalReader:
             _files(files),
             residue_json(form.unsent),
             count_left_out(form.identifiers, self._sent),
+            None,
         )
 
     def _fields(self, members: _Members, compared: dict[str, str], sent: dict[str, str], odd: list[str]) -> str | None:
@@ -287,6 +291,16 @@ def _fingerprint(compared: Mapping[str, str], author: str | None) -> str | None:
         return None
     words = title[1:-1] if "\\" not in title else str(decode_json(title.encode()))
     return fingerprint_of(words, published[1:5], author)
+
+
+def _empty(members: _Members, kinds: Kinds) -> str | None:
+    """The additional fields with an empty text or list, as far as the target takes that. A link is empty only as a list."""
+    found = {}
+    for name, rule in kinds.additional.items():
+        text = str(members.get(name, _ABSENT), "utf-8")
+        if (text == _EMPTY and not rule.leads_to and rule.takes("")) or (text == _NO_MEMBERS and rule.takes([])):
+            found[name] = members[name]
+    return compact_json(found) if found else None
 
 
 def _files(members: _Members) -> str | None:

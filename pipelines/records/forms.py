@@ -219,7 +219,7 @@ def _additional(record: Mapping[str, Any], fields: Json, rest: _Remainder, kinds
                 _keep(rest, key, value, lost=False)
             continue
         try:
-            found = sendable(value)
+            found = rule.ids(value) if rule.leads_to else sendable(value)
         except ValueError:
             _keep(rest, key, value, lost=True)
             continue

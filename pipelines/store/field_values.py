@@ -110,6 +110,16 @@ def shown_fields(raw: Path, names: Sequence[str]) -> dict[str, FoundValues]:
     return found
 
 
+def empty_fields(raw: Path, names: Sequence[str]) -> dict[str, FoundValues]:
+    """Those of the fields that have an empty text or list in any record; without values."""
+    if not names:
+        return {}
+    empty = (f"bool_or(TRY(json_extract(payload, {json_path(name)}))::VARCHAR IN ('\"\"', '[]'))" for name in names)
+    with open_in_duckdb(raw) as database:
+        ((*found,),) = database.execute(_SHOWN.format(flags=", ".join(empty))).fetchall()
+    return {name: FoundValues() for name, is_empty in zip(names, found, strict=True) if is_empty}
+
+
 def contradicted(raw: Path, choices: Mapping[str, Collection[str]]) -> set[str]:
     """The fields in which any record of a raw table has a value that is none of these choices."""
     if not choices:

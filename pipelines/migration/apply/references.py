@@ -1,7 +1,11 @@
-"""The references of a row to other records: fills in ids that earlier rows have created, and leaves out what the service refuses."""
+"""The references of a row to other records: fills in ids that earlier rows have created, and leaves out what the service refuses.
+
+References to records that later rows create are links: they are set by a request of their own, once all rows are written.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -21,6 +25,18 @@ LOOKED_UP = {"contributor": USERS}
 """Reference of a publication → the resource in which it can be looked up. No endpoint reads an organization (service.md#not-shown)."""
 
 
+def links_of(row: PlanRow) -> dict[str, PlannedReference]:
+    """The references of a row that are set once all rows are written."""
+    return {name: reference for name, reference in row.references.items() if reference.later}
+
+
+def own_references(row: PlanRow) -> set[int]:
+    """The records of its own resource that have to be created before a row is written."""
+    found = [one for one in row.references.values() if one.resource == row.resource and not one.later]
+    pairs = [pair for one in found for pair in zip(one.source_ids, one.target_ids, strict=True)]
+    return {source_id for source_id, target_id in pairs if target_id is None}
+
+
 class References:
     """Resolves the references of a plan's rows with the help of the journal."""
 
@@ -31,26 +47,39 @@ class References:
         self._digests = digests
 
     def resolve(self, row: PlanRow, problems: list[str]) -> PlanRow:
-        """Returns the row with the ids of the records to which it refers.
+        """Returns the row with the ids of the records to which it refers, without its links.
 
         Where such a record was not created, a publication goes without the reference, which is added to `problems`; any other record is
         refused: `FailedWriteError`.
         """
         if not row.references:
             return row
-        payload, expected = dict(row.payload), dict(row.expected)
-        for name, reference in row.references.items():
-            if ids := self._target_ids(row, name, reference, problems):
-                payload[name] = reference.value(ids)
-                expected[name] = self._digests.of_field(row, name, payload[name])
-        return msgspec.structs.replace(row, payload=payload, expected=expected, references={})
+        links = links_of(row)
+        found = self._values(row, {name: one for name, one in row.references.items() if name not in links}, problems)
+        expected = row.expected | {name: self._digests.of_field(row, name, value) for name, value in found.items()}
+        return msgspec.structs.replace(row, payload=row.payload | found, expected=expected, references={})
+
+    def links(self, row: PlanRow, problems: list[str]) -> PlanRow:
+        """Returns the row as a change that sets its links. Raises `FailedWriteError` where a record to which they lead was not created."""
+        found = self._values(row, links_of(row), problems)
+        before = {name: row.before.get(name) for name in found}
+        if (
+            row.type is not None and row.type.method == "PUT"
+        ):  # it replaces the record, so that the other fields are sent again
+            before = {**row.before, **self.resolve(row, []).payload, **before}
+        expected = {name: self._digests.of_field(row, name, value) for name, value in found.items()}
+        return msgspec.structs.replace(row, payload=found, before=before, expected=expected, references={}, files=[])
+
+    def _values(self, row: PlanRow, references: Mapping[str, PlannedReference], problems: list[str]) -> dict[str, Any]:
+        found = {name: self._target_ids(row, name, reference, problems) for name, reference in references.items()}
+        return {name: references[name].value(ids) for name, ids in found.items() if ids}
 
     def _target_ids(self, row: PlanRow, name: str, reference: PlannedReference, problems: list[str]) -> list[int]:
         """The ids for one field; the first ones only, or none, where a publication goes without the rest."""
         ids: list[int] = []
         for source_id, planned_id in zip(reference.source_ids, reference.target_ids, strict=True):
             target_id = planned_id or self._journal.target_id_of(reference.resource, source_id)
-            if target_id is None and reference.as_object:
+            if target_id is None and row.resource == PUBLICATIONS and not reference.later:
                 problems.append(f"{name}: {reference.resource} {source_id} was not created; the next plan sets it.")
                 break
             if target_id is None:
@@ -58,6 +87,7 @@ class References:
                     row,
                     f"{name}: {reference.resource} {source_id}, to which it refers, was not created. Once that record is there, apply "
                     "the plan again.",
+                    is_link=reference.later,
                 )
             ids.append(target_id)
         return ids
@@ -99,8 +129,9 @@ class References:
             return False
         return False
 
-    def _refused(self, row: PlanRow, message: str) -> FailedWriteError:
+    def _refused(self, row: PlanRow, message: str, *, is_link: bool) -> FailedWriteError:
         kind = WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH
+        kind = WriteKind.LINK if is_link else kind
         number = self._journal.intend(self._plan, row.resource, row.source_id, kind, target_id=row.target_id)
         self._journal.refused(number, message)
         return FailedWriteError(message)

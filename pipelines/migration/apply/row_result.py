@@ -1,14 +1,18 @@
-"""What an apply did with one row of a plan."""
+"""What is done of one row of a plan: by this run of an apply, and according to the journal."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pipelines.errors import RefusedError
+from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
+from pipelines.migration.plan.files import part_of
+from pipelines.records.files import COVER
 
 
 class Adopted(NamedTuple):
@@ -18,11 +22,28 @@ class Adopted(NamedTuple):
     left_out: list[str]
 
 
+def is_written(row: PlanRow, done: AbstractSet[tuple[WriteKind, str]]) -> bool:
+    """Whether a row is written, apart from its links. `done`: kind and part of its writes that are done."""
+    if row.action == Action.CREATE and (WriteKind.ADOPT, "") in done:
+        return True
+    if row.action == Action.MERGE:
+        return {(WriteKind.MERGE, str(number)) for number in row.candidates} <= done
+    wanted = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
+    for file in row.files:
+        if file.action == FileAction.UPLOAD:
+            wanted.add((WriteKind.COVER if file.kind == COVER else WriteKind.ASSET, part_of(file)))
+    return wanted <= done
+
+
 @dataclass
 class RowResult:
     """What was written of one row, and why it, or a file of it, could not be written."""
 
     row: PlanRow
+    links: bool = False
+    """Whether only its links are written (references.py), after the record itself."""
+    linked: bool = False
+    """Whether that is done."""
     created: bool = False
     patched: bool = False
     adopts: bool = False
@@ -49,7 +70,7 @@ class RowResult:
     @property
     def change(self) -> WriteKind:
         """The kind of a change of the record."""
-        return WriteKind.ADOPT if self.adopts else WriteKind.PATCH
+        return WriteKind.LINK if self.links else WriteKind.ADOPT if self.adopts else WriteKind.PATCH
 
     @property
     def left_out(self) -> list[str]:

@@ -16,7 +16,8 @@ from pipelines.errors import SafetyLimitError, TemporaryError
 from pipelines.humanize import MOST_LISTED
 from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
-from pipelines.migration.apply.row_result import RowResult
+from pipelines.migration.apply.references import links_of, own_references
+from pipelines.migration.apply.row_result import RowResult, is_written
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
@@ -27,8 +28,6 @@ from pipelines.migration.model.lacking import Lacking
 from pipelines.migration.model.plan import Plan, PlanRow, Twin
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.wording import plural
-from pipelines.migration.plan.files import part_of
-from pipelines.records.files import COVER
 from pipelines.service.client import Waiting
 from pipelines.service.redaction import outside_text
 
@@ -56,7 +55,8 @@ class Selection:
             return False
         if not self.actions:
             return True
-        actions: set[str] = {row.action} if row.writes or row.action == Action.MERGE else set()
+        is_sent = row.writes or row.references or row.action == Action.MERGE
+        actions: set[str] = {row.action} if is_sent else set()
         if (row.action == Action.PATCH or not row.writes) and any(
             file.action == FileAction.UPLOAD for file in row.files
         ):
@@ -82,6 +82,8 @@ class ApplyResult:
 
     created: int = 0
     patched: int = 0
+    linked: int = 0
+    """Records whose references to records that were created after them are set."""
     adopted: int = 0
     """Records that the plan would create and the service had made itself; they got what they lacked."""
     unchanged: int = 0
@@ -180,6 +182,8 @@ class ApplyRun:
         self._waited = 0.0
         self._postponed: set[int] | None = None
         """Ids in the source of the rows with a temporary error; None in their second turn."""
+        self._in_flight: set[int] = set()
+        """Ids in the source of the rows that are being written."""
         self._pending: list[tuple[float, RowResult]] = []
         """When to look up a write without a response, and its row with what was written of it."""
         self.applied = self._empty_result()
@@ -200,27 +204,42 @@ class ApplyRun:
     def run(self, requests_per_minute: int) -> ApplyResult:
         """Write every pending row of the selection. A problem of one row is in the result; any other error is raised.
 
-        One resource after the other, so that the records to which the next one refers exist. Rows with temporary errors have a second turn.
+        One resource after the other, so that the records to which the next one refers exist; links follow at the end. Rows with temporary
+        errors have a second turn.
         A write without a response is decided once it can take no effect any more; the other rows go on meanwhile.
         """
         self._workers = worker_count(requests_per_minute)
-        for resource, rows in groupby(self._limited(self.pending()), key=attrgetter("resource")):
+        first = (row for row in self.pending() if not self._waits_for_links(row))
+        for resource, rows in groupby(self._limited(first), key=attrgetter("resource")):
             with self._writing(resource):
                 self._write_resource(resource, rows)
+        for resource, rows in groupby(self._unlinked(), key=attrgetter("resource")):
+            self._write_resource(resource, rows, links=True)
         return self.applied
 
-    def _write_resource(self, resource: str, rows: Iterator[PlanRow]) -> None:
+    def _unlinked(self) -> Iterator[PlanRow]:
+        """The rows of the selection that are written, and whose links are not."""
+        for row in self._plan.rows(Action.CREATE, Action.PATCH):
+            if links_of(row) and self._selection.wants(row) and self._waits_for_links(row):
+                yield row
+
+    def _write_resource(self, resource: str, rows: Iterator[PlanRow], *, links: bool = False) -> None:
         self._postponed = set()
-        self._write_all(rows)
+        self._write_all(rows, links=links)
         if postponed := self._postponed:
             self._postponed = None
             again = self._plan.rows(*WRITTEN_ACTIONS)
-            self._write_all(row for row in again if row.resource == resource and row.source_id in postponed)
+            self._write_all(
+                (row for row in again if row.resource == resource and row.source_id in postponed), links=links
+            )
 
-    def _write_all(self, rows: Iterator[PlanRow]) -> None:
+    def _write_all(self, rows: Iterator[PlanRow], *, links: bool) -> None:
         with WorkerPool(self._write, self._workers) as pool:
             for row in rows:
-                pool.submit(RowResult(row))
+                if not links and self._has_to_wait(row, pool):
+                    continue
+                self._in_flight.add(row.source_id)
+                pool.submit(RowResult(row, links=links))
                 for result in self._due(self._late.now()):
                     pool.submit(result)
         while self._pending:
@@ -229,6 +248,17 @@ class ApplyRun:
             with WorkerPool(self._write, self._workers) as pool:
                 for result in self._due(due):
                     pool.submit(result)
+
+    def _has_to_wait(self, row: PlanRow, pool: WorkerPool[RowResult]) -> bool:
+        """Waits for the records of its own resource to which a row refers. Returns whether it is written in the second turn."""
+        referred = own_references(row)
+        if not referred:
+            return False
+        pool.wait_until(lambda: referred.isdisjoint(self._in_flight))
+        if self._postponed is None or all(self._journal.target_id_of(row.resource, one) for one in referred):
+            return False
+        self._postponed.add(row.source_id)
+        return True
 
     def _due(self, now: float) -> list[RowResult]:
         """Takes the pending rows that can be decided."""
@@ -255,19 +285,27 @@ class ApplyRun:
                 yield row
 
     def _is_pending(self, row: PlanRow) -> bool:
-        entries = self._journal.of_record(row.resource, row.source_id)
-        done = {(entry.kind, entry.part) for entry in entries if entry.plan == self._plan.name and is_done(entry)}
-        if row.action == Action.CREATE and (WriteKind.ADOPT, "") in done:
+        done = self._done(row)
+        return not is_written(row, done) or (bool(links_of(row)) and (WriteKind.LINK, "") not in done)
+
+    def _waits_for_links(self, row: PlanRow) -> bool:
+        """Whether only the links of a row are to be written."""
+        if not links_of(row):
             return False
-        if row.action == Action.MERGE:
-            return not {(WriteKind.MERGE, str(number)) for number in row.candidates} <= done
-        wanted = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
-        for file in row.files:
-            if file.action == FileAction.UPLOAD:
-                wanted.add((WriteKind.COVER if file.kind == COVER else WriteKind.ASSET, part_of(file)))
-        return not wanted <= done
+        done = self._done(row)
+        return (WriteKind.LINK, "") not in done and is_written(row, done)
+
+    def _done(self, row: PlanRow) -> set[tuple[WriteKind, str]]:
+        entries = self._journal.of_record(row.resource, row.source_id)
+        return {(entry.kind, entry.part) for entry in entries if entry.plan == self._plan.name and is_done(entry)}
 
     def _write(self, result: RowResult) -> None:
+        try:
+            self._try_to_write(result)
+        finally:
+            self._in_flight.discard(result.row.source_id)
+
+    def _try_to_write(self, result: RowResult) -> None:
         row = result.row
         try:
             if row.action == Action.MERGE:
@@ -311,6 +349,7 @@ class ApplyRun:
         self._tried += 1
         applied.created += result.created
         applied.patched += result.patched
+        applied.linked += result.linked
         applied.adopted += result.adopted
         applied.merged += result.merged
         applied.files_uploaded += result.files
@@ -342,6 +381,7 @@ def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
     return {
         "created": applied.created,
         "patched": applied.patched,
+        "linked": applied.linked,
         "adopted": applied.adopted,
         "merged": applied.merged,
         "unchanged": applied.unchanged,

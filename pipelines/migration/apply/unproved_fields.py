@@ -1,4 +1,7 @@
-"""Fields that no description proves: what the target refuses is left out, and what it does not keep is found out."""
+"""Fields that no description proves: what the target refuses is left out, and what it does not keep is found out.
+
+A new record is also tried without its empty texts and lists, which say the same as null.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from pipelines.migration.apply.digests import has_field, inside
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import Source
+from pipelines.records.additional_fields import is_sent_empty
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 
@@ -30,9 +34,13 @@ class UnprovedFields:
     def __init__(self, of_publications: Collection[str] = ()) -> None:
         self._of_publications = of_publications
         self._refusals: dict[str, str] = {}
+        self._without_empty: set[tuple[str, int]] = set()
+        """Resource and id of the rows that are tried without empty values; the id 0 stands for all rows."""
 
     def reduce(self, row: PlanRow, problems: list[str]) -> PlanRow:
         """The row as the target takes it, as far as that is known. What is left out is added to `problems`."""
+        if (row.resource, 0) in self._without_empty:
+            row = _without_empty(row) or row
         answer = self._refusals.get(row.resource)
         return row if answer is None else self._without(row, answer, problems) or row
 
@@ -40,14 +48,21 @@ class UnprovedFields:
         """A row without these fields, after a refusal of its content; None where it has none."""
         if refusal.status not in _REFUSED:
             return None
+        if (filled := _without_empty(row)) is not None:
+            self._without_empty.add((row.resource, row.source_id))
+            return filled
+        self._without_empty.discard((row.resource, row.source_id))
         reduced = self._without(row, str(refusal), problems)
         if reduced is not None and any(name in str(refusal) for name in row.payload.keys() - reduced.payload.keys()):
-            self.confirm(row.resource, refusal)
+            self.confirm(row, refusal)
         return reduced
 
-    def confirm(self, resource: str, refusal: RefusedError) -> None:
-        """Without these fields a record was taken: they were the reason."""
-        self._refusals.setdefault(resource, str(refusal))
+    def confirm(self, row: PlanRow, refusal: RefusedError) -> None:
+        """Without what was left out a record was taken: that was the reason."""
+        if (row.resource, row.source_id) in self._without_empty:
+            self._without_empty.add((row.resource, 0))
+        else:
+            self._refusals.setdefault(row.resource, str(refusal))
 
     def _without(self, row: PlanRow, answer: str, problems: list[str]) -> PlanRow | None:
         unproved = row.type.unproved if row.type else self._of_publications
@@ -61,6 +76,14 @@ class UnprovedFields:
             {name: fields[name] for name in fields if name not in names} for fields in (row.payload, row.expected)
         )
         return msgspec.structs.replace(row, payload=payload, expected=expected)
+
+
+def _without_empty(row: PlanRow) -> PlanRow | None:
+    """A new record without its empty texts and lists; None where it has none."""
+    payload = {name: value for name, value in row.payload.items() if not is_sent_empty(value)}
+    if row.action != Action.CREATE or len(payload) in {0, len(row.payload)}:
+        return None
+    return msgspec.structs.replace(row, payload=payload)
 
 
 class FirstRecords:

@@ -32,6 +32,8 @@ class WorkerPool(Generic[_Task]):
         self._work = work
         self._tasks: queue.Queue[_Task | None] = queue.Queue(1)
         self._failure: BaseException | None = None
+        self._ended = threading.Condition()
+        """Notified when a task ends."""
         self._threads = [threading.Thread(target=self._run, name="migration", daemon=True) for _ in range(threads)]
 
     def submit(self, task: _Task) -> None:
@@ -43,6 +45,13 @@ class WorkerPool(Generic[_Task]):
             except queue.Full:
                 continue
             return
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait for something that the end of a task brings about."""
+        with self._ended:
+            while not condition():
+                self._raise_failure()
+                self._ended.wait(0.2)
 
     def _fail(self, error: BaseException) -> None:
         if self._failure is None:
@@ -60,6 +69,8 @@ class WorkerPool(Generic[_Task]):
                 self._work(task)
             except BaseException as error:  # noqa: BLE001  any error is raised where the tasks come from
                 self._fail(error)
+            with self._ended:
+                self._ended.notify_all()
 
     def __enter__(self) -> Self:
         for thread in self._threads:

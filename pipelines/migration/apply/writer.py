@@ -102,6 +102,9 @@ class Writer:
             self._write(row, result)
 
     def _write(self, row: PlanRow, result: RowResult) -> None:
+        if result.links:
+            self._link(row, result)
+            return
         entries = self._entries(row)
         cover = next((file for file in row.files if file.kind == COVER and file.action == FileAction.UPLOAD), None)
         if cover is not None and is_done(entries.get((WriteKind.COVER, part_of(cover)))):
@@ -124,6 +127,16 @@ class Writer:
             return
         self._attachments.attach_missing(row, target_id, entries, result)
         result.patched |= row.action != Action.CREATE and result.files > 0
+
+    def _link(self, row: PlanRow, result: RowResult) -> None:
+        """Set the references that had to wait for the records to which they lead."""
+        written = (entry for entry in self._entries(row).values() if entry.kind in (WriteKind.CREATE, WriteKind.ADOPT))
+        target_id = next((entry.target_id for entry in written if is_done(entry)), None) or row.existing_target_id
+        try:
+            change = self._unproved.reduce(self._references.links(row, result.problems), result.omitted)
+            self._change_again(change, target_id, change.payload, None, result)
+        except FailedWriteError as error:
+            result.problems.append(str(error))
 
     def _adopt(self, row: PlanRow, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult) -> bool:
         """Take a record that the service made itself for that of a row; returns whether there is one."""
@@ -258,7 +271,7 @@ class Writer:
             else:
                 if isinstance(response, dict) and whole_number(response.get("id")) is not None:
                     if result.refusal is not None:
-                        self._unproved.confirm(row.resource, result.refusal)
+                        self._unproved.confirm(row, result.refusal)
                     return response, sent, False
                 result.unclear = "The response had no id."
             if (record := self._look_up(row, self._creation(row), result)) is not None:
@@ -327,7 +340,7 @@ class Writer:
             digests = self._digests.of_response(row, response, wanted) if has_record else wanted
             incomplete = self._digests.not_kept(row, response if has_record else {}, wanted, digests, result.left_out)
             self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
-            result.patched = not result.adopts
+            result.patched, result.linked = result.change == WriteKind.PATCH, result.links
         if cover is not None and sent:
             self._enter_cover(row, cover, target_id, result, response if has_record else {})
 

@@ -90,6 +90,7 @@ RECORDS = Table(
             _TEXT,
             "Values that are not sent, apart from files: JSON object of path → value, empty where there are none.",
         ),
+        Column("empty", _TEXT, "Additional fields with an empty text or list: JSON object of field → value."),
         Column(
             "invalid",
             pa.int32(),
@@ -208,6 +209,7 @@ def _records_batch(
         **{f"{name}_sent": [row.sent.get(name) for row in rows] for name in SENT_OTHERWISE},
         "files": [row.files for row in rows],
         "unsent": [row.unsent for row in rows],
+        "empty": [row.empty for row in rows],
         "invalid": [row.invalid for row in rows],
         "sha256": [sha256 for _publication, sha256 in found],
     }

@@ -20,7 +20,7 @@ from pipelines.migration.model.journal_schema import COLUMNS, LOOKED_AT, SCHEMA,
 from pipelines.service.clock import Clock
 from pipelines.service.state_file import StateFile
 
-RECORD_WRITES = (WriteKind.CREATE, WriteKind.PATCH, WriteKind.ADOPT, WriteKind.MERGE)
+RECORD_WRITES = (WriteKind.CREATE, WriteKind.PATCH, WriteKind.ADOPT, WriteKind.LINK, WriteKind.MERGE)
 """Kinds of writes of a record itself; the others write its files."""
 
 _OF_RECORD = f"kind IN ({', '.join('?' * len(RECORD_WRITES))})"

@@ -15,6 +15,8 @@ class WriteKind(StrEnum):
     PATCH = "patch"
     ADOPT = "adopt"
     """It takes a record that the service made by itself for that of the source, and adds what the record lacks."""
+    LINK = "link"
+    """It sets references to records that were created after the record itself."""
     MERGE = "merge"
     """It merges a record of the target, whose id is the part, into another one, which remains."""
     ASSET = "asset"

@@ -6,8 +6,9 @@ earlier versions. Other values that are not sent are not among it: the plan and 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +20,7 @@ from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import Plan, PlannedFile
+from pipelines.migration.model.resource_types import PUBLICATIONS, LeftOut
 from pipelines.migration.model.unsent_values import advice_on_unsent, is_reference
 from pipelines.migration.model.wording import advice_on
 from pipelines.records.advice import Advice, advice_on_finding
@@ -34,10 +36,8 @@ MOST_NUMBERS = 20
 
 _FILES = msgspec.json.Decoder(list[PlannedFile])
 
-_MAY_REFER = (
-    r'"(contributor|organization|categories\[|publication_id|location_id|assignee_id|[^"]*(collection|authorit))'
-)
-"""Part of the JSON of unsent values that may have a reference; most rows are not decoded."""
+_MAY_REFER = r'"(contributor|organization|categories\[|[^"]*(collection|authorit)'
+"""Part of the JSON of unsent values that may have a reference, besides the fields that a plan knows to; most rows are not decoded."""
 
 _PRESENT = ", ".join(f"'{action}'" for action in PRESENT_ACTIONS)
 
@@ -47,7 +47,7 @@ _ROWS = f"""
         SELECT
             *,
             action IN ({_PRESENT}) AND coalesce(files LIKE '%"{FileAction.MISSING}"%', false) AS lacks_file,
-            action IN ({_PRESENT}) AND coalesce(regexp_matches(unsent, '{_MAY_REFER}'), false) AS may_refer
+            action IN ({_PRESENT}) AND coalesce(regexp_matches(unsent, ?), false) AS may_refer
         FROM file
     )
     WHERE action = '{Action.QUARANTINED}' OR lacks_file OR may_refer
@@ -162,13 +162,17 @@ def _all(plan: Plan, journal: Journal | None) -> Iterator[LackingItem]:
 
 def not_sent(plan: Plan) -> Iterator[LackingItem]:
     """Yield what a plan could not send, in the order of its rows; records without an id are in `PlanFacts.unfit` only."""
+    references: dict[str, Collection[str]] = {name: found.references for name, found in plan.types.items()}
+    references[PUBLICATIONS] = [name for name, rule in plan.additional.items() if rule.leads_to]
+    names = sorted({name for found in references.values() for name in found})
+    may_refer = "|".join((_MAY_REFER, *map(re.escape, names))) + ")"
     with plan.reading() as database:
-        for batch in database.sql(_ROWS).to_arrow_reader(STEP):
+        for batch in database.sql(_ROWS, params=[may_refer]).to_arrow_reader(STEP):
             for row in batch.to_pylist():
-                yield from _items(row)
+                yield from _items(row, references.get(row["resource"], ()))
 
 
-def _items(row: Mapping[str, Any]) -> Iterator[LackingItem]:
+def _items(row: Mapping[str, Any], references: Collection[str]) -> Iterator[LackingItem]:
     title = "" if row["resource"] in PERSONAL else row["title"] or ""
     if row["action"] == Action.QUARANTINED:
         yield _item(row, title, LackingKind.RECORD, advice_on(row["reason"]))
@@ -179,8 +183,10 @@ def _items(row: Mapping[str, Any]) -> Iterator[LackingItem]:
         )
     if row["unsent"]:
         for path, value in msgspec.json.decode(row["unsent"]).items():
-            if is_reference(row["resource"], path, value):
-                advice = advice_on_unsent(path, None)
+            if is_reference(row["resource"], path, value, references):
+                advice = advice_on_unsent(
+                    path, None, left_out=LeftOut.NO_RECORD if path.partition("[")[0] in references else ""
+                )
                 yield _item(row, title, LackingKind.REFERENCE, advice, path, _numbers(value))
 
 

@@ -19,7 +19,7 @@ from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileActio
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, AdditionalFields, ResourceType
-from pipelines.records.additional_fields import ANY_VALUE, FieldRule
+from pipelines.records.additional_fields import FieldRule
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.shapes.model import Description
@@ -83,13 +83,15 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
     many: bool = False
     """Whether the field is a list."""
     as_object: bool = False
-    """Whether it is sent as `{"id"}`, the form of publications. A publication is sent without it if the record could not be created."""
+    """Whether its ids are sent as `{"id"}`; `as_text`: as texts. For other resources than publications, their type says that."""
+    as_text: bool = False
+    later: bool = False
+    """Whether it is set by a second request, because a record to which it refers is created after this one."""
 
     def value(self, ids: list[int]) -> Any:
         """The value that is sent, once all ids are known."""
-        if self.many:
-            return ids
-        return {"id": ids[0]} if self.as_object else ids[0]
+        values = [{"id": one} if self.as_object else one for one in (map(str, ids) if self.as_text else ids)]
+        return values if self.many else values[0]
 
 
 class End(msgspec.Struct, kw_only=True):
@@ -256,8 +258,9 @@ class PlanRow(msgspec.Struct, kw_only=True):
 
     @property
     def writes(self) -> bool:
-        """Whether fields of the record are sent, apart from its files."""
-        return bool(self.payload or self.references)
+        """Whether fields of the record are sent with its first request, apart from its files."""
+        is_new = self.action == Action.CREATE
+        return bool(self.payload) or any(is_new or not one.later for one in self.references.values())
 
     @property
     def display_title(self) -> str:
@@ -297,7 +300,8 @@ class Plan:
     @property
     def additional(self) -> dict[str, FieldRule]:
         """The additional fields of publications that are moved. What the target has in them is compared whatever it is."""
-        return dict.fromkeys(self.facts.additional_fields.moved if self.facts.additional_fields else (), ANY_VALUE)
+        moved = self.facts.additional_fields.moved if self.facts.additional_fields else {}
+        return {name: rule.of_target for name, rule in moved.items()}
 
     @property
     def source(self) -> ComparableLibrary:

@@ -15,7 +15,7 @@ import msgspec
 
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
-from pipelines.records.additional_fields import FieldRule, in_order, is_managed, plain
+from pipelines.records.additional_fields import FieldRule, in_order, is_managed, is_sent_empty, plain
 from pipelines.records.residue import IGNORED
 from pipelines.records.values import compact_json, text_of, whole_number
 
@@ -42,6 +42,8 @@ class LeftOut(StrEnum):
     """The target's description says that the service fills it."""
     UNKNOWN_REFERENCE = "unknown_reference"
     """It refers to a record, and it is unknown of which resource."""
+    NO_RECORD = "no_record"
+    """The target does not have the record to which it refers, and the plan does not create it."""
     NOT_A_CHOICE = "not_a_choice"
     """The target's description does not have the value among those that it takes."""
     OTHER_TYPE = "other_type"
@@ -49,7 +51,7 @@ class LeftOut(StrEnum):
     NOT_SHOWN = "not_shown"
     """Neither a description nor the records of the target show that it has the field."""
     LINK = "link"
-    """It refers to another record, and such links of publications are not moved."""
+    """It refers to another record, of an unknown resource or of one that the plan does not move."""
     NOT_SENDABLE = "not_sendable"
     """It is nested too deeply, or a number of more than 64 bits."""
     SIGNED = "signed"
@@ -125,6 +127,18 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             if value not in (None, "", []):
                 found[name] = value
         return found
+
+    def empty_values(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a record that have an empty text or list, which a new record gets as it is. Those of users are documented."""
+        if self.resource == USERS:
+            return {}
+        found = ((name, self._read(record, name)) for name in self.fields)
+        return {
+            name: value
+            for name, value in found
+            if is_sent_empty(value)
+            and (value == [] or (name not in self.references and "" in self.choices.get(name, ("",))))
+        }
 
     def keys_of(self, name: str) -> tuple[str, ...]:
         """The keys of a record that may have a field, the best first."""
@@ -263,6 +277,15 @@ AFTER = (AUTHORITIES, "collections", LOCATIONS, "hard_copies", "tasks")
 
 Authorities come after the publications, because the service may make some by itself, of the authors (A77).
 """
+
+WRITING_ORDER = (*BEFORE, PUBLICATIONS, *AFTER)
+"""All resources, in the order in which they are written."""
+
+
+def is_written_later(referred: str, resource: str) -> bool:
+    """Whether records of a resource may refer to records that do not exist yet when they are created."""
+    return WRITING_ORDER.index(referred) >= WRITING_ORDER.index(resource)
+
 
 COMPLETED = "completed_at"
 """The field of a completed task. No such task is sent, because nothing documents how to create one, and it would be open again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pipelines.migration.model.resource_types import PUBLICATIONS, REFERENCES, AdditionalFields, LeftOut, ResourceType
 from pipelines.publication_fields import IDENTIFIER_FIELDS, WRITTEN
@@ -97,6 +97,7 @@ LEFT_OUT = {
         "It is nested too deeply to be sent, or has a number of more than 64 bits, or the signed address of a file.",
         "Nothing has to be done: every backup keeps it. If people need it, enter it in the target by hand.",
     ),
+    LeftOut.NO_RECORD: NO_RECORD,
     LeftOut.NOT_SHOWN: UNKNOWN_FIELD,
     LeftOut.LINK: NO_LINK,
     LeftOut.SIGNED: Advice(
@@ -144,12 +145,12 @@ _ONE_FIELD = re.compile(r"(\w+)(?:\[\d*\])?'*")
 """A field, or one entry of it. Longer paths lead to unknown parts of a known entry."""
 
 
-def is_reference(resource: str, path: str, value: object) -> bool:
-    """Whether an unsent value refers to another record."""
+def is_reference(resource: str, path: str, value: object, references: Collection[str] = ()) -> bool:
+    """Whether an unsent value refers to another record. `references`: the fields that a plan knows to do so."""
     found = _ONE_FIELD.fullmatch(path)
     if resource != PUBLICATIONS:
-        return found is not None and found[1] in REFERENCES
-    if found is not None and found[1] in PUBLICATION_REFERENCES:
+        return found is not None and (found[1] in REFERENCES or found[1] in references)
+    if found is not None and (found[1] in PUBLICATION_REFERENCES or found[1] in references):
         return True
     if _CATEGORY.fullmatch(path):
         return isinstance(value, dict) and "id" in value
@@ -189,6 +190,8 @@ def reason_left_out(
         return _reason_of_publication(additional or AdditionalFields(), path, value)
     if resource_type is None:
         return ""
+    if name in resource_type.references:
+        return LeftOut.NO_RECORD
     return resource_type.left_out.get(name, LeftOut.NOT_A_CHOICE if name in resource_type.choices else "")
 
 
@@ -198,6 +201,8 @@ def _reason_of_publication(fields: AdditionalFields, name: str, value: object) -
         reason = fields.left_out.get(name, "")
         is_lacking = reason in (LeftOut.NOT_DESCRIBED, LeftOut.NOT_SHOWN)
         return "" if is_lacking and looks_like_identifier(name, value) else reason
+    if rule.leads_to:
+        return LeftOut.NO_RECORD
     return LeftOut.NOT_A_CHOICE if rule.choices else LeftOut.OTHER_TYPE if rule.types else LeftOut.NOT_SENDABLE
 
 

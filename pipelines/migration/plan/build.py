@@ -44,12 +44,12 @@ from pipelines.migration.plan.learned_types import (
     doubted_fields,
     learn_additional_fields,
     learn_type,
-    never_moved,
     resources_by_names,
     shape_of,
 )
 from pipelines.migration.plan.merges.requests import with_merges
 from pipelines.migration.plan.other_resources import plan_all
+from pipelines.migration.plan.references.learned import link_rule, never_moved, resource_of_link
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
 from pipelines.migration.session import MigrationSession, is_same_library
@@ -61,7 +61,14 @@ from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, ResourceSchema
 from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.field_values import contradicted, field_names, field_values, shown_fields
+from pipelines.store.field_values import (
+    FoundValues,
+    contradicted,
+    empty_fields,
+    field_names,
+    field_values,
+    shown_fields,
+)
 from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
@@ -149,10 +156,13 @@ class PlanBuilder:
         counted = self._request.source.manifest.residue.get(PUBLICATIONS)
         raw = self._raw_source()
         found = field_names(raw, 2 * MOST_ADDITIONAL) if counted is None else counted
-        source = field_values(raw, additional_names(found, self._session.kinds))
+        additional = additional_names(found, self._session.kinds)
+        source = field_values(raw, additional)
+        source |= empty_fields(raw, [name for name in additional if name not in source])
         if not source:
             return
-        left_out = never_moved(source)
+        links = self._links(source)
+        left_out = {name: why for name, why in never_moved(source).items() if name not in links}
         names = sorted(source.keys() - left_out.keys())
         schema = self._described(client).resources.get(PUBLICATIONS, ResourceSchema()) if names else ResourceSchema()
         learned = learn_additional_fields(names, shown_fields(self._raw_target, names), schema)
@@ -161,11 +171,28 @@ class PlanBuilder:
         self._additional = msgspec.structs.replace(
             learned,
             moved={
-                name: msgspec.structs.replace(rule, choices=()) if name in wrong else rule
+                name: link_rule(links[name], source[name], schema, name)
+                if name in links
+                else msgspec.structs.replace(rule, choices=())
+                if name in wrong
+                else rule
                 for name, rule in learned.moved.items()
             },
             left_out=dict(sorted({**left_out, **learned.left_out}.items())),
         )
+
+    def _links(self, source: Mapping[str, FoundValues]) -> dict[str, str]:
+        """Additional field of publications → the resource to which it refers, as far as that is known, and read for this plan."""
+        listings = self._source_listings()
+        may_lead = {
+            name: resource_of_link(name, source[name])
+            for name, why in never_moved(source).items()
+            if why == LeftOut.LINK
+        }
+        unknown = [name for name, resource in may_lead.items() if not resource and source[name].has_ids]
+        if unknown:
+            may_lead |= resources_by_names(listings[PUBLICATIONS].records(), unknown, listings)
+        return {name: resource for name, resource in may_lead.items() if resource in listings}
 
     def _raw_source(self) -> Path:
         """The raw table of the source's publications, on this machine; one in a bucket is copied once."""
@@ -199,6 +226,7 @@ class PlanBuilder:
             folder=folder,
             files=file_table(session.source_data, request.source, folder),
             journal=journal,
+            links={name: rule for name, rule in self._additional.moved.items() if rule.leads_to},
             decisions=decisions,
             same_library=is_same_library(manifest.base_url, tenant.base_url),
             overwrite=request.overwrite,

@@ -13,14 +13,15 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.migration.model.comparable import CONTRIBUTOR, ComparableLibrary, normalise
+from pipelines.migration.model.comparable import ComparableLibrary, normalise
 from pipelines.migration.model.comparison_database import comparison_database, create_table
-from pipelines.migration.plan.contributors import UNKNOWN, map_contributors
+from pipelines.migration.plan.contributors import UNKNOWN
 from pipelines.migration.plan.matching import match
+from pipelines.migration.plan.references.publications import map_references
 from pipelines.migration.plan.three_way_merge import merge_three_ways
 from pipelines.publication_fields import REFERENCES
 from pipelines.python_process import safe_import_path
-from pipelines.records.additional_fields import ANY_VALUE, FieldRule
+from pipelines.records.additional_fields import FieldRule
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
@@ -83,7 +84,8 @@ def normalise_both(  # noqa: PLR0917  both sides, and what is compared of them
     has already is compared whatever it is.
     """
     rules = dict(additional or {})
-    sides = ((source, folder / "source", rules), (target, folder / "target", dict.fromkeys(rules, ANY_VALUE)))
+    any_value = {name: rule.of_target for name, rule in rules.items()}
+    sides = ((source, folder / "source", rules), (target, folder / "target", any_value))
     with storage_errors(folder):
         rows = sum(pq.read_metadata(raw).num_rows for raw, *_ in sides)
     if rows < WORTH_A_PROCESS:
@@ -110,16 +112,17 @@ def compare_libraries(
 
     `overwrite`: where both sides have different values, the source's value counts. References to contributors and organizations are
     compared within one library only, whose ids they are (service.md#references); contributors also where the users of both libraries are
-    known (contributors.py).
+    known (contributors.py). Links are compared as those of the target (references/publications.py).
     """
     with comparison_database(folder, {"source": source, "target": target}) as database:
         create_table(database, WRITTEN, written)
         create_table(database, DECISIONS, decisions)
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
-        mapped = map_contributors(database, source)
+        mapped, links = map_references(database, source)
         match(database)
         fields = [
             field for field in source.fields if same_library or field.name not in REFERENCES or field.name in mapped
         ]
-        merge_three_ways(database, fields, overwrite=overwrite, keep_target_at={CONTRIBUTOR: UNKNOWN} if mapped else {})
+        unknown = dict.fromkeys((*mapped, *links), UNKNOWN)
+        merge_three_ways(database, fields, overwrite=overwrite, keep_target_at=unknown)
         yield database

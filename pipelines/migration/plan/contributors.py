@@ -57,10 +57,11 @@ def write_contributors(side: ComparableLibrary, users: MatchStore) -> None:
 def map_contributors(
     database: DuckDBPyConnection,
     side: ComparableLibrary,
+    records: str,
     *,
     find_target: Callable[[str, int], int | None] | None = None,
 ) -> Sequence[str]:
-    """Replace the view `source` by one in which contributors are users of the target; return the fields that are mapped.
+    """Replace the view `source` by one of these records in which contributors are users of the target; return the fields that are mapped.
 
     A contributor whose account is still to be created is `{"source": id}`. `find_target`: finds an account that has been created since.
     """
@@ -81,7 +82,7 @@ def map_contributors(
             WHEN c.is_there THEN '{{"source":' || c.source_id || '}}'
             ELSE '{UNKNOWN}'
         END AS {CONTRIBUTOR})
-        FROM read_parquet({literal(escaped(side.path(RECORDS)))}) AS r
+        FROM {records} AS r
         LEFT JOIN contributors AS c ON c.source_id = CAST(r.{CONTRIBUTOR} ->> '$.id' AS BIGINT)
     """)  # noqa: S608  our own names and addresses
     return (CONTRIBUTOR,)

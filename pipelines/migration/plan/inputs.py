@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.plan.conflicts import RecordDecision
+from pipelines.records.additional_fields import FieldRule
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class PlanInputs:
     """Address of the snapshot's table publication_files, if it has one."""
     journal: Journal
     decisions: Collection[RecordDecision] = ()
+    links: Mapping[str, FieldRule] = field(default_factory=dict)
+    """The additional fields of publications that refer to other records."""
     same_library: bool = False
     overwrite: bool = False
     """Where both sides have different values, the source's value counts."""

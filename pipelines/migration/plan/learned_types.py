@@ -25,7 +25,14 @@ from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.additional_fields import FieldRule, is_managed
 from pipelines.records.identifiers.kinds import Kinds as IdentifierKinds
 from pipelines.records.residue import PICTURES
-from pipelines.records.shapes.field_names import fields_to_send, keys_of, resource_named, stem_of
+from pipelines.records.shapes.field_names import (
+    fields_to_send,
+    keys_of,
+    may_be_count,
+    names_own_kind,
+    resource_named,
+    stem_of,
+)
 from pipelines.records.shapes.observation import FieldShape, Kind, Observer, RecordShape
 from pipelines.records.values import text_of, whole_number
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
@@ -77,6 +84,7 @@ def learn_type(
     if payload.is_open:
         names |= {name: FieldSchema() for name in may_be_sent if name not in names and name not in schema.record}
     method = schema.change.method if schema.change else ""
+    names |= {name: FieldSchema() for name in names if _has_other_form(schema.record.get(name), shown.get(name))}
     learned = _from_names(assumed, names, shown, payload, Source.DESCRIPTION, leads_to, method)
     choices = {
         name: tuple(found.choices)
@@ -124,8 +132,9 @@ def _from_names(  # noqa: PLR0917  what is known from each side
                 or assumed.references.get(name)
                 or resource_named(stem_of(name))
                 or resource_named(stem_of(keys[0]))
+                or (assumed.resource if names_own_kind(stem_of(name)) else None)
             )
-            if resource is None or resource == assumed.resource:
+            if resource is None:
                 left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
                 continue
             references[name], read[name] = resource, field
@@ -138,14 +147,14 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     return ResourceType(
         assumed.resource,
         tuple(fields),
-        _keys(assumed, fields),
+        _keys(assumed, [name for name in fields if references.get(name) != assumed.resource]),
         references,
         tuple(sorted(lists)),
         tuple(name for name in assumed.guarded if name in fields),
         assumed.created,
         keys_read=keys_read,
-        objects=tuple(sorted(name for name, field in read.items() if _is_sent_as_object(names[name], field))),
-        texts=tuple(sorted(name for name, field in read.items() if _is_sent_as_text(names[name], field))),
+        objects=tuple(sorted(name for name, field in read.items() if is_sent_as_object(names[name], field))),
+        texts=tuple(sorted(name for name, field in read.items() if is_sent_as_text(names[name], field))),
         required=tuple(name for name in (payload.required if payload else ()) if name in names),
         left_out=left_out,
         source=source,
@@ -158,9 +167,9 @@ def _is_reference(name: str, key: str, field: FieldShape) -> bool:
     """Whether a field holds ids of other records: by its name, or because its objects have an id."""
     if _has_ids(field):
         return True
-    if not field.kinds or not field.may_be_ids:
+    if not field.kinds or not field.may_be_ids or (Kind.LIST not in field.kinds and may_be_count(key)):
         return False
-    if resource_named(stem_of(name)) is not None or resource_named(stem_of(key)) is not None:
+    if any(resource_named(stem) is not None or names_own_kind(stem) for stem in (stem_of(name), stem_of(key))):
         return True
     return not _has_texts(field) and (name != stem_of(name) or key != stem_of(key))
 
@@ -171,20 +180,28 @@ def _has_ids(field: FieldShape) -> bool:
     return any(members["id"].may_be_ids and members["id"].kinds for members in inside if "id" in members)
 
 
+def _has_other_form(described: FieldSchema | None, field: FieldShape | None) -> bool:
+    """Whether records have ids in objects where their own description says that they have them bare: it is wrong about this field."""
+    if described is None or field is None or not _has_ids(field) or not described.types:
+        return False
+    is_list = described.entries is not None and {*described.entries.types} & {"object"}
+    return not (is_list or described.members or "object" in described.types or "array" in described.types)
+
+
 def _has_texts(field: FieldShape) -> bool:
     """Whether ids of a field are texts."""
     within = [field.entries, field.members.get("id"), field.entries.members.get("id") if field.entries else None]
     return any(Kind.TEXT in found.kinds for found in (field, *within) if found is not None)
 
 
-def _is_sent_as_object(schema: FieldSchema | None, field: FieldShape) -> bool:
+def is_sent_as_object(schema: FieldSchema | None, field: FieldShape) -> bool:
     """Whether the ids of a reference are sent in objects: by the description, else as the records have them."""
-    if schema is None:
+    if schema is None or not (schema.types or schema.members or schema.entries):
         return _has_ids(field)
     return bool(schema.members or (schema.entries is not None and schema.entries.members))
 
 
-def _is_sent_as_text(schema: FieldSchema | None, field: FieldShape) -> bool:
+def is_sent_as_text(schema: FieldSchema | None, field: FieldShape) -> bool:
     """Whether the ids of a reference are sent as texts: by the description, else as the records have them."""
     entries = schema.entries if schema else None
     described = [schema, entries, *(found.members.get("id") for found in (schema, entries) if found is not None)]
@@ -200,7 +217,7 @@ def _is_plain_list(field: FieldShape) -> bool:
 
 
 def _keys(assumed: ResourceType, fields: list[str]) -> tuple[tuple[str, ...], ...]:
-    """The fields that name a record: those that we know to do so, else all of them together."""
+    """The fields that name a record: those that we know to do so, else all of `fields` together."""
     known = [names for names in (*_KEYS.get(assumed.resource, ()), *assumed.keys) if {*names} <= {*fields}]
     if known:
         return tuple(known)
@@ -315,17 +332,6 @@ def additional_names(names: Iterable[str], kinds: IdentifierKinds) -> list[str]:
         if not known and _FIELD_NAME.fullmatch(name) and len(found) < MOST_ADDITIONAL:
             found.setdefault(name.lower(), name)
     return sorted(found.values())
-
-
-def never_moved(source: Mapping[str, FoundValues]) -> dict[str, str]:
-    """Additional fields that no target can take, because of what the source has in them → why: a `LeftOut`."""
-    reasons: dict[str, str] = {}
-    for name, found in source.items():
-        if found.has_ids or name != stem_of(name) or (found.is_number and resource_named(name) is not None):
-            reasons[name] = LeftOut.LINK
-        elif found.is_signed:
-            reasons[name] = LeftOut.SIGNED
-    return reasons
 
 
 def learn_additional_fields(

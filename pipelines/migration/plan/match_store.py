@@ -107,6 +107,8 @@ class PreparedRecord(msgspec.Struct, kw_only=True):
     """Path → value that is not sent."""
     reason: str | None
     """Why it cannot be created (quarantine.py)."""
+    empty: dict[str, Any] = {}
+    """Field → empty text or list, which equals null in every comparison."""
 
 
 class MatchResult(NamedTuple):
@@ -157,7 +159,24 @@ class MatchStore:
                 Action.CONFLICT,
             ):
                 rows.append((resource, source_id, target_id))
-        self._insert("planned", rows)
+        self._insert("planned", rows, otherwise="REPLACE")
+
+    def knows(self, resource: str) -> bool:
+        """Whether the records of a resource are matched."""
+        return resource in self._known_resources
+
+    def keep_order(self, steps: Iterable[Iterable[int]]) -> None:
+        """Remember the order in which the records of a resource are created, which is not loaded."""
+        self._db.execute("DELETE FROM source")
+        self._insert("source (id)", ((number,) for step in steps for number in step))
+
+    def precedes(self, one: int, other: int) -> bool:
+        """Whether a record of the source is created before another one of the resource."""
+        ((found,),) = self._db.execute(
+            "SELECT coalesce((SELECT place FROM source WHERE id = ?) < (SELECT place FROM source WHERE id = ?), false)",
+            (one, other),
+        ).fetchall()
+        return bool(found)
 
     def target_of(self, resource: str, source_id: int) -> tuple[bool, int | None]:
         """Whether a record is, or will be, in the target; and its id there, if it has one yet."""
@@ -249,14 +268,14 @@ class MatchStore:
         while found := rows.fetchmany(STEP):
             yield [number for (number,) in found]
 
-    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> int:
-        """Insert rows, of those with the same id only the first. Returns how many there were."""
+    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]], otherwise: str = "IGNORE") -> int:
+        """Insert rows, of those with the same id only the first (or the last: REPLACE). Returns how many there were."""
         count = 0
         with storage_errors(self._path):
             for step in in_steps(rows):
                 count += len(step)
                 marks = ", ".join("?" * len(step[0]))
-                self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", step)  # noqa: S608  our own names
+                self._db.executemany(f"INSERT OR {otherwise} INTO {table} VALUES ({marks})", step)  # noqa: S608  our own names
         return count
 
     def __enter__(self) -> Self:

@@ -6,26 +6,23 @@ edited it since, and ask a person about everything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, Decision
+from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import PEOPLE, PlannedReference
+from pipelines.migration.model.plan import PEOPLE
 from pipelines.migration.model.plan_table import PLAN, PlanTableRow
 from pipelines.migration.model.resource_types import (
-    AFTER,
-    BEFORE,
-    COMPLETED,
-    LOCATIONS,
     MERGEABLE,
     PUBLICATIONS,
     USERS,
+    WRITING_ORDER,
     ResourceType,
+    is_written_later,
 )
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.model.wording import TWINS
@@ -35,7 +32,6 @@ from pipelines.migration.plan.match_store import (
     MatchResult,
     MatchStore,
     NotingWriter,
-    PreparedRecord,
     numbered,
 )
 from pipelines.migration.plan.merges.decided import (
@@ -45,14 +41,9 @@ from pipelines.migration.plan.merges.decided import (
     merge_row,
     twin_notes,
 )
-from pipelines.migration.plan.publications import plan_publications
-from pipelines.migration.plan.quarantine import (
-    AT_MISSING_LOCATION,
-    REFERENCE_MISSING,
-    REQUIRED_MISSING,
-    TASK_COMPLETED,
-    quarantine_reason,
-)
+from pipelines.migration.plan.publications import match_publications, plan_publications
+from pipelines.migration.plan.quarantine import quarantine_reason
+from pipelines.migration.plan.references.records import in_order, prepare, with_known_references
 from pipelines.migration.plan.rows import Totals, as_json, batches_of
 from pipelines.records.batches import table_batch
 from pipelines.records.residue import bounded, residue_counts, residue_json
@@ -84,30 +75,52 @@ def plan_all(
     `listed`: resource → its records in the source and in the target, also of those that are only referred to. `types`: how they are moved.
     `key` encrypts users.
     """
-    if not resources:
-        return {PUBLICATIONS: plan_publications(writer, inputs)}
     totals: dict[str, Totals] = {}
     with (
         MatchStore(inputs.folder / "others.sqlite", same_library=inputs.same_library, key=key) as store,
         ExitStack() as stack,
     ):
-        writers = dict.fromkeys((*BEFORE, PUBLICATIONS, *AFTER), NotingWriter(writer, store))
+        noting = NotingWriter(writer, store) if resources else writer
+        writers: dict[str, TableWriter] = dict.fromkeys(WRITING_ORDER, noting)
         if USERS in resources:
             writers[USERS] = NotingWriter(stack.enter_context(table_writer(inputs.folder / PEOPLE, PLAN, key)), store)
-        for resource in (*BEFORE, PUBLICATIONS, *AFTER):
+        for resource in WRITING_ORDER:
+            _match_ahead(store, types, listed, resource, inputs, resources)
             if resource == PUBLICATIONS:
-                totals[resource] = plan_publications(
-                    writers[resource], inputs, users=store if USERS in listed else None
-                )
+                totals[resource] = plan_publications(writers[resource], inputs, store, with_users=USERS in listed)
             elif resource in resources:
                 totals[resource] = _plan_resource(writers[resource], store, types[resource], *listed[resource], inputs)
             elif resource in listed:
-                _match_resource(store, types[resource], *listed[resource], inputs.journal)
+                _match_resource(store, types[resource], *listed[resource], inputs)
     return totals
 
 
+def _match_ahead(  # noqa: PLR0917  what is known when the turn of a resource comes
+    store: MatchStore,
+    types: Mapping[str, ResourceType],
+    listed: Mapping[str, tuple[TargetListing, TargetListing]],
+    resource: str,
+    inputs: PlanInputs,
+    resources: Collection[str],
+) -> None:
+    """Match the records that this resource may refer to before they are created: those of its own, and of resources that come later."""
+    if resource == PUBLICATIONS:
+        led_to = {rule.leads_to for rule in inputs.links.values()}
+    else:
+        led_to = {*types[resource].references.values()} if resource in resources else set()
+    for referred in WRITING_ORDER:
+        if referred not in led_to or not is_written_later(referred, resource):
+            continue
+        if referred == PUBLICATIONS:
+            match_publications(inputs, store)
+        elif referred in listed:
+            unknown = {name for name in (*listed, PUBLICATIONS) if not store.knows(name)}
+            known = with_known_references(types[referred], unknown)
+            _match_resource(store, known, *listed[referred], inputs, to_be_created=referred in resources)
+
+
 def _plan_resource(  # noqa: PLR0917  both sides, and what they are matched with
-    writer: NotingWriter,
+    writer: TableWriter,
     store: MatchStore,
     resource_type: ResourceType,
     source: TargetListing,
@@ -116,22 +129,26 @@ def _plan_resource(  # noqa: PLR0917  both sides, and what they are matched with
 ) -> Totals:
     """Append a row for each record of the source, and keep the ids of the target, so that new ones are recognised later."""
     totals = _load(store, resource_type, source, target)
-    decisions = {
-        decision.source_id: decision for decision in inputs.decisions if decision.resource == resource_type.resource
-    }
+    decisions = _decisions_of(resource_type, inputs)
     store.match(resource_type, inputs.journal, decisions)
-    with table_writer(inputs.folder / "target" / f"{resource_type.resource}.parquet", IDS) as known:
+    resource = resource_type.resource
+    with table_writer(inputs.folder / "target" / f"{resource}.parquet", IDS) as known:
         for ids in store.target_ids():
             known.write(table_batch(IDS, [ids]))
+    matches = (in_order(store, resource, match) for match in store.results(resource_type))
     rows = (
         _row_or_merge(store, resource_type, match, decisions.get(match.source_id), totals, overwrite=inputs.overwrite)
-        for match in store.results(resource_type)
+        for match in matches
     )
     for batch in batches_of(PLAN, rows):
         writer.write(batch)
-    if resource_type.resource in MERGEABLE:
-        totals.notes = twin_notes(resource_type.resource, store.same_keys(resource_type), totals)
+    if resource in MERGEABLE:
+        totals.notes = twin_notes(resource, store.same_keys(resource_type), totals)
     return totals
+
+
+def _decisions_of(resource_type: ResourceType, inputs: PlanInputs) -> dict[int, RecordDecision]:
+    return {one.source_id: one for one in inputs.decisions if one.resource == resource_type.resource}
 
 
 def _row_or_merge(
@@ -161,14 +178,25 @@ def _row_or_merge(
 
 
 def _match_resource(
-    store: MatchStore, resource_type: ResourceType, source: TargetListing, target: TargetListing, journal: Journal
+    store: MatchStore,
+    resource_type: ResourceType,
+    source: TargetListing,
+    target: TargetListing,
+    inputs: PlanInputs,
+    *,
+    to_be_created: bool = False,
 ) -> None:
-    """Only match the records, because others refer to them; none is written."""
+    """Only match the records, because others refer to them; none is written here. `to_be_created`: whether this plan creates any."""
     totals = _load(store, resource_type, source, target)
-    store.match(resource_type, journal, {})
-    rows = (_row(resource_type, match, None, totals, overwrite=False) for match in store.results(resource_type))
+    decisions, merged = _decisions_of(resource_type, inputs) if to_be_created else {}, {**store.merged}
+    store.match(resource_type, inputs.journal, decisions)
+    rows = (
+        _row_or_merge(store, resource_type, match, decisions.get(match.source_id), totals, overwrite=inputs.overwrite)
+        for match in store.results(resource_type)
+    )
     for batch in batches_of(PLAN, rows):
-        store.note(batch, to_be_created=False)
+        store.note(batch, to_be_created=to_be_created)
+    store.merged = merged
 
 
 def _load(store: MatchStore, resource_type: ResourceType, source: TargetListing, target: TargetListing) -> Totals:
@@ -177,47 +205,10 @@ def _load(store: MatchStore, resource_type: ResourceType, source: TargetListing,
         for number, record in numbered(target.records())
     )
     prepared = (
-        (number, _prepare(store.target_of, resource_type, record)) for number, record in numbered(source.records())
+        (number, prepare(store.target_of, resource_type, record)) for number, record in numbered(source.records())
     )
     records = store.load(resource_type, prepared, in_target)
     return Totals(records, target.rows, source.rows - records, together=False)
-
-
-_FindTarget = Callable[[str, int], tuple[bool, int | None]]
-
-
-def _prepare(find_target: _FindTarget, resource_type: ResourceType, record: Mapping[str, Any]) -> PreparedRecord:
-    """A record as it will be sent; a reference to a record that is still to be created is compared as `{"source": id}`."""
-    values, unsent = resource_type.values(record), resource_type.unsent(record)
-    references: dict[str, PlannedReference] = {}
-    reason = TASK_COMPLETED if unsent.get(COMPLETED) and resource_type.resource == "tasks" else None
-    for name, value in resource_type.refused(values).items():
-        unsent[name] = value
-        del values[name]
-    for name, resource in resource_type.references.items():
-        if name not in values:
-            continue
-        value, many = values[name], name in resource_type.lists
-        ids = []
-        for position, source_id in enumerate(value if many else [value]):
-            is_there, target_id = find_target(resource, source_id)
-            if is_there:
-                ids.append((source_id, target_id))
-            else:
-                unsent[f"{name}[{position}]" if many else name] = source_id
-                if not many:
-                    reason = AT_MISSING_LOCATION if resource == LOCATIONS else REFERENCE_MISSING
-        if not ids:
-            del values[name]
-            continue
-        compared = [{"source": source_id} if target_id is None else target_id for source_id, target_id in ids]
-        values[name] = compared if many else compared[0]
-        if any(target_id is None for _source_id, target_id in ids):
-            source_ids, target_ids = zip(*ids, strict=True)
-            references[name] = PlannedReference(resource, [*source_ids], [*target_ids], many)
-    if reason is None and any(name not in values for name in resource_type.required):
-        reason = REQUIRED_MISSING
-    return PreparedRecord(values=values, references=references, unsent=unsent, reason=reason)
 
 
 def _row(
@@ -234,11 +225,14 @@ def _row(
     action, reason = _action(resource_type, match, decision, verdicts)
     sent = _sent_fields(resource_type, match, action, verdicts)
     references = {name: reference for name, reference in match.source.references.items() if name in sent}
+    empty = match.source.empty
     payload = {
-        name: match.source.values.get(name, [] if name in resource_type.lists else None)
+        name: match.source.values.get(name, empty.get(name, [] if name in resource_type.lists else None))
         for name in sent
         if name not in references
     }
+    if action == Action.CREATE:
+        payload |= empty
     before = {name: (match.target or {}).get(name) for name in sent} if action == Action.PATCH else {}
     if before and resource_type.method == "PUT":  # it replaces the record, so that the other fields are sent again
         before = {**(match.target or {}), **before}
@@ -251,6 +245,8 @@ def _row(
     if reason is None and match.twins and action in (Action.PATCH, Action.UNCHANGED):
         reason = TWINS
     totals.proposed += reason == TWINS or (reason == SEVERAL and resource_type.resource in MERGEABLE)
+    totals.count_links(references)
+    totals.requests += bool(payload) or action == Action.CREATE or not all(one.later for one in references.values())
     _count(totals, resource_type, match, action, unsent)
     return PlanTableRow(
         resource=resource_type.resource,
@@ -331,5 +327,4 @@ def _count(totals: Totals, resource_type: ResourceType, match: MatchResult, acti
         for path, count in residue_counts([match.source.unsent]).items():
             totals.unsent[f"{resource_type.resource}.{path}"] += count
         totals.unsent = bounded(totals.unsent)
-    totals.requests += action in WRITTEN_ACTIONS
     totals.mails += action == Action.CREATE and resource_type.resource == USERS

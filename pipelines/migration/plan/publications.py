@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pyarrow as pa
@@ -35,6 +35,7 @@ from pipelines.migration.plan.contributors import UNKNOWN, write_contributors
 from pipelines.migration.plan.files import described_files, planned_files, requests_of, unsent_with_files
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.quarantine import NOTHING_TO_SEND
+from pipelines.migration.plan.references.publications import PublicationLinks
 from pipelines.migration.plan.rows import Totals, as_json, batches_of
 from pipelines.publication_fields import REFERENCES
 from pipelines.publication_fields import WRITTEN as WRITTEN_FIELDS
@@ -51,21 +52,33 @@ if TYPE_CHECKING:
 
 ORGANIZATION = "organization"
 
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
 
 def emptying(there: str | None) -> str:
     """The JSON with which a patch empties a field: an empty list for a list, else null. `there`: the JSON of its value in the target."""
     return "[]" if there is not None and there.startswith("[") else "null"
 
 
-def plan_publications(writer: TableWriter, inputs: PlanInputs, *, users: MatchStore | None = None) -> Totals:
+def plan_publications(
+    writer: TableWriter, inputs: PlanInputs, store: MatchStore, *, with_users: bool = False
+) -> Totals:
     """Append a row for each publication of the source.
 
-    `users`: knows the target ids of the source's users, where the users of both libraries were read.
+    `store`: knows the target ids of the records to which links lead; also of the source's users, where the users of both libraries were
+    read (`with_users`).
     """
     source, journal = inputs.source, inputs.journal
     totals = Totals(source.records, inputs.target.records, source.unfit, inputs.files_with_record)
-    if users is not None:
-        write_contributors(source, users)
+    if with_users:
+        write_contributors(source, store)
+    links = PublicationLinks(store, inputs.links)
+    links.write(source)
+    if any(rule.leads_to == PUBLICATIONS for rule in inputs.links.values()):
+        with storage_errors(source.folder), pq.ParquetFile(source.path(RECORDS)) as file:
+            store.keep_order(
+                cast("list[int]", batch.column("id").to_pylist()) for batch in row_batches(file, ["id"], STEP)
+            )
     folder = inputs.folder / "comparison"
     folder.mkdir()
     with compare_libraries(
@@ -77,13 +90,32 @@ def plan_publications(writer: TableWriter, inputs: PlanInputs, *, users: MatchSt
         same_library=inputs.same_library,
         overwrite=inputs.overwrite,
     ) as database:
-        references = REFERENCES if inputs.same_library else (CONTRIBUTOR,) if users is not None else ()
+        references = REFERENCES if inputs.same_library else (CONTRIBUTOR,) if with_users else ()
         fields = [name for name in source.names if name not in REFERENCES or name in references]
-        _prepare(database, source, inputs.files, fields, mapped=users is not None)
-        for batch in batches_of(PLAN, _rows(database, source, journal, totals, fields)):
+        _prepare(database, source, inputs.files, fields, mapped=with_users)
+        for batch in batches_of(PLAN, _rows(database, source, journal, totals, fields, links)):
             writer.write(batch)
     shutil.rmtree(folder)
     return totals
+
+
+def match_publications(inputs: PlanInputs, store: MatchStore) -> None:
+    """Only match the publications, because others, or they themselves, refer to them before they are planned."""
+    folder = inputs.folder / "matching"
+    folder.mkdir()
+    with compare_libraries(
+        inputs.source,
+        inputs.target,
+        folder,
+        written=written_batches(inputs.journal),
+        decisions=_decision_batches(inputs.decisions),
+        same_library=inputs.same_library,
+        overwrite=inputs.overwrite,
+    ) as database:
+        rows = f"SELECT '{PUBLICATIONS}' AS resource, source_id, target_id, action FROM merged"  # noqa: S608  our own word
+        for batch in database.sql(rows).to_arrow_reader(STEP):
+            store.note(batch)
+    shutil.rmtree(folder)
 
 
 def written_batches(journal: Journal, resource: str = PUBLICATIONS) -> Iterator[pa.RecordBatch]:
@@ -152,12 +184,13 @@ def _target_digests(fields: Sequence[str]) -> str:
     return f"nullif('{{' || substr(concat({', '.join(members)}), 2) || '}}', '{{}}')"
 
 
-def _rows(
+def _rows(  # noqa: PLR0917  the parts of a row
     database: duckdb.DuckDBPyConnection,
     source: ComparableLibrary,
     journal: Journal,
     totals: Totals,
     fields: Sequence[str],
+    links: PublicationLinks,
 ) -> Iterator[PlanTableRow]:
     """Yield the rows of the plan; records and outcomes are read in the same order, `STEP` at a time."""
     outcomes = database.cursor().sql("SELECT * EXCLUDE place FROM outcome ORDER BY place").to_arrow_reader(STEP)
@@ -169,7 +202,7 @@ def _rows(
             touched = _touched(database, [row["target_id"] for row in rows if row["target_id"] is not None])
             unsent = Counter[str]()
             for record, row in zip(records, rows, strict=True):
-                yield _row(record, row, touched.get(row["target_id"]), journal, totals, fields)
+                yield _row(record, row, touched.get(row["target_id"]), journal, totals, fields, links)
                 if record["unsent"] is not None:
                     unsent[record["unsent"]] += 1
             _count_unsent(totals, unsent)
@@ -205,6 +238,7 @@ def _row(  # noqa: PLR0917  the parts of a row
     journal: Journal,
     totals: Totals,
     fields: Sequence[str],
+    links: PublicationLinks,
 ) -> PlanTableRow:
     """One row of the plan. `target`: the matched record; `fields`: those that are compared."""
     action, reason = Action(outcome["action"]), outcome["reason"]
@@ -212,22 +246,20 @@ def _row(  # noqa: PLR0917  the parts of a row
     references: dict[str, PlannedReference] = {}
     if record[CONTRIBUTOR] is not None or record[ORGANIZATION] is not None:
         references = _map_references(record, outcome.get("mapped"), fields)
+    references |= links.map_record(record)
     if record["files"] is not None:
         record["unsent"] = unsent_with_files(record["unsent"], record["files"])
-    payload: dict[str, str] = {}
-    before: dict[str, msgspec.Raw] = {}
-    if action == Action.CREATE:
-        payload = sent_json(record, fields)
-        if not payload:
-            action, reason = Action.QUARANTINED, NOTHING_TO_SEND
-    elif action == Action.PATCH:
-        new, old = sent_json(record, patched), sent_json(target, patched) if target else {}
-        payload = {name: new.get(name) or emptying(old.get(name)) for name in patched}
-        before = {name: msgspec.Raw(old.get(name, "null").encode()) for name in patched}
+    empty = _empty_values(record)
+    payload, before = _changes(record, target, patched, empty, links) if action == Action.PATCH else ({}, {})
+    payload = sent_json(record, fields) if action == Action.CREATE else payload
+    if action == Action.CREATE and not payload:
+        action, reason = Action.QUARANTINED, NOTHING_TO_SEND
     if references:
         references = {name: reference for name, reference in references.items() if name in payload}
         payload = {name: text for name, text in payload.items() if name not in references}
+        totals.count_links(references)
     expected = _expected(record, outcome, payload, fields)
+    payload = links.sent(payload) | (empty if action == Action.CREATE else {})
     files = (
         _files(record, outcome, target, journal) if action in PRESENT_ACTIONS and record["files"] is not None else []
     )
@@ -238,7 +270,8 @@ def _row(  # noqa: PLR0917  the parts of a row
     for file in files:
         totals.files.count(file)
     totals.invalid += record["invalid"]
-    totals.requests += requests_of(action, {**payload, **references}, files, together=totals.together)
+    at_once = {**payload, **{name: one for name, one in references.items() if not one.later}}
+    totals.requests += requests_of(action, at_once, files, together=totals.together)
     columns = {name: column_of(name) for name in outcome["conflicts"]}
     differing = {name: [record[column], target[column] if target else None] for name, column in columns.items()}
     return PlanTableRow(
@@ -258,6 +291,26 @@ def _row(  # noqa: PLR0917  the parts of a row
         unsent=record["unsent"],
         references=as_json(references),
     )
+
+
+def _changes(
+    record: dict[str, Any],
+    target: dict[str, Any] | None,
+    patched: Sequence[str],
+    empty: Mapping[str, str],
+    links: PublicationLinks,
+) -> tuple[dict[str, str], dict[str, msgspec.Raw]]:
+    """The new values of the fields that are patched, and those that they replace: field → JSON."""
+    new, old = sent_json(record, patched), links.sent(sent_json(target, patched)) if target else {}
+    payload = {name: new.get(name) or empty.get(name) or emptying(old.get(name)) for name in patched}
+    return payload, {name: msgspec.Raw(old.get(name, "null").encode()) for name in patched}
+
+
+def _empty_values(record: dict[str, Any]) -> dict[str, str]:
+    """Additional field → the JSON of its empty text or list, which equals null in every comparison."""
+    if record["empty"] is None:
+        return {}
+    return {name: str(text, "utf-8") for name, text in _RAW.decode(record["empty"]).items()}
 
 
 def _expected(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import STEP
-from pipelines.migration.model.plan import FileCounts
+from pipelines.migration.model.plan import FileCounts, PlannedReference
 from pipelines.records.batches import table_batch, transposed
 from pipelines.records.tables.description import Table
 from pipelines.service_limits import PER_PAGE
@@ -40,6 +40,8 @@ class Totals:
     files: FileCounts = field(default_factory=FileCounts)
     invalid: int = 0
     requests: int = 0
+    linked: int = 0
+    """Records that get references by a second request, because the records to which they refer are created after them."""
     merged: int = 0
     """Records of the target that are merged into others."""
     proposed: int = 0
@@ -48,6 +50,12 @@ class Totals:
     """What a person should know."""
     mails: int = 0
     """Persons for whom an account is created (service.md#users)."""
+
+    def count_links(self, references: Mapping[str, PlannedReference]) -> None:
+        """Count the second request of a row, where it needs one."""
+        is_linked = any(one.later for one in references.values())
+        self.linked += is_linked
+        self.requests += is_linked
 
     def count(self, action: Action, matched_by: str | None) -> None:
         """Count a record with this action."""

@@ -92,6 +92,11 @@ def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey 
             "people see it, and remove it when it is no longer needed."
         )
     notes += [note for total in totals.values() for note in total.notes]
+    if linked := sum(total.linked for total in totals.values()):
+        notes.append(
+            "References to records that are created later are set at the end of the apply, by one more request for each of "
+            f"{counted(linked, 'record')}."
+        )
     if merged := sum(total.merged for total in totals.values()):
         notes.append(
             f"This plan merges {counted(merged, 'record')} of the target into others of the same name, as decided. No undo can split them."

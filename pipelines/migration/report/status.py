@@ -28,20 +28,39 @@ REQUESTS = {
     WriteKind.CREATE: 1,
     WriteKind.PATCH: 1,
     WriteKind.ADOPT: 1,
+    WriteKind.LINK: 1,
     WriteKind.MERGE: 1,
     WriteKind.COVER: 1,
     WriteKind.ASSET: 2,
 }
 """Requests of each kind of write, as `files.requests_of` counts them; an adoption takes the place of a create."""
 
+_FIRST_WRITES = f"""
+    SELECT action, count(*) FROM file
+    WHERE payload IS NOT NULL
+        OR ("references" IS NOT NULL AND action = '{Action.CREATE}')
+        OR len(json_keys("references")) > len(json_extract("references", '$.*.later'))
+    GROUP BY action
+"""  # noqa: S608  our own words
+"""The rows that send fields of a record with its first request."""
+
+_LINKS = f"""
+    SELECT count(*) FROM file
+    WHERE len(json_extract("references", '$.*.later')) > 0 AND action IN ('{Action.CREATE}', '{Action.PATCH}')
+"""  # noqa: S608
+
 _UNFINISHED = (WriteState.REFUSED, WriteState.PARKED, WriteState.INTENDED)
 
 
 class Work(msgspec.Struct, kw_only=True):
-    """Writes of a plan. `create`: adopted records, too. `merge`: records that are merged into others. `files`: attached files."""
+    """Writes of a plan. `create`: adopted records, too. `merge`: records that are merged into others. `files`: attached files.
+
+    `links`: records whose references are set after those to which they lead are created.
+    """
 
     create: int = 0
     patch: int = 0
+    links: int = 0
     merge: int = 0
     files: int = 0
     covers: int = 0
@@ -216,15 +235,15 @@ def _view(
 
 def _planned(plan: Plan) -> Work:
     with plan.reading() as rows:
-        found = dict(
-            rows.execute('SELECT action, count(coalesce(payload, "references")) FROM file GROUP BY action').fetchall()
-        )
+        found = dict(rows.execute(_FIRST_WRITES).fetchall())
+        ((links,),) = rows.execute(_LINKS).fetchall()
         merges = "SELECT coalesce(sum(json_array_length(candidates)), 0) FROM file WHERE action = ?"
         ((merged,),) = rows.execute(merges, [Action.MERGE]).fetchall()
     files = plan.facts.files
     return Work(
         create=found.get(Action.CREATE, 0),
         patch=found.get(Action.PATCH, 0),
+        links=links,
         merge=int(merged),
         files=files.upload - files.covers,
         covers=files.covers,
@@ -235,6 +254,7 @@ def _work(done: Mapping[WriteKind, int]) -> Work:
     return Work(
         create=done[WriteKind.CREATE] + done[WriteKind.ADOPT],
         patch=done[WriteKind.PATCH],
+        links=done[WriteKind.LINK],
         merge=done[WriteKind.MERGE],
         files=done[WriteKind.ASSET],
         covers=done[WriteKind.COVER],

@@ -83,8 +83,13 @@ class InverseOperations:
     """Why something is left."""
 
 
-def inverse_operations(item: UndoItem, record: TargetRecord | None, kinds: Kinds) -> InverseOperations:
-    """Decides what undo does about a record of the target; `record` is None where it is missing there."""
+def inverse_operations(
+    item: UndoItem, record: TargetRecord | None, kinds: Kinds, *, only_links: bool = False
+) -> InverseOperations:
+    """Decides what undo does about a record of the target; `record` is None where it is missing there.
+
+    `only_links`: of a record that the plan created, its links are taken back, so that those to which they lead can be deleted before it.
+    """
     operations = InverseOperations()
     entries = item.open_entries
     last = max((entry.number for entry in entries), default=0)
@@ -100,6 +105,11 @@ def inverse_operations(item: UndoItem, record: TargetRecord | None, kinds: Kinds
         operations.gone, operations.final_entries = True, [entry.number for entry in entries]
     elif later_plan is not None:
         operations.left_reasons.append(f"plan {later_plan} wrote to it later: undo that plan first")
+    elif item.creation is not None and only_links:
+        for entry in item.links:
+            _revert_fields(operations, item, entry, record, kinds)
+        if operations.left_reasons:  # people changed them; then the record stays as it is
+            return InverseOperations()
     elif item.creation is not None:
         _decide_deletion(operations, item, item.creation, record)
     else:
@@ -112,7 +122,9 @@ def _decide_deletion(
 ) -> None:
     """Deletes a record that the plan created, unless people changed anything of it."""
     reasons, entries = operations.left_reasons, item.open_entries
-    written = creation.held or creation.wanted
+    written = dict(creation.held or creation.wanted)
+    for link in item.links:
+        written |= link.held or link.wanted
     if edited := [name for name, value in written.items() if digest(record.fields.get(name)) != value]:
         reasons.append(f"people changed {', '.join(edited)} since")
     attached = {entry.asset_id for entry in entries if entry.kind == WriteKind.ASSET and entry.state == WriteState.DONE}
@@ -147,7 +159,7 @@ def _decide_reversal(operations: InverseOperations, item: UndoItem, record: Targ
             continue
         if entry.kind == WriteKind.ADOPT:
             operations.left_reasons.append(ADOPTED)
-        if entry.kind in (WriteKind.PATCH, WriteKind.ADOPT):
+        if entry.kind in (WriteKind.PATCH, WriteKind.ADOPT, WriteKind.LINK):
             _revert_fields(operations, item, entry, record, kinds)
         elif record.files is None:
             operations.left_reasons.append(FILES_HIDDEN)
@@ -169,6 +181,8 @@ def _revert_fields(
     """Gives the old value back to each field that still has the written value; leaves the other fields."""
     compared, empty = _field_rules(item.row, record, kinds)
     old_values = entry.before or item.row.before
+    if entry.kind == WriteKind.LINK:
+        old_values = {name: old_values.get(name) for name in entry.wanted}
     before, written = compared(old_values), entry.held or entry.wanted
     edited = []
     for name, value in old_values.items():

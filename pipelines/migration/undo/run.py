@@ -21,12 +21,12 @@ from pipelines.migration.apply.target_lists import TargetLists
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.journal_entries import in_doubt
+from pipelines.migration.model.journal_entries import WriteKind, in_doubt
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.undo.inverse_operations import InverseOperations, TargetRecord, inverse_operations
 from pipelines.migration.undo.result import UndoResult
-from pipelines.migration.undo.worklist import UndoItem, worklist
+from pipelines.migration.undo.worklist import OPEN, UndoItem, worklist
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient
 
@@ -46,20 +46,33 @@ def undo(
     """Take a plan back. A problem of one record is in the result; any other error is raised, and the next run goes on.
 
     One resource after the other, the last one first: a record is deleted after those that refer to it, which would look edited otherwise.
+    So links to records that were created later are taken back before anything else.
     """
     run = UndoRun(plan, journal, kinds, client, writer, target_lists, on_progress)
+    workers = worker_count(client.requests_per_minute)
     try:
-        for _resource, items in groupby(worklist(plan, journal, target_lists), key=lambda item: item.row.resource):
+        if any(kind == WriteKind.LINK and state in OPEN for kind, state in journal.counts(plan.name)):
+            with WorkerPool(run.take_links_back, workers) as pool:
+                for item in worklist(plan, journal, target_lists):
+                    if item.links:
+                        pool.submit(item)
+        for resource, items in groupby(worklist(plan, journal, target_lists), key=lambda item: item.row.resource):
             if run.postponed:
                 for item in items:
                     run.result.leave(item, [POSTPONED])
                 continue
-            with WorkerPool(run.take_back, worker_count(client.requests_per_minute)) as pool:
+            with WorkerPool(run.take_back, 1 if _has_own_references(plan, resource) else workers) as pool:
                 for item in items:
                     pool.submit(item)
     finally:
         run.result.requests = client.requests
     return run.result
+
+
+def _has_own_references(plan: Plan, resource: str) -> bool:
+    """Whether records of a resource refer to each other, so that they are taken back one after the other."""
+    resource_type = plan.type_of(resource)
+    return resource_type is not None and resource in resource_type.references.values()
 
 
 class UndoRun:
@@ -89,14 +102,18 @@ class UndoRun:
         self.postponed = False
         """Whether a record could not be taken back for now; the records to which it may refer have to stay, too."""
 
-    def take_back(self, item: UndoItem) -> None:
+    def take_links_back(self, item: UndoItem) -> None:
+        """Take the links of one record back; a record that the plan did not create is taken back as a whole."""
+        self.take_back(item, only_links=item.creation is not None)
+
+    def take_back(self, item: UndoItem, *, only_links: bool = False) -> None:
         """Take one record back, as far as it still is as the plan left it."""
         try:
             item = self._resolve_creation(item)
             if item.doubt:
                 operations = InverseOperations(left_reasons=[item.doubt])
             else:
-                operations = inverse_operations(item, self._read(item), self._kinds)
+                operations = inverse_operations(item, self._read(item), self._kinds, only_links=only_links)
                 self._execute(item, operations)
         except TemporaryError as error:
             with self._lock:
@@ -110,6 +127,8 @@ class UndoRun:
         else:
             with self._lock:
                 self._temporary_errors = 0
+        if only_links and not operations.left_reasons:
+            return  # it is counted when the record itself is taken back
         with self._lock:
             self.result.count(item, operations)
             self._done += 1

@@ -47,6 +47,11 @@ class UndoItem(NamedTuple):
         return next((entry for entry in self.open_entries if entry.kind == WriteKind.CREATE), None)
 
     @property
+    def links(self) -> list[JournalEntry]:
+        """The entries by which this plan set references to records that were created later."""
+        return [entry for entry in self.open_entries if entry.kind == WriteKind.LINK]
+
+    @property
     def target_id(self) -> int | None:
         """Id of the record in the target."""
         ids = (entry.target_id for entry in self.open_entries if entry.target_id is not None)

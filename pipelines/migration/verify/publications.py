@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import CONTRIBUTOR, ComparableLibrary, column_of
+from pipelines.migration.model.comparable import ComparableLibrary, column_of
 from pipelines.migration.model.comparison_database import comparison_database, create_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import ROWS, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.plan.contributors import map_contributors
+from pipelines.migration.plan.references.publications import map_references
 from pipelines.migration.plan.rows import batches_of
 from pipelines.migration.verify.discrepancies import (
     DIFFERING,
@@ -50,18 +50,17 @@ WRITTEN_IDS = Table(
     (Column("target_id", _NUMBER, "The record."), Column("asset_id", _NUMBER, "The file; empty for the record.")),
 )
 
-_WITH_CONTRIBUTORS = f"""
+_WITH_REFERENCES = f"""
     CREATE OR REPLACE TEMP VIEW planned AS
     SELECT p.* REPLACE (CASE
-        WHEN json_exists(p.references, '$.{CONTRIBUTOR}')
-            THEN json_merge_patch(coalesce(p.expected, '{{{{}}}}'), json_object('{CONTRIBUTOR}', md5_number(s.{CONTRIBUTOR})::VARCHAR))
+        WHEN p.references IS NOT NULL THEN json_merge_patch(coalesce(p.expected, '{{{{}}}}'), {{references}})
         ELSE p.expected
     END AS expected)
     FROM {{rows}} AS p
     LEFT JOIN source AS s ON s.id = p.source_id
     WHERE p.resource = '{PUBLICATIONS}'
 """  # noqa: S608  our own names
-"""The plan's rows, with the contributors whose accounts did not exist when the plan was made."""
+"""The plan's rows, with the references to records that did not exist when the plan was made."""
 
 
 @contextmanager
@@ -73,11 +72,11 @@ def compare_with_target(plan: Plan, now: ComparableLibrary, workdir: Path, journ
     and `target`.
     """
     with comparison_database(workdir, {"source": plan.source, "before": plan.target, "target": now}) as database:
-        contributors = map_contributors(database, plan.source, find_target=journal.target_id_of)
+        contributors, links = map_references(database, plan.source, find_target=journal.target_id_of)
         rows = f"read_parquet({literal(escaped(plan.path(ROWS)))})"
         database.execute(f"CREATE TEMP VIEW planned AS FROM {rows} WHERE resource = '{PUBLICATIONS}'")
-        if contributors:
-            database.execute(_WITH_CONTRIBUTORS.format(rows=rows))
+        if mapped := (*contributors, *links):
+            database.execute(_WITH_REFERENCES.format(rows=rows, references=", ".join(map(_expected_reference, mapped))))
         create_table(database, FINDINGS)
         create_table(database, ENTRIES, batches_of(ENTRIES, journal.columns_of_plan(plan.name, _ENTRY)))
         create_table(database, WRITTEN_IDS, batches_of(WRITTEN_IDS, journal.created_records(PUBLICATIONS)))
@@ -86,6 +85,12 @@ def compare_with_target(plan: Plan, now: ComparableLibrary, workdir: Path, journ
         _find_duplicated(database)
         _find_missing(database)
         yield Discrepancies(database)
+
+
+def _expected_reference(name: str) -> str:
+    """SQL of a JSON object: the digest of a reference that the plan could not know yet, and no member for any other field."""
+    value = f"md5_number(s.{quoted(column_of(name))})::VARCHAR"
+    return f"CASE WHEN json_exists(p.references, {json_path(name)}) THEN json_object({literal(name)}, {value}) ELSE '{{}}' END"
 
 
 def _compare_fields(database: DuckDBPyConnection, references: Sequence[str], fields: Sequence[str]) -> None:

@@ -24,6 +24,12 @@ _NAMED_AFTER = {
 """Last word of a field's name → the resource whose records it names."""
 
 
+_OF_ITS_OWN_KIND = frozenset(
+    {"parent", "ancestor", "child", "children", "broader", "narrower", "superior", "predecessor", "successor"}
+)
+"""Words in the name of a field with other records of its own resource."""
+
+
 def fields_to_send(shape: RecordShape) -> dict[str, FieldShape]:
     """The fields of records that a client may send: neither filled by the service nor pictures."""
     return {
@@ -43,6 +49,16 @@ def keys_of(name: str) -> Iterator[str]:
     else:
         yield f"{name}_id"
         yield f"{_singular(name)}_ids"
+
+
+def names_own_kind(stem: str) -> bool:
+    """Whether a reference of this name leads to a record of the resource that has it."""
+    return not _OF_ITS_OWN_KIND.isdisjoint(stem.split("_"))
+
+
+def may_be_count(name: str) -> bool:
+    """Whether a whole number in a field of this name may count records instead of naming one: `copies` has no `_id`."""
+    return name == stem_of(name) and _singular(name) != name
 
 
 def stem_of(name: str) -> str:

@@ -15,7 +15,7 @@ def test_the_stored_words_are_these() -> None:
     assert [*Action] == ["create", "patch", "merge", "unchanged", "conflict", "skipped", "quarantined"]
     assert [*FileAction] == ["upload", "there", "missing"]
     assert [*Decision] == ["create", "skip", "match", "source", "target", "merge"]
-    assert [*WriteKind] == ["create", "patch", "adopt", "merge", "asset", "cover"]
+    assert [*WriteKind] == ["create", "patch", "adopt", "link", "merge", "asset", "cover"]
     assert [*WriteState] == ["intended", "done", "refused", "parked", "undone"]
 
 

@@ -88,7 +88,9 @@ ADDED: dict[str, Json] = {
         "schema": {"type": "array", "items": {"type": "object"}},
         "seed": [[{"what": "bought", "year": 1999}], [{"what": "bound", "year": 2001}, {"what": "lost", "year": 2010}]],
     },
-    "mixed": {"schema": {}, "seed": ["seven", 7, None, [7]]},
+    "mixed": {"schema": {}, "seed": ["seven", 7, None, [7], "", []]},
+    "nickname": {"schema": {"type": ["string", "null"]}, "seed": ["", "Bo", None]},
+    "marks": {"schema": {"type": "array", "items": {"type": "string"}}, "seed": [[], ["stamp"]]},
     "created_at": {
         "schema": {"type": "string", "format": "date-time"},
         "seed": ["2019-05-01T10:00:00Z"],
@@ -96,6 +98,41 @@ ADDED: dict[str, Json] = {
     },
 }
 """Fields that the sandbox does not have, with the values of the records that are there."""
+
+
+ID: Json = {"schema": {"type": ["integer", "null"]}, "seed": [None]}
+IDS: Json = {"schema": {"type": "array", "items": {"type": "integer"}}, "seed": [[]]}
+OBJECT: Json = {
+    "schema": {"type": ["object", "null"], "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}},
+    "seed": [None],
+}
+OBJECTS: Json = {"schema": {"type": "array", "items": OBJECT["schema"]}, "seed": [[]]}
+
+OWN_REFERENCES: dict[str, Json] = {
+    "parent_id": ID,
+    "broader": OBJECT,
+    "child_ids": IDS,
+    "related": OBJECTS,
+}
+"""Fields with other records of the same resource; `related` says so by the names in its objects only."""
+
+OWN_NAMES = {"authorities": "name", "collections": "name", "tasks": "title", "publications": "title"}
+"""Resource with such fields → the sandbox's own field with the name of a record."""
+
+LINKS: dict[str, tuple[str, Json]] = {
+    "shelf_location_id": ("locations", ID),
+    "collection_ids": ("collections", IDS),
+    "open_task": ("tasks", OBJECT),
+    "reviewer_id": ("users", ID),
+    "subject_authorities": ("authorities", OBJECTS),
+}
+"""Fields of publications with records of other resources, most of which are written later."""
+
+
+def own_references(draw: st.DrawFn, resource: str) -> Json:
+    """Some fields with records of the same resource."""
+    names = st.sets(st.sampled_from(sorted(OWN_REFERENCES)), max_size=2)
+    return {name: OWN_REFERENCES[name] for name in sorted(draw(names))} if resource in OWN_NAMES else {}
 
 
 def field_name(draw: st.DrawFn, native: str, names: tuple[str, ...], *, described: bool) -> tuple[str, Json]:
@@ -126,6 +163,7 @@ def resource_shapes(draw: st.DrawFn, resource: str, *, described: bool) -> Json:
             fields[name] = {**fields_of, "required": True} if needed and draw(st.booleans()) else fields_of
     for name in draw(st.sets(st.sampled_from(sorted(ADDED)), max_size=4)):
         fields[name] = ADDED[name]
+    fields |= own_references(draw, resource)
     shape: Json = {"fields": fields, "answer": draw(st.sampled_from(("record", "id")))}
     shape["status"] = draw(st.sampled_from((200, 201)))
     if described:
@@ -140,9 +178,9 @@ def publication_shapes(draw: st.DrawFn) -> Json:
     """Publications of another preview of version 3: some fields renamed, some added."""
     fields: Json = {name: {"from": name} for name in DOCUMENTED}
     fields |= {draw(st.sampled_from(names)): {"from": native} for native, names in PREVIEW.items()}
-    return {
-        "fields": fields | {name: ADDED[name] for name in draw(st.sets(st.sampled_from(sorted(ADDED)), max_size=4))}
-    }
+    fields |= {name: ADDED[name] for name in draw(st.sets(st.sampled_from(sorted(ADDED)), max_size=4))}
+    fields |= {name: LINKS[name][1] for name in draw(st.sets(st.sampled_from(sorted(LINKS)), max_size=3))}
+    return {"fields": fields | own_references(draw, "publications")}
 
 
 @st.composite

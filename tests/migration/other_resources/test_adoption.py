@@ -11,7 +11,7 @@ from pipelines.errors import AccessDeniedError
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.plan import Plan, PlanRow
-from pipelines.migration.model.resource_types import AFTER, AUTHORITIES, BEFORE
+from pipelines.migration.model.resource_types import AUTHORITIES, WRITING_ORDER
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import (
@@ -177,9 +177,9 @@ def test_a_plan_with_authorities_first_is_applied_as_it_is(
     pair: LibraryPair, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, manner: str, twins: int
 ) -> None:
     """Version 0.1 wrote them before the publications. Such a plan sends the requests that it counted; the next one proposes merges."""
+    order = (AUTHORITIES, *(one for one in WRITING_ORDER if one != AUTHORITIES))
     for module in ("pipelines.migration.plan.other_resources", "pipelines.migration.model.resource_types"):
-        monkeypatch.setattr(f"{module}.BEFORE", (AUTHORITIES, *BEFORE))
-        monkeypatch.setattr(f"{module}.AFTER", tuple(one for one in AFTER if one != AUTHORITIES))
+        monkeypatch.setattr(f"{module}.WRITING_ORDER", order)
     plan = pair.plan(snapshot, resources=RESOURCES)
     monkeypatch.undo()
     assert plan.facts.resources == ["authorities", "publications", "collections"]

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,24 @@ from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import ALL_RESOURCES, Records, back_up, make_pair, records_of
-from tests.migration.other_resources.made_up_shapes import NAMES, Json, made_up_shapes
+from tests.migration.other_resources.full_library import (
+    ALL_RESOURCES,
+    Records,
+    back_up,
+    make_pair,
+    records_of,
+    token_of,
+)
+from tests.migration.other_resources.made_up_shapes import (
+    DOCUMENTED,
+    LINKS,
+    NAMES,
+    OWN_NAMES,
+    OWN_REFERENCES,
+    PREVIEW,
+    Json,
+    made_up_shapes,
+)
 from tests.migration.other_resources.test_other_shapes import NOW
 from tests.sandbox.process import SandboxProcess
 
@@ -35,6 +52,8 @@ REFERENCES = {
 OF_ONE_LIBRARY = ("contributor", "organization", "cover", "assets")
 """Fields of publications that name records and files of their own library; other tests follow them."""
 NAMED_BY = {"publications": "title", "locations": "name", "users": "email"}
+MAY_BE_NULL = {*DOCUMENTED, *(name for names in PREVIEW.values() for name in names)}
+"""Documented fields of publications, in which an empty value means none."""
 
 
 class Libraries:
@@ -44,17 +63,37 @@ class Libraries:
         self.pair = pair
         self.shapes = shapes["resources"]
         self._reshape(shapes)
+        self._link(replace(pair, target="library", token=token_of(pair, "library")))
 
     def _reshape(self, shapes: Json) -> None:
         for tenant in ("library", self.pair.target):
             self.pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
 
+    def _names(self, library: str | None) -> dict[str, dict[int, str]]:
+        """Resource → id → the name of that record."""
+        own = {
+            resource: next(key for key, field in self.shapes[resource]["fields"].items() if field.get("from") == native)
+            for resource, native in OWN_NAMES.items()
+        }
+        return {
+            resource: {number: record[name] for number, record in records_of(self.pair, resource, library).items()}
+            for resource, name in (own | NAMED_BY).items()
+        }
+
+    def _link(self, source: LibraryPair) -> None:
+        """Set the references that the sandbox does not know: a circle, a record in itself, forwards and backwards."""
+        names = self._names("library")
+        for resource in OWN_NAMES:
+            shape, numbers = self.shapes[resource], sorted(names[resource])
+            leads_to = {key: led for key in shape["fields"] if (led := _leads_to(resource, key))}
+            for place, number in enumerate(numbers[:6] if leads_to else ()):
+                change = {key: _reference(key, names[led], place) for key, led in leads_to.items()}
+                body = {shape["wrapped"]: change} if "wrapped" in shape else change
+                source.call(shape.get("verb", "PATCH"), f"{resource}/{number}", body)
+
     def dump(self, library: str | None) -> dict[str, list[str]]:
         """What a library says, without ids: references by the titles and names that they lead to."""
-        names = {
-            resource: {number: record[name] for number, record in records_of(self.pair, resource, library).items()}
-            for resource, name in NAMED_BY.items()
-        }
+        names = self._names(library)
         return {
             resource: sorted(
                 json.dumps(dict(self._meaning(resource, record, names)), sort_keys=True)
@@ -68,17 +107,36 @@ class Libraries:
     ) -> Iterator[tuple[str, Any]]:
         for key, field in self.shapes[resource]["fields"].items():
             value = record.get(key)
-            if field.get("read_only") or value in (None, "", []) or key in OF_ONE_LIBRARY:
+            if field.get("read_only") or value is None or key in OF_ONE_LIBRARY:
+                continue
+            if value in ("", []) and resource == "publications" and key in MAY_BE_NULL:
                 continue
             if key == "categories":
                 value = sorted(category["name"] for category in value)
-            led_to = names.get(REFERENCES.get(field.get("from", ""), ""))
+            led_to = names.get(_leads_to(resource, key) or REFERENCES.get(field.get("from", ""), ""))
             if led_to is None:
                 yield key, value
             elif isinstance(value, list):
                 yield key, sorted(led_to[_id(entry)] for entry in value)
             else:
                 yield key, led_to[_id(value)]
+
+
+def _leads_to(resource: str, key: str) -> str:
+    """The resource of the records in a field that only the shape has; empty for any other field."""
+    return resource if key in OWN_REFERENCES else LINKS[key][0] if resource == "publications" and key in LINKS else ""
+
+
+def _reference(key: str, names: Mapping[int, str], place: int) -> Any:
+    """What the record at this place refers to: the first two to each other, the third to itself, the others to any."""
+    numbers = sorted(names)
+    order = (1, 0, 2, 5, 3, 4)
+    shape = OWN_REFERENCES[key] if key in OWN_REFERENCES else LINKS[key][1]
+    found = [numbers[order[place] % len(numbers)], numbers[-1]][: 1 + place % 2]
+    kind = shape["schema"]["type"]
+    is_object = "object" in (shape["schema"]["items"]["type"] if kind == "array" else kind)
+    values = [{"id": number, "name": names[number]} if is_object else number for number in dict.fromkeys(found)]
+    return values if kind == "array" else values[0]
 
 
 def _id(value: Any) -> int:

@@ -1,0 +1,263 @@
+"""References between records that do not exist yet: within one resource, circles included, and to what is written later.
+
+The source is compared with the target without our code: both are read from the service, and ids are followed to names.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.journal_entries import WriteKind
+from pipelines.migration.model.plan import Plan
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import (
+    ALL_RESOURCES,
+    back_up,
+    make_pair,
+    plan_rows,
+    record_named,
+    records_of,
+    token_of,
+)
+from tests.sandbox.process import SandboxProcess
+
+ID_OR_NULL = {"type": ["integer", "null"]}
+IDS = {"type": "array", "items": {"type": "integer"}}
+SHAPES: dict[str, Any] = {
+    "resources": {
+        "collections": {
+            "fields": {
+                "name": {"from": "name", "required": True},
+                "description": {"from": "description"},
+                "publication_ids": {"from": "publication_ids"},
+                "parent_id": {"schema": ID_OR_NULL, "seed": [None]},
+                "child_ids": {"schema": IDS, "seed": [[]]},
+                "open_task_id": {"schema": ID_OR_NULL, "seed": [None]},
+            }
+        },
+        "tasks": {
+            "fields": {
+                "title": {"from": "title", "required": True},
+                "publication_id": {"from": "publication_id"},
+                "assignee_id": {"from": "assignee_id"},
+                "due_on": {"from": "due_on"},
+            }
+        },
+    }
+}
+"""Collections that refer to each other, and to tasks, which are written after them."""
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from pipelines.migration.flow import Migration
+from pipelines.migration.model.plan_folders import find_plan
+from pipelines.service.client import LibraryClient
+from pipelines.settings.loading import load_settings
+from tests.migration.library_pair import FastClock
+
+config, plan, what, moment = sys.argv[1:]
+write = LibraryClient.write
+
+def dying_write(self, method, path, body=None, **options):
+    wanted = method == "DELETE" if what == "undo" else method == "PATCH" and "parent_id" in body
+    is_it = wanted and path.startswith("collections/")
+    if is_it and moment == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    answer = write(self, method, path, body, **options)
+    if is_it:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return answer
+
+LibraryClient.write = dying_write
+with Migration(load_settings(Path(config)), clock=FastClock()) as migration:
+    found = find_plan(migration.data, plan)
+    migration.undo(found, really=True) if what == "undo" else migration.apply(found)
+"""
+"""A process that kills itself just before, or just after, it first sets a parent; of an undo, before it first deletes a collection."""
+
+BEFORE, AFTER, ITSELF, ONE, OTHER = "Before", "After", "Itself", "One", "Other"
+
+
+@pytest.fixture
+def sandbox() -> Iterator[SandboxProcess]:
+    tenants = ("--tenant=library=real:12", "--tenant=target=real:1")
+    with SandboxProcess(*tenants, "--requests-per-minute", "0") as process:
+        yield process
+
+
+@pytest.fixture
+def pair(sandbox: SandboxProcess, tmp_path: Path, request: pytest.FixtureRequest) -> LibraryPair:
+    """A library with collections that refer to each other. Changes are PATCH, or what the test is parametrized with."""
+    verb = getattr(request, "param", "PATCH")
+    collections = {**SHAPES["resources"]["collections"], "verb": verb}
+    shapes = {"description": "follows", "resources": {**SHAPES["resources"], "collections": collections}}
+    for tenant in ("library", "target"):
+        sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+    pair = make_pair(tmp_path, sandbox, "target")
+    make_hierarchy(replace(pair, target="library", token=token_of(pair, "library")), verb)
+    return pair
+
+
+def make_hierarchy(library: LibraryPair, verb: str) -> None:
+    """A parent before its child, one after it, a collection in itself, a circle of two, and a list of children."""
+    made = [library.call("POST", "collections", {"name": name}) for name in (BEFORE, AFTER, ITSELF, ONE, OTHER)]
+    before, after, itself, one, other = (record["id"] for record in made)
+    [task, *_] = records_of(library, "tasks")
+    for number, change in {
+        after: {"parent_id": before},
+        before: {"child_ids": [after, other], "open_task_id": task},
+        itself: {"parent_id": itself},
+        one: {"parent_id": other},
+        other: {"parent_id": one},
+    }.items():
+        library.call(verb, f"collections/{number}", change)
+
+
+def meaning(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str, Any]]:
+    """Name of a collection → what it says, with the names of the records that it refers to."""
+    collections = records_of(pair, "collections", tenant)
+    names = {number: record["name"] for number, record in collections.items()}
+    publications = {number: one["title"] for number, one in records_of(pair, "publications", tenant).items()}
+    tasks = {number: record["title"] for number, record in records_of(pair, "tasks", tenant).items()}
+    return {
+        record["name"]: {
+            "description": record["description"],
+            "publications": sorted(publications[number] for number in record["publication_ids"]),
+            "parent": record["parent_id"] and names[record["parent_id"]],
+            "children": sorted(names[number] for number in record["child_ids"] or ()),
+            "task": record["open_task_id"] and tasks[record["open_task_id"]],
+        }
+        for record in collections.values()
+    }
+
+
+def moved(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str, Any]]:
+    found = meaning(pair, tenant)
+    return {name: found[name] for name in (BEFORE, AFTER, ITSELF, ONE, OTHER)}
+
+
+def links_of(plan: Plan) -> dict[str, set[str]]:
+    """Title of each collection that gets references by a second request → those fields."""
+    rows = plan_rows(plan, "collections", Action.CREATE, Action.PATCH)
+    found = {row.title or "": {name for name, one in row.references.items() if one.later} for row in rows}
+    return {title: names for title, names in found.items() if names}
+
+
+@pytest.mark.parametrize("pair", ["PATCH", "PUT"], indirect=True)
+def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back(pair: LibraryPair) -> None:
+    """A child is created after its parent; only what no order allows costs a second request, and the plan says how many."""
+    before = meaning(pair)
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    assert {"parent_id", "child_ids", "open_task_id"} <= plan.types["collections"].references.keys()
+    assert links_of(plan) == {
+        BEFORE: {"child_ids", "open_task_id"},
+        ITSELF: {"parent_id"},
+        ONE: {"parent_id"},
+    }
+    assert any("one more request for each of 3 records" in note for note in plan.facts.notes)
+    applied, requests = pair.apply(plan)
+    assert [failure.problem for failure in applied.failures] == []
+    assert (applied.linked, requests) == (3, plan.facts.requests)
+    assert moved(pair) == moved(pair, "library")
+    with pair.migration() as migration:
+        assert migration.verify(plan).as_planned
+        status = migration.status(plan)
+        assert (status.written, status.planned.links, status.done.links) == (True, 3, 3)
+    assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
+    assert pair.apply(plan).requests == 0
+    with pair.migration() as migration:
+        supposed = migration.undo(plan, really=False)
+        undone = migration.undo(plan, really=True)
+    assert (supposed.deleted, supposed.left) == (undone.deleted, undone.left)
+    assert {one.resource for one in undone.examples} <= {"authorities", "tasks"}
+    assert meaning(pair) == before
+
+
+def test_a_reference_that_people_set_meanwhile_stays(pair: LibraryPair) -> None:
+    """Undo keeps the record that people changed, with what they set; a new plan asks them."""
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    pair.apply(plan)
+    there = records_of(pair, "collections")
+    one, itself = (record_named(there, name)["id"] for name in (ONE, ITSELF))
+    pair.call("PATCH", f"collections/{one}", {"parent_id": itself})
+    [row] = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).rows(Action.CONFLICT)
+    assert (row.title, row.reason, [*row.differing]) == (ONE, "edited_in_target", ["parent_id"])
+    with pair.migration() as migration:
+        migration.undo(plan, really=True)
+    assert records_of(pair, "collections")[one]["parent_id"] == itself
+
+
+def test_a_reference_is_added_to_a_record_that_is_there(pair: LibraryPair) -> None:
+    """The target has the collection without its parent, which is still to be created: one change, after the parent."""
+    for name in (ONE, AFTER):
+        pair.call("POST", "collections", {"name": name})
+    before = meaning(pair)
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    patched = {row.title: row for row in plan_rows(plan, "collections", Action.PATCH)}
+    assert {ONE, AFTER} <= patched.keys()
+    applied, requests = pair.apply(plan)
+    assert ([failure.problem for failure in applied.failures], requests) == ([], plan.facts.requests)
+    assert moved(pair) == moved(pair, "library")
+    assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
+    with pair.migration() as migration:
+        assert migration.verify(plan).as_planned
+        migration.undo(plan, really=True)
+    assert meaning(pair) == before
+
+
+def test_a_parent_that_is_refused_costs_only_itself_and_its_children_until_the_next_apply(pair: LibraryPair) -> None:
+    pair.sandbox.fault("status", pair.target, method="POST", path="/collections$", status=422, times=100)
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    refused = pair.apply(plan).applied
+    assert {failure.resource for failure in refused.failures} == {"collections"}
+    pair.sandbox.reset("faults")
+    applied = pair.apply(plan).applied
+    assert [failure.problem for failure in applied.failures] == []
+    assert moved(pair) == moved(pair, "library")
+    assert {entry.kind for entry in _entries(pair, plan)} >= {WriteKind.LINK}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_between_the_creation_and_the_link_it_goes_on(pair: LibraryPair, moment: str) -> None:
+    """Real processes, really killed: neither the record nor the link is lost or doubled, and undo takes everything back."""
+    before = meaning(pair)
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    assert die(pair, plan, "apply", moment) == -signal.SIGKILL
+    assert len(records_of(pair, "collections")) == len(before) + len(moved(pair)), "all are created"
+    with pair.migration() as migration:
+        done = migration.status(plan).done.links
+    assert done < len(links_of(plan))
+    applied = pair.apply(plan).applied
+    assert ([failure.problem for failure in applied.failures], applied.created) == ([], 0)
+    assert moved(pair) == moved(pair, "library")
+    assert len(records_of(pair, "collections")) == len(before) + len(moved(pair))
+    with pair.migration() as migration:
+        assert migration.verify(plan).as_planned
+    assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
+    assert die(pair, plan, "undo", moment) == -signal.SIGKILL
+    with pair.migration() as migration:
+        undone = migration.undo(plan, really=True)
+    assert {one.resource for one in undone.examples} <= {"authorities", "tasks"}
+    assert meaning(pair) == before
+
+
+def die(pair: LibraryPair, plan: Plan, what: str, moment: str) -> int:
+    """Apply or undo a plan in a process that is killed; returns its exit status."""
+    program = [sys.executable, "-c", KILLED, str(pair.config), plan.name, what, moment]
+    return subprocess.run(program, check=False, capture_output=True, timeout=120).returncode
+
+
+def _entries(pair: LibraryPair, plan: Plan) -> list[Any]:
+    with pair.migration() as migration, migration.session.at_target(plan) as (journal, _client):
+        return [*journal.of_plan(plan.name)]
