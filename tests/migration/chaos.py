@@ -144,7 +144,7 @@ class RoughWay:
             def do_any(self) -> None:
                 way.serve(self)
 
-            do_GET = do_POST = do_PATCH = do_DELETE = do_any  # noqa: N815  the names that http.server asks for
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_any  # noqa: N815  the names that http.server asks for
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -254,18 +254,23 @@ class KillingWay(RoughWay):
 
     def __init__(self, server: str) -> None:
         super().__init__(server, 0, 0)
-        self._kill: tuple[Applies, str, re.Pattern[str], str] | None = None
+        self._kill: tuple[Applies, str, str, str, bytes] | None = None
 
-    def kill_at(self, applies: Applies, method: str, path: str, when: str) -> None:
-        """Kill a run before the first request with this method and path has its effect, or after it, before its response."""
-        self._kill = (applies, method, re.compile(path), when)
+    def kill_at(self, applies: Applies, method: str, path: str, when: str, *, body: bytes = b"") -> None:
+        """Kill a run before the first request of this kind has its effect, or after it, before its response."""
+        self._kill = (applies, method, path, when, body)
 
     def serve(self, request: BaseHTTPRequestHandler) -> None:
         """Forward a request, or kill its sender."""
         body = request.rfile.read(int(request.headers.get("content-length") or 0))
         with self._lock:
             kill = self._kill
-            if kill is None or request.command != kill[1] or not kill[2].search(request.path):
+            if (
+                kill is None
+                or request.command != kill[1]
+                or not re.search(kill[2], request.path)
+                or kill[4] not in body
+            ):
                 kill = None
             else:
                 self._kill = None
@@ -273,7 +278,7 @@ class KillingWay(RoughWay):
             status, headers, content = self._forward(request, body)
             self._answer(request, status, content, headers)
             return
-        applies, _method, _path, when = kill
+        applies, when = kill[0], kill[3]
         if when == "after":
             self._forward(request, body)
         applies.kill()

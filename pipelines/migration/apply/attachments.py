@@ -128,6 +128,26 @@ class Attachments:
             uploaded["metadata"]["filename"] = ""
         return uploaded
 
+    def try_to_upload(self, row: PlanRow, file: PlannedFile, result: RowResult) -> dict[str, Any] | None:
+        """The same of a file that is sent with its record; a refusal is in the journal and a problem of `result`."""
+        try:
+            return self.upload(file)
+        except (RefusedError, StorageError) as refusal:
+            message = f"{describe_file(file)}: {refusal}"
+            kind = WriteKind.COVER if file.kind == COVER else WriteKind.ASSET
+            number = self._journal.intend(self._plan, row.resource, row.source_id, kind, part_of(file))
+            self._journal.refused(number, message, getattr(refusal, "status", None))
+            result.problems.append(message)
+            return None
+
+    def has_sent_files(self, row: PlanRow, target_id: int, result: RowResult) -> bool:
+        """Reads a record back. Returns whether it has the files that were sent with it."""
+        record = self._client.get_record(f"{row.resource}/{target_id}")
+        result.files += self.enter_sent_files(row, target_id, record)
+        written = self._journal.of_record(row.resource, row.source_id)
+        done = {(one.kind, one.part) for one in written if one.plan == self._plan and is_done(one)}
+        return all((WriteKind.ASSET, part_of(file)) in done for file in row.attached)
+
     def _post(
         self, row: PlanRow, target_id: int, file: PlannedFile, sends: Counter[str]
     ) -> tuple[int, int, str | None]:

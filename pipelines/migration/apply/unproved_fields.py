@@ -88,7 +88,7 @@ class FirstRecords:
     def as_kept(self, row: PlanRow, record: Mapping[str, Any]) -> dict[str, Any]:
         """The record of a response as the target keeps it, as far as that is known: a field that it does not keep is null."""
         if self._is_unknown(row):
-            kept = self._read(row, record)
+            kept = self.read(row, record)
             self._judged.setdefault(row.resource, set()).update(row.payload)
             self._lost.setdefault(row.resource, set()).update(
                 name for name in row.payload if kept and not has_field(row, kept, name)
@@ -103,7 +103,7 @@ class FirstRecords:
         judged = self._judged.get(row.resource)
         return judged is None or not judged.issuperset(row.payload.keys() & {*row.type.unproved})
 
-    def _read(self, row: PlanRow, created: Mapping[str, Any]) -> Mapping[str, Any]:
+    def read(self, row: PlanRow, created: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a record as it is read; empty where it is neither at an address of its own nor at an end of its list."""
         number = whole_number(created["id"])
         with suppress(
