@@ -276,7 +276,8 @@ class Migration:
         uploads = Uploads(client)
         known = KnownForms(self.data.state_path, plan.facts.target.base_url, self.session.clock)
         whole = WholeRecords(client, partial(self._listed, plan, client, "records"))
-        forms = RequestForms(known, whole, client, journal, self.session.kinds_of(plan))
+        described = plan.facts.description.resources if plan.facts.description else {}
+        forms = RequestForms(known, whole, client, journal, self.session.kinds_of(plan), described)
         writer = Writer(
             plan.name,
             journal,

@@ -75,6 +75,8 @@ class FirstRecords:
         self._lock = threading.Lock()
         self._judged: dict[str, set[str]] = {}
         self._lost: dict[str, set[str]] = {}
+        self._has_addresses = True
+        """Whether records may have addresses of their own; where one has none, no further resource is asked for one."""
 
     @contextmanager
     def alone(self, row: PlanRow) -> Iterator[None]:
@@ -106,11 +108,11 @@ class FirstRecords:
     def read(self, row: PlanRow, created: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a record as it is read; empty where it is neither at an address of its own nor at an end of its list."""
         number = whole_number(created["id"])
-        with suppress(
-            RefusedError, ProtocolError
-        ):  # no address of a single record is documented (service.md#not-shown)
-            record = inside(row, self._client.get_record(f"{row.resource}/{number}"))
-            if whole_number(record.get("id")) == number:
-                return record
+        if self._has_addresses:  # no such address is documented (service.md#not-shown)
+            with suppress(RefusedError, ProtocolError):
+                record = inside(row, self._client.get_record(f"{row.resource}/{number}"))
+                if whole_number(record.get("id")) == number:
+                    return record
+            self._has_addresses = False
         listed = self._client.list_ends(row.resource)
         return next((record for record in listed if whole_number(record.get("id")) == number), {})

@@ -87,7 +87,7 @@ class Home:
         """Publications are documented, so that nothing of them is tried."""
         known = KnownForms(self.folder / "state.db", self.client.api_url, self.client.clock)
         whole = WholeRecords(self.client, lambda resource: pytest.fail(f"{resource} is listed"))
-        return RequestForms(known, whole, self.client, self.journal, STANDARD_KINDS)
+        return RequestForms(known, whole, self.client, self.journal, STANDARD_KINDS, {})
 
     def entries(self, source_id: int = 1) -> dict[tuple[WriteKind, int], JournalEntry]:
         """(kind, number of the file) → entry of a record."""

@@ -40,7 +40,14 @@ def undescribed(
     pair: LibraryPair, fields: dict[str, Any], variations: dict[str, str] | None = None, **form: Any
 ) -> None:
     """Give the collections of the target these fields and forms, and take its description away."""
-    shapes = {"description": "missing", "resources": {"collections": {"fields": fields, **form}}}
+    reshape(pair, "missing", fields, variations, **form)
+
+
+def reshape(
+    pair: LibraryPair, description: str, fields: dict[str, Any], variations: dict[str, str] | None = None, **form: Any
+) -> None:
+    """Give the collections of the target these fields and forms."""
+    shapes = {"description": description, "resources": {"collections": {"fields": fields, **form}}}
     pair.sandbox.change(pair.target, shapes=shapes, variations=variations)
 
 
@@ -104,6 +111,22 @@ def test_a_put_sends_the_whole_record_and_is_known_from_then_on(pair: LibraryPai
         assert migration.undo(plan, really=True).left == 0
     assert sent(pair)[made:] == ["PUT", "PUT"]
     assert records_of(pair, "collections") == before
+
+
+def test_a_described_put_keeps_what_the_source_does_not_know(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """Its description says that a record has a shelf; the plan does not write it, and a PUT without it would empty it."""
+    pair.apply(pair.plan(snapshot, resources=RESOURCES))
+    reshape(pair, "follows", {**FIELDS, **SHELF})
+    plan_changes(pair, snapshot)
+    reshape(pair, "follows", {**FIELDS, **SHELF}, verb="PUT", replaces=True)
+    plan = pair.plan(snapshot, resources=RESOURCES, overwrite=True)
+    before, made = records_of(pair, "collections"), len(sent(pair))
+    assert pair.apply(plan).applied.failed == 0
+    assert sent(pair)[made:] == ["PUT", "PUT"]
+    planned = {
+        row.existing_target_id: row.payload["description"] for row in plan_rows(plan, "collections", Action.PATCH)
+    }
+    assert records_of(pair, "collections") == changed(before, planned)
 
 
 def test_a_key_around_the_record_is_tried_once_and_known_from_then_on(pair: LibraryPair, snapshot: Snapshot) -> None:

@@ -30,22 +30,25 @@ from pipelines.migration.model.wording import noun
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient
+from pipelines.shapes.model import ResourceSchema
 
 _CONTENT = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 _MISSING = frozenset({"missing", "required", "expected", "empty", "blank"})
 
 
 class RequestForms:
-    """The forms of the writes of one run, from several threads at once."""
+    """The forms of the writes of one run, from several threads at once. `described`: resource → what the plan knows of its description."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  what is known, and what is asked
         self,
         known: KnownForms,
         whole: WholeRecords,
         client: LibraryClient,
         journal: Journal,
         kinds: Kinds,
+        described: Mapping[str, ResourceSchema],
     ) -> None:
+        self._described = described
         self._known = known
         self._whole = whole
         self._client = client
@@ -77,24 +80,38 @@ class RequestForms:
         self, row: PlanRow, target_id: int, changes: Mapping[str, Any], there: Mapping[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
         """The method and the body of a change. `there`: what the plan knows of the record, which counts where a description has PUT."""
-        if row.type is None or not _is_open(row) or row.type.method != "PUT":
+        others = self._other_fields(row)
+        if row.type is None or row.type.method != "PUT" or not (_is_open(row) or others):
             return change_request(row, changes, there)
         with self._lock:
             record = self._whole.read(row.resource, target_id)
         if record is None:
             text = f"{row.resource}/{target_id} was not changed: the target does not list it any more."
             raise RefusedError(text, status=HTTPStatus.NOT_FOUND, code="RecordNotFound")
+        if not _is_open(row):
+            sent = change_request(row, changes, there)[1]
+            content = sent[row.type.wrapped_in] if row.type.wrapped_in else sent
+            content |= {key: value for key, value in record.items() if key in others}
+            return "PUT", sent
         replaced = {key for name in changes for key in row.type.keys_of(name)}
         kept = {key: value for key, value in record.items() if key not in replaced and not is_managed(key)}
-        sent = kept | {name: row.type.sent(name, value) for name, value in changes.items()}
-        return "PUT", {row.type.wrapped_in: sent} if row.type.wrapped_in else sent
+        content = kept | {name: row.type.sent(name, value) for name, value in changes.items()}
+        return "PUT", {row.type.wrapped_in: content} if row.type.wrapped_in else content
+
+    def _other_fields(self, row: PlanRow) -> set[str]:
+        """Fields that the description has in a change and the plan does not know, because the source has none of them."""
+        change = self._described.get(row.resource, ResourceSchema()).change
+        if change is None or row.type is None:
+            return set()
+        known = {key for name in row.type.fields for key in row.type.keys_of(name)}
+        return {name for name, field in change.fields.items() if not field.read_only} - known
 
     def alternative(
         self, row: PlanRow, operation: Operation, refusal: RefusedError, target_id: int | None = None
     ) -> PlanRow | None:
         """The row in another form, to be sent now, after a refusal that is about the form; None where there is none to try."""
         resource = row.resource
-        if row.type is None or not _is_open(row) or (resource, operation) in self._proved:
+        if row.type is None or not _is_open(row):
             return None
         if row.type.method == "PATCH" and operation == Operation.CHANGE and _refuses_method(refusal):
             found = Alternative.PUT
@@ -103,14 +120,13 @@ class RequestForms:
         else:
             self._note_refusal(row, operation, refusal)
             return None
-        if self._known.verdict(resource, operation, found) == Verdict.REFUSED:
+        verdict = self._known.verdict(resource, operation, found)
+        if verdict == Verdict.TAKEN:  # another thread found that out meanwhile
+            return _with(row, found)
+        if verdict == Verdict.REFUSED or (resource, operation) in self._proved:
             return None
-        if found == Alternative.PUT:
-            with self._lock:  # a PUT of a record that is gone could create one
-                if self._whole.read(resource, target_id or 0) is None:
-                    return None
-        elif row.type.method == "PUT" and not self._creates_wrapped(resource):
-            return None  # a PUT whose key is ignored would empty the record
+        if not (self._is_there(resource, target_id) if found == Alternative.PUT else self._may_be_wrapped(row)):
+            return None
         self._known.learn(resource, operation, found, Verdict.BEGUN)
         return _with(row, found)
 
@@ -185,8 +201,15 @@ class RequestForms:
         verdicts = {one: self._known.verdict(row.resource, operation, one) for one in used if used[one]}
         return [one for one, verdict in verdicts.items() if verdict == Verdict.BEGUN]
 
-    def _creates_wrapped(self, resource: str) -> bool:
-        return self._known.verdict(resource, Operation.CREATE, Alternative.WRAPPED) == Verdict.TAKEN
+    def _is_there(self, resource: str, number: int | None) -> bool:
+        """Whether the target has a record: a PUT of one that is gone could create it."""
+        with self._lock:
+            return number is not None and self._whole.read(resource, number) is not None
+
+    def _may_be_wrapped(self, row: PlanRow) -> bool:
+        """Whether a body may be tried in a key: a PUT whose key is ignored would empty the record, so only where creates have one."""
+        verdict = self._known.verdict(row.resource, Operation.CREATE, Alternative.WRAPPED)
+        return row.type is not None and (row.type.method != "PUT" or verdict == Verdict.TAKEN)
 
     def _is_kept(self, row: PlanRow, record: Mapping[str, Any]) -> bool:
         """Whether a record has most of what was sent; an empty one may have defaults."""
