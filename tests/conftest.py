@@ -1,4 +1,4 @@
-"""What holds for every test: the order, no deadlines of Hypothesis and httpx, since a busy machine is no finding; nobody's sign-ins are touched."""
+"""What holds for every test: the order; no deadlines, since a busy machine is no finding; nobody's sign-ins are touched."""
 
 from __future__ import annotations
 

@@ -19,6 +19,9 @@ from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.last_look import look_at, to_look_at
 from pipelines.migration.apply.late_effects import LateEffects, check_undo_ended, wait_for_others
 from pipelines.migration.apply.reconcile_pending import reconcile_pending_publications, reconcile_pending_records
+from pipelines.migration.apply.request_forms.forms import RequestForms
+from pipelines.migration.apply.request_forms.known_forms import KnownForms
+from pipelines.migration.apply.request_forms.whole_records import WholeRecords
 from pipelines.migration.apply.run import (
     EVERYTHING,
     LIMITS,
@@ -220,10 +223,15 @@ class Migration:
         self, plan: Plan, client: LibraryClient, resource: str, ids: Collection[int]
     ) -> dict[int, dict[str, Any]]:
         """List a resource of the target, proved complete, to settle a merge without a response; returns what it has of `ids`."""
-        run, target = f"merge-{self.session.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
-        with temporary_folder(plan.folder / "merges") as folder:
-            listing = TargetListing(self.session.reader.read(target, client, folder, run, resource))
+        with self._listed(plan, client, "merges", resource) as listing:
             return {number: record for number, record in numbered(listing.records()) if number in ids}
+
+    @contextmanager
+    def _listed(self, plan: Plan, client: LibraryClient, purpose: str, resource: str) -> Iterator[TargetListing]:
+        """List a resource of the target now, proved complete, into a folder of the plan."""
+        run, target = f"{purpose}-{self.session.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
+        with temporary_folder(plan.folder / purpose) as folder:
+            yield TargetListing(self.session.reader.read(target, client, folder, run, resource))
 
     def _last_look(self, plan: Plan, client: LibraryClient, journal: Journal, *, looked_at: bool = False) -> list[Twin]:
         """Read the target again where the plan sent anything more than once; returns what is there twice."""
@@ -266,6 +274,10 @@ class Migration:
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient) -> Iterator[Writer]:
         uploads = Uploads(client)
+        known = KnownForms(self.data.state_path, plan.facts.target.base_url, self.session.clock)
+        whole = WholeRecords(client, partial(self._listed, plan, client, "records"))
+        described = plan.facts.description.resources if plan.facts.description else {}
+        forms = RequestForms(known, whole, client, journal, self.session.kinds_of(plan), described)
         writer = Writer(
             plan.name,
             journal,
@@ -275,12 +287,14 @@ class Migration:
             unproved=plan.facts.additional_fields.unproved if plan.facts.additional_fields else (),
             known_before=plan.ids_when_planned,
             open_blob=self.session.open_blob,
+            forms=forms,
             files_with_record=self.settings.tenant(plan.facts.target.tenant).files_with_record,
         )
         try:
             yield writer
         finally:
             writer.stop()
+            forms.close()
             uploads.close()
 
     def verify_named(

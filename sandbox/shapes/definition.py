@@ -41,6 +41,7 @@ _FILE_SCHEMAS: Mapping[str, Schema] = {
             "fields": {"type": "object", "additionalProperties": ref("Field")},
             "wrapped": _TEXT,
             "verb": {"enum": ["PATCH", "PUT"]},
+            "replaces": _BOOLEAN,
             "answer": {"enum": ["record", "id"]},
             "status": {"enum": [200, 201, 202]},
             "merge": payload_object(
@@ -103,7 +104,7 @@ def _resource(name: str, content: Mapping[str, Any]) -> ResourceShape:
     merge = content.get("merge")
     if merge is not None and name not in {"authorities", "locations"}:
         raise unprocessable(f"{place}.merge: only authorities and locations can be merged")
-    others = {key: content[key] for key in ("wrapped", "verb", "answer", "status") if key in content}
+    others = {key: content[key] for key in ("wrapped", "verb", "replaces", "answer", "status") if key in content}
     return ResourceShape(native, fields, merge=None if merge is None else MergeShape(**merge), **others)
 
 

@@ -46,12 +46,16 @@ class MergeShape:
 
 @dataclass(frozen=True, slots=True)
 class ResourceShape:
-    """A resource. ``wrapped``: the name around payloads, or empty. ``status``: that of creates; None for the usual one."""
+    """A resource. ``wrapped``: the name around payloads, or empty. ``replaces``: whether a change empties what it lacks.
+
+    ``status``: that of creates; None for the usual one.
+    """
 
     native: NativeResource
     fields: tuple[FieldShape, ...]
     wrapped: str = ""
     verb: str = "PATCH"
+    replaces: bool = False
     answer: str = "record"
     status: int | None = None
     merge: MergeShape | None = None

@@ -77,6 +77,8 @@ class Translation:
     def sent(self, payload: Mapping[str, Any], *, new: bool, dropped: str = "") -> SentValues:
         """Returns the values of a valid payload. ``dropped``: a field that is accepted and not kept."""
         values = payload[self.shape.wrapped] if self.shape.wrapped else payload
+        if self.shape.replaces and not new:
+            values = {**self._empty(), **values}
         native, extra = {}, {}
         for field in self.shape.fields:
             is_there = field.sent_name in values and field.sent_name != dropped
@@ -87,6 +89,20 @@ class Translation:
             else:
                 native[field.native.name] = native_value(field, values[field.sent_name])
         return SentValues(self.shape.native.filled(native) if new else native, extra)
+
+    def _empty(self) -> Record:
+        """Returns the values of a change that empties every field that can be empty."""
+        empty: Record = {}
+        validator = SchemaValidator(V3.schemas)
+        for field in self.shape.fields:
+            schema = _sent(field, "change")
+            if schema is None:
+                continue
+            if field.native is None or next(validator.problems(None, schema, ""), None) is None:
+                empty[field.sent_name] = None
+            elif field.native.is_list:
+                empty[field.sent_name] = []
+        return empty
 
     def shown(self, records: Iterable[Record], tenant: Tenant) -> list[Record]:
         """Returns records of the sandbox in their shape."""

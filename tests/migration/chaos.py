@@ -15,6 +15,7 @@ from collections import Counter
 from contextlib import closing, suppress
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -86,6 +87,7 @@ class Applies:
 
     def __init__(self, read_seconds: float = 1.0) -> None:
         self.read_seconds = read_seconds
+        self._child: Queue[int] = Queue()
         self._zygote = subprocess.Popen(
             [sys.executable, "-c", ZYGOTE],
             stdin=subprocess.PIPE,
@@ -101,6 +103,7 @@ class Applies:
         self._zygote.stdin.write(f"{config} {plan} {what} {self.read_seconds}\n")
         self._zygote.stdin.flush()
         child = int(self._zygote.stdout.readline())
+        self._child.put(child)
         if kill_after is not None:
             timer = threading.Timer(kill_after, lambda: _kill(child))
             timer.start()
@@ -108,6 +111,10 @@ class Applies:
             timer.cancel()
             return status
         return int(self._zygote.stdout.readline())
+
+    def kill(self) -> None:
+        """Kill the run that was started last."""
+        _kill(self._child.get())
 
     def close(self) -> str:
         """End the process; returns its standard error."""
@@ -137,7 +144,7 @@ class RoughWay:
             def do_any(self) -> None:
                 way.serve(self)
 
-            do_GET = do_POST = do_PATCH = do_DELETE = do_any  # noqa: N815  the names that http.server asks for
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_any  # noqa: N815  the names that http.server asks for
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -240,3 +247,39 @@ class RoughWay:
             request.wfile.write(content)
         if whole is not None:
             request.close_connection = True
+
+
+class KillingWay(RoughWay):
+    """Forwards requests without faults, and kills the process that applies a plan at the first request of a kind."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server, 0, 0)
+        self._kill: tuple[Applies, str, str, str, bytes] | None = None
+
+    def kill_at(self, applies: Applies, method: str, path: str, when: str, *, body: bytes = b"") -> None:
+        """Kill a run before the first request of this kind has its effect, or after it, before its response."""
+        self._kill = (applies, method, path, when, body)
+
+    def serve(self, request: BaseHTTPRequestHandler) -> None:
+        """Forward a request, or kill its sender."""
+        body = request.rfile.read(int(request.headers.get("content-length") or 0))
+        with self._lock:
+            kill = self._kill
+            if (
+                kill is None
+                or request.command != kill[1]
+                or not re.search(kill[2], request.path)
+                or kill[4] not in body
+            ):
+                kill = None
+            else:
+                self._kill = None
+        if kill is None:
+            status, headers, content = self._forward(request, body)
+            self._answer(request, status, content, headers)
+            return
+        applies, when = kill[0], kill[3]
+        if when == "after":
+            self._forward(request, body)
+        applies.kill()
+        self._reset(request)

@@ -62,7 +62,8 @@ ReachesBack = Callable[[Sequence[Mapping[str, Any]]], bool]
 class AmbiguousCreates:
     """Settles creates with a lost response: adopts the record that one created, or parks its journal entry for a person.
 
-    `known_before`: returns those ids of a resource that were in the target when the plan was made. Several threads may call it.
+    `known_before`: returns those ids of a resource that were in the target when the plan was made. `may_be_empty`: whether the service may
+    have made an empty record of what was sent. Several threads may call it.
     """
 
     def __init__(
@@ -72,7 +73,10 @@ class AmbiguousCreates:
         journal: Journal,
         digests: RecordDigests,
         known_before: Callable[[str, Collection[int]], set[int]],
+        *,
+        may_be_empty: Callable[[PlanRow], bool] = lambda _: False,
     ) -> None:
+        self._may_be_empty = may_be_empty
         self._journal = journal
         self._digests = digests
         self._known_before = known_before
@@ -121,7 +125,10 @@ class AmbiguousCreates:
             return bool(older or self._journal.created_before(row.resource, ids, entry.begun_at))
 
         if row.type is not None:
-            return self._lookup.other_resource(row.type, row.payload, expected, reaches_back, final=final)
+            or_empty = self._may_be_empty(row)
+            return self._lookup.other_resource(
+                row.type, row.payload, expected, reaches_back, final=final, or_empty=or_empty
+            )
         return self._lookup.publication(row.payload, expected, reaches_back, final=final)
 
     def _new_ids(self, resource: str, ids: Iterable[int]) -> set[int]:
@@ -216,8 +223,12 @@ class Lookup:
         reaches_back: ReachesBack = lambda _: True,
         *,
         final: bool,
+        or_empty: bool = False,
     ) -> LookupResult:
-        """Looks up whether a POST created a record of another resource: at the ends of its list, since no search is documented."""
+        """Looks up whether a POST created a record of another resource: at the ends of its list, since no search is documented.
+
+        `or_empty`: a new record that has less than half of what was sent may be it, too.
+        """
         resource, key = resource_type.resource, resource_type.key(resource_type.values(payload))
         doubtful: list[int] = []
         for pause in PAUSES if final else PAUSES[:1]:
@@ -231,7 +242,9 @@ class Lookup:
                 compared = resource_type.compared(values)
                 if _equals(compared, expected):
                     exact.append(found[number])
-                elif key is not None and resource_type.key(values) == key:
+                elif (key is not None and resource_type.key(values) == key) or (
+                    or_empty and _is_mostly_absent(compared, expected)
+                ):
                     doubtful.append(number)
             if exact:
                 return Present(exact)
@@ -251,6 +264,11 @@ class Lookup:
 
 def _equals(compared: Mapping[str, str], expected: Mapping[str, str | None]) -> bool:
     return all(digest(compared.get(name)) == value for name, value in expected.items())
+
+
+def _is_mostly_absent(compared: Mapping[str, str], expected: Mapping[str, str | None]) -> bool:
+    wanted = {name: value for name, value in expected.items() if value is not None}
+    return 2 * sum(digest(compared.get(name)) == value for name, value in wanted.items()) <= len(wanted)
 
 
 def _criteria(payload: Mapping[str, Any]) -> Iterator[dict[str, str]]:

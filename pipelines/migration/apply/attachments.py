@@ -7,7 +7,7 @@ record is read again, and a new asset that is like the file is the one created. 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from http import HTTPStatus
@@ -18,6 +18,7 @@ import msgspec
 from pipelines.errors import RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
+from pipelines.migration.apply.payload import Uploaded, asset_body
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
@@ -127,6 +128,41 @@ class Attachments:
         if file.filename == "":  # the form needs some name, the library does not
             uploaded["metadata"]["filename"] = ""
         return uploaded
+
+    def upload_with_record(
+        self, row: PlanRow, files: Iterable[PlannedFile], cover: PlannedFile | None, result: RowResult
+    ) -> Uploaded:
+        """Upload what is sent with a record. A file that cannot be uploaded becomes a problem, and the record goes without it."""
+        sent = [(file, one) for file in files if (one := self._try_to_upload(row, file, result)) is not None]
+        return Uploaded(self._try_to_upload(row, cover, result) if cover is not None else None, tuple(sent))
+
+    def _try_to_upload(self, row: PlanRow, file: PlannedFile, result: RowResult) -> dict[str, Any] | None:
+        try:
+            return self.upload(file)
+        except (RefusedError, StorageError) as refusal:
+            message = f"{describe_file(file)}: {refusal}"
+            kind = WriteKind.COVER if file.kind == COVER else WriteKind.ASSET
+            number = self._journal.intend(self._plan, row.resource, row.source_id, kind, part_of(file))
+            self._journal.refused(number, message, getattr(refusal, "status", None))
+            result.problems.append(message)
+            return None
+
+    def enter_cover(
+        self, row: PlanRow, cover: PlannedFile, target_id: int, result: RowResult, response: Mapping[str, Any]
+    ) -> None:
+        """Note that a cover was set by a request that is answered."""
+        key = (self._plan, row.resource, row.source_id, WriteKind.COVER, part_of(cover))
+        number = self._journal.intend(*key, target_id=target_id)
+        self._journal.done(number, target_id=target_id, message=changes_in(cover, response))
+        result.files += 1
+
+    def has_sent_files(self, row: PlanRow, target_id: int, result: RowResult) -> bool:
+        """Reads a record back. Returns whether it has the files that were sent with it."""
+        record = self._client.get_record(f"{row.resource}/{target_id}")
+        result.files += self.enter_sent_files(row, target_id, record)
+        written = self._journal.of_record(row.resource, row.source_id)
+        done = {(one.kind, one.part) for one in written if one.plan == self._plan and is_done(one)}
+        return all((WriteKind.ASSET, part_of(file)) in done for file in row.attached)
 
     def _post(
         self, row: PlanRow, target_id: int, file: PlannedFile, sends: Counter[str]
@@ -267,12 +303,6 @@ def changes_in(file: PlannedFile, record: Mapping[str, Any]) -> str | None:
 def _changes(file: PlannedFile, attached: AttachedFile | PlannedFile) -> str | None:
     parts = differing_parts(file, attached)
     return f"{describe_file(file)}: in the target it has another {' and '.join(parts)}." if parts else None
-
-
-def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of an asset: `name`, `content_type`, `file` (service.md#assets)."""
-    named = {} if file.name is None else {"name": file.name}
-    return {**named, "content_type": file.content_type or OCTETS, "file": uploaded}
 
 
 def describe_file(file: PlannedFile) -> str:

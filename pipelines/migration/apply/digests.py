@@ -86,7 +86,7 @@ def inside(row: PlanRow, record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def has_field(row: PlanRow, record: Mapping[str, Any], name: str) -> bool:
     """Whether a record has a field, under any of the keys that it may have."""
-    return any(key in record for key in ((name,) if row.type is None else row.type.keys_of(name)))
+    return name in record if row.type is None else row.type.has(record, name)
 
 
 def _shows_any(row: PlanRow, record: Mapping[str, Any], names: Iterable[str]) -> bool:

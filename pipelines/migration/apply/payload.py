@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.migration.apply.attachments import asset_body
 from pipelines.migration.model.plan import PlannedFile, PlanRow
+from pipelines.migration.plan.files import OCTETS
 
 
 @dataclass(frozen=True)
@@ -46,3 +46,9 @@ def change_request(
 def create_body(row: PlanRow, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The body that creates the record of a row."""
     return dict(payload) if row.type is None else row.type.body(payload)
+
+
+def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of an asset: `name`, `content_type`, `file` (service.md#assets)."""
+    named = {} if file.name is None else {"name": file.name}
+    return {**named, "content_type": file.content_type or OCTETS, "file": uploaded}

@@ -14,6 +14,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, adopts
 from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.comparison import compare_libraries
 from pipelines.migration.plan.publications import written_batches
 from pipelines.store.parquet import escaped, json_path, literal, quoted
@@ -118,13 +119,27 @@ def check_other_resources_fresh(
     with read_target_lists(workdir, listed) as lists:
         adopting = adopts(plan.facts.counts) and any(one.resource == PUBLICATIONS for one in journal.of_plan(plan.name))
         may_be_new = {AUTHORITIES} if adopting else set[str]()
-        stale = list(islice(_stale_records(plan, lists, journal, listed, begun, may_be_new), EXAMPLES))
+        stale = _lost_fields(plan, lists.gone, begun)
+        stale = stale or list(islice(_stale_records(plan, lists, journal, listed, begun, may_be_new), EXAMPLES))
     if stale:
         source, target = plan.facts.source.tenant, plan.facts.target.tenant
         raise StopError(
             f"Plan {plan.name} is stale: '{target}' changed since the plan was made: {'; '.join(stale)}. Nothing was written. Make a new "
             f"plan: `bookferry migrate plan {source} {target} --resources {','.join(listed)}`."
         )
+
+
+def _lost_fields(plan: Plan, gone: Mapping[str, Collection[str]], begun: Collection[tuple[str, int]]) -> list[str]:
+    """Fields that the plan is still to write and that no record of the target has any more: the service would refuse or ignore them."""
+    resources = [resource for resource, names in gone.items() if names]
+    lost = {
+        (row.resource, name)
+        for row in (plan.rows(Action.CREATE, Action.PATCH, resources=resources) if resources else ())
+        if (row.resource, row.source_id) not in begun
+        for name in gone[row.resource]
+        if name in row.payload or name in row.references
+    }
+    return [f"{plural(resource)} have no `{name}` any more, and the plan writes it" for resource, name in sorted(lost)]
 
 
 def _stale_records(  # noqa: PLR0917  both sides, and what does not count

@@ -50,6 +50,8 @@ class TargetLists:
         self._key = key
         make_file(path)
         self._lock = threading.Lock()
+        self.gone: dict[str, set[str]] = {}
+        """Resource → the fields that its records had when the plan was made, and that none of them has now."""
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._db.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
 
@@ -57,14 +59,17 @@ class TargetLists:
         """Add the records of a resource."""
         resource_type = listing.type or RESOURCE_TYPES[resource]
         seal = sealing(resource_type, self._key)
+        gone, is_empty = {*resource_type.shown}, True
         with storage_errors(self._path):
             for number, record in numbered(listing.records()):
-                values = resource_type.values(record)
+                values, is_empty = resource_type.values(record), False
+                gone = {name for name in gone if not resource_type.has(record, name)}
                 text = seal(msgspec.json.encode(values).decode())
                 self._db.execute(
                     "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?)",
                     (resource, number, key_digest(resource_type.key(values)), text),
                 )
+        self.gone[resource] = set() if is_empty else gone
 
     def record(self, resource: str, number: int) -> Mapping[str, Any] | None:
         """The values of a record, in the form in which they are sent; None where the target does not list it."""

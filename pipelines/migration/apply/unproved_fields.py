@@ -98,6 +98,8 @@ class FirstRecords:
         self._lock = threading.Lock()
         self._judged: dict[str, set[str]] = {}
         self._lost: dict[str, set[str]] = {}
+        self._has_addresses = True
+        """Whether records may have addresses of their own; where one has none, no further resource is asked for one."""
 
     @contextmanager
     def alone(self, row: PlanRow) -> Iterator[None]:
@@ -111,7 +113,7 @@ class FirstRecords:
     def as_kept(self, row: PlanRow, record: Mapping[str, Any]) -> dict[str, Any]:
         """The record of a response as the target keeps it, as far as that is known: a field that it does not keep is null."""
         if self._is_unknown(row):
-            kept = self._read(row, record)
+            kept = self.read(row, record)
             self._judged.setdefault(row.resource, set()).update(row.payload)
             self._lost.setdefault(row.resource, set()).update(
                 name for name in row.payload if kept and not has_field(row, kept, name)
@@ -126,14 +128,14 @@ class FirstRecords:
         judged = self._judged.get(row.resource)
         return judged is None or not judged.issuperset(row.payload.keys() & {*row.type.unproved})
 
-    def _read(self, row: PlanRow, created: Mapping[str, Any]) -> Mapping[str, Any]:
+    def read(self, row: PlanRow, created: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a record as it is read; empty where it is neither at an address of its own nor at an end of its list."""
         number = whole_number(created["id"])
-        with suppress(
-            RefusedError, ProtocolError
-        ):  # no address of a single record is documented (service.md#not-shown)
-            record = inside(row, self._client.get_record(f"{row.resource}/{number}"))
-            if whole_number(record.get("id")) == number:
-                return record
+        if self._has_addresses:  # no such address is documented (service.md#not-shown)
+            with suppress(RefusedError, ProtocolError):
+                record = inside(row, self._client.get_record(f"{row.resource}/{number}"))
+                if whole_number(record.get("id")) == number:
+                    return record
+            self._has_addresses = False
         listed = self._client.list_ends(row.resource)
         return next((record for record in listed if whole_number(record.get("id")) == number), {})

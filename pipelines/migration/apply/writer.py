@@ -13,13 +13,15 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
-from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
+from pipelines.errors import BookferryError, RefusedError, UnclearError
 from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
-from pipelines.migration.apply.attachments import Attachments, changes_in, describe_file, is_upload_lost
+from pipelines.migration.apply.attachments import Attachments, is_upload_lost
 from pipelines.migration.apply.digests import RecordDigests, content_of, inside
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
-from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, change_request, create_body
+from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, create_body
 from pipelines.migration.apply.references import References
+from pipelines.migration.apply.request_forms.forms import RequestForms
+from pipelines.migration.apply.request_forms.known_forms import Operation
 from pipelines.migration.apply.row_result import Adopted, RowResult
 from pipelines.migration.apply.unproved_fields import FirstRecords, UnprovedFields
 from pipelines.migration.model.actions import Action, FileAction
@@ -69,6 +71,7 @@ class Writer:
         unproved: Collection[str] = (),
         known_before: Callable[[str, Collection[int]], set[int]],
         open_blob: OpenBlob,
+        forms: RequestForms,
         files_with_record: bool = False,
     ) -> None:
         self._plan = plan
@@ -76,10 +79,13 @@ class Writer:
         self._client = client
         self._digests = RecordDigests(kinds)
         self._references = References(plan, journal, self._digests, client)
-        self._ambiguous = AmbiguousCreates(client, kinds, journal, self._digests, known_before)
         self._late = LateEffects(client)
         self._unproved = UnprovedFields(unproved)
         self._first = FirstRecords(client)
+        self.forms = forms
+        self._ambiguous = AmbiguousCreates(
+            client, kinds, journal, self._digests, known_before, may_be_empty=forms.is_on_trial
+        )
         self._attachments = Attachments(plan, journal, client, uploads, open_blob, late=self._late)
         self._trial_lock = threading.Lock()
         self._takes_files: bool | None = None if files_with_record else False
@@ -98,7 +104,8 @@ class Writer:
 
         Raises `PendingWriteError` where a part has to wait; the row is written again then, with the same `result`.
         """
-        with self._first.alone(row):
+        is_change = row.action == Action.PATCH or result.links
+        with self._first.alone(row), self.forms.alone(row, is_change=is_change):
             self._write(row, result)
 
     def _write(self, row: PlanRow, result: RowResult) -> None:
@@ -179,7 +186,7 @@ class Writer:
                 with_files = self._takes_files is not False
                 target_id, has_cover = self._create_record(row, entry, cover, result, with_files=with_files)
                 if self._takes_files is None:
-                    self._takes_files = self._has_its_files(row, target_id, result)
+                    self._takes_files = self._attachments.has_sent_files(row, target_id, result)
         else:
             with_files = bool(self._takes_files)
             target_id, has_cover = self._create_record(row, entry, cover, result, with_files=with_files)
@@ -197,16 +204,19 @@ class Writer:
         with_files: bool,
     ) -> tuple[int, bool]:
         """Returns the id of the record, and whether its cover is done: it is sent with the record, which saves a request."""
-        content, sent, uploaded, record = content_of(row.expected), NOTHING_UPLOADED, NOTHING_UPLOADED, None
+        content, sent, uploaded = content_of(row.expected), NOTHING_UPLOADED, NOTHING_UPLOADED
+        record: Mapping[str, Any] | None = None
         if entry is not None and is_unsettled(entry):
             if not result.sends[""] and not self._late.is_over(entry):
                 raise PendingWriteError(self._late.due(entry))  # the reading of the target was the first look
             record = self._look_up(row, entry, result)
         adopted = record is not None
         if record is None:
-            uploaded = self._upload(row, cover, result, with_files=with_files)
-            record, sent, adopted = self._post(row, content, uploaded, result)
-            record = record if adopted else self._first.as_kept(row, record)
+            uploaded = self._attachments.upload_with_record(row, row.attached if with_files else (), cover, result)
+            written, record, sent, adopted = self._post(row, content, uploaded, result)
+            if not adopted:
+                record = self._first.as_kept(row, record)
+                record = self.forms.repaired(written, self._creation(row).number, record)
         target_id = int(record["id"])
         if not adopted:
             digests = self._digests.of_response(row, record, row.expected)
@@ -215,7 +225,7 @@ class Writer:
         result.created = True
         has_cover = bool(record.get("cover", sent.cover is not None))
         if cover is not None and has_cover:
-            self._enter_cover(row, cover, target_id, result, record)
+            self._attachments.enter_cover(row, cover, target_id, result, record)
         if sent.files or adopted:
             result.files += self._attachments.enter_sent_files(row, target_id, record)
         return target_id, has_cover or (uploaded.cover is None and not adopted)
@@ -246,8 +256,9 @@ class Writer:
 
     def _post(
         self, row: PlanRow, content: str, sent: Uploaded, result: RowResult
-    ) -> tuple[dict[str, Any], Uploaded, bool]:
-        """Create a record; look it up after a lost response. Returns the record, the files sent with it, and whether it was looked up."""
+    ) -> tuple[PlanRow, dict[str, Any], Uploaded, bool]:
+        """Create a record; look it up after a lost response. Returns the row and the files as sent, and whether it was looked up."""
+        row = self.forms.known(row, Operation.CREATE)
         while True:
             number = self._intend_create(row, content)
             result.sends[""] += 1
@@ -260,7 +271,7 @@ class Writer:
             except RefusedError as refusal:
                 entry = self._creation(row)
                 if entry.repeated and (found := self._ambiguous.find(row, entry, final=True)) is not None:
-                    return found, sent, True  # the service refused a twin of the first one
+                    return row, found, sent, True  # the service refused a twin of the first one
                 self._journal.answered(number)
                 result.sends[""] -= 1
                 row, sent = self._without_refused_part(row, number, sent, refusal, result)
@@ -272,10 +283,10 @@ class Writer:
                 if isinstance(response, dict) and whole_number(response.get("id")) is not None:
                     if result.refusal is not None:
                         self._unproved.confirm(row, result.refusal)
-                    return response, sent, False
+                    return row, response, sent, False
                 result.unclear = "The response had no id."
             if (record := self._look_up(row, self._creation(row), result)) is not None:
-                return record, sent, True
+                return row, record, sent, True
 
     def _without_refused_part(
         self, row: PlanRow, number: int, sent: Uploaded, refusal: RefusedError, result: RowResult
@@ -284,6 +295,8 @@ class Writer:
 
         A 404 says that something was not found. Where its code does not say what, the record is refused.
         """
+        if (other := self.forms.alternative(row, Operation.CREATE, refusal)) is not None:
+            return other, sent
         if (reduced := self._references.without_missing(row, refusal, result.lasting)) is not None:
             return reduced, sent
         if (reduced := self._unproved.without(row, refusal, result.omitted)) is not None:
@@ -293,18 +306,11 @@ class Writer:
             return row, NOTHING_UPLOADED  # the files follow one by one, each with a new upload
         raise self._refused(number, str(refusal), refusal.status) from None
 
-    def _has_its_files(self, row: PlanRow, target_id: int, result: RowResult) -> bool:
-        """Reads a record back. Returns whether it has the files that were sent with it."""
-        record = self._client.get_record(f"{row.resource}/{target_id}")
-        result.files += self._attachments.enter_sent_files(row, target_id, record)
-        entries = self._entries(row)
-        return all(is_done(entries.get((WriteKind.ASSET, part_of(file)))) for file in row.attached)
-
     def _change(
         self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, result: RowResult
     ) -> None:
         """Change fields and set the cover, in one request, which may be repeated at any time."""
-        sent = self._upload(row, cover, result, with_files=False)
+        sent = self._attachments.upload_with_record(row, (), cover, result)
         if not payload and not sent:
             return
         wanted = {name: row.expected.get(name) for name in payload}
@@ -325,29 +331,46 @@ class Writer:
         intended = [one for one in (number, cover_number) if one is not None]
         path = f"{row.resource}/{target_id}"
         try:
-            method, body = change_request(row, sent.added_to(payload), row.before)
+            row = self.forms.known(row, Operation.CHANGE)
+            method, body = self.forms.change_request(row, target_id, sent.added_to(payload), row.before)
             response = self._client.write(method, path, body, on_leave=partial(self._journal.sent, *intended))
         except RefusedError as refusal:
-            reduced = self._reduced_change(row, refusal, result, with_cover=bool(sent))
+            self._journal.answered(*intended)
+            reduced = self._reduced_change(row, target_id, refusal, result, with_cover=bool(sent))
             if reduced is None:
                 for one in intended:
                     self._journal.refused(one, str(refusal), refusal.status)
                 raise FailedWriteError(str(refusal)) from None
             self._change_again(reduced, target_id, payload if reduced is row else reduced.payload, cover, result)
             return
-        has_record = isinstance(response, dict)
+        record = response if isinstance(response, dict) else {}
         if number is not None:
-            digests = self._digests.of_response(row, response, wanted) if has_record else wanted
-            incomplete = self._digests.not_kept(row, response if has_record else {}, wanted, digests, result.left_out)
-            self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
-            result.patched, result.linked = result.change == WriteKind.PATCH, result.links
+            self._enter_change(row, number, target_id, record, wanted, result)
         if cover is not None and sent:
-            self._enter_cover(row, cover, target_id, result, response if has_record else {})
+            self._attachments.enter_cover(row, cover, target_id, result, record)
+
+    def _enter_change(  # noqa: PLR0917  what was sent, and what came back
+        self,
+        row: PlanRow,
+        number: int,
+        target_id: int,
+        record: Mapping[str, Any],
+        wanted: dict[str, str | None],
+        result: RowResult,
+    ) -> None:
+        if ignored := self.forms.accepted(row, Operation.CHANGE, record):
+            raise self._refused(number, ignored)
+        digests = self._digests.of_response(row, record, wanted)
+        incomplete = self._digests.not_kept(row, record, wanted, digests, result.left_out)
+        self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
+        result.patched, result.linked = result.change == WriteKind.PATCH, result.links
 
     def _reduced_change(
-        self, row: PlanRow, refusal: RefusedError, result: RowResult, *, with_cover: bool
+        self, row: PlanRow, target_id: int, refusal: RefusedError, result: RowResult, *, with_cover: bool
     ) -> PlanRow | None:
-        """What of a change to send after a refusal: all of it with another upload, or a part; None where that would not help."""
+        """What of a change to send after a refusal: all of it otherwise, or a part; None where that would not help."""
+        if (other := self.forms.alternative(row, Operation.CHANGE, refusal, target_id)) is not None:
+            return other
         if with_cover and is_upload_lost(refusal) and result.sends[COVER] < TRIES - 1:
             result.sends[COVER] += 1
             return row
@@ -365,34 +388,6 @@ class Writer:
         else:
             number = self._journal.intend(self._plan, row.resource, row.source_id, result.change, target_id=target_id)
             self._journal.done(number, target_id=target_id, held={}, message=" ".join(result.omitted))
-
-    def _upload(self, row: PlanRow, cover: PlannedFile | None, result: RowResult, *, with_files: bool) -> Uploaded:
-        """Upload what is sent with a record. A file that cannot be uploaded becomes a problem, and the record goes without it."""
-        files = [
-            (file, uploaded)
-            for file in (row.attached if with_files else [])
-            if (uploaded := self._upload_file(row, file, result)) is not None
-        ]
-        return Uploaded(self._upload_file(row, cover, result) if cover is not None else None, tuple(files))
-
-    def _upload_file(self, row: PlanRow, file: PlannedFile, result: RowResult) -> dict[str, Any] | None:
-        try:
-            return self._attachments.upload(file)
-        except (RefusedError, StorageError) as refusal:
-            message = f"{describe_file(file)}: {refusal}"
-            kind = WriteKind.COVER if file.kind == COVER else WriteKind.ASSET
-            number = self._journal.intend(self._plan, row.resource, row.source_id, kind, part_of(file))
-            self._journal.refused(number, message, getattr(refusal, "status", None))
-            result.problems.append(message)
-            return None
-
-    def _enter_cover(
-        self, row: PlanRow, cover: PlannedFile, target_id: int, result: RowResult, response: Mapping[str, Any]
-    ) -> None:
-        key = (self._plan, row.resource, row.source_id, WriteKind.COVER, part_of(cover))
-        number = self._journal.intend(*key, target_id=target_id)
-        self._journal.done(number, target_id=target_id, message=changes_in(cover, response))
-        result.files += 1
 
     def _refused(self, number: int, message: str, status: int | None = None) -> FailedWriteError:
         self._journal.refused(number, message, status)

@@ -112,6 +112,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """The method of a change."""
     merge: MergeRequest | None = None
     """How its records are merged; none for those that are not, and where the target's description is not clear."""
+    shown: tuple[str, ...] = ()
+    """The fields that records of the target had when they were read."""
 
     def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are sent: an empty field is absent, a reference is its id."""
@@ -143,6 +145,10 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     def keys_of(self, name: str) -> tuple[str, ...]:
         """The keys of a record that may have a field, the best first."""
         return self.keys_read.get(name, (name,))
+
+    def has(self, record: Mapping[str, Any], name: str) -> bool:
+        """Whether a record has a field, under any of the keys that it may have."""
+        return any(key in record for key in self.keys_of(name))
 
     def _read(self, record: Mapping[str, Any], name: str) -> Any:
         return next((record[key] for key in self.keys_of(name) if key in record), None)

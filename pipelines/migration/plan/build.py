@@ -237,9 +237,6 @@ class PlanBuilder:
             totals = plan_all(
                 writer, inputs, listed=self._listed, resources=request.resources, types=self._types, key=key
             )
-        for path in folder.glob("*.parquet"):
-            if path.name not in (ROWS, PEOPLE):
-                path.unlink()
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
         facts.description = self._description
         if self._types:
@@ -251,6 +248,9 @@ class PlanBuilder:
         if twins := self._twins(inputs):
             facts.twins = twins
             facts.notes += [str(twin) for twin in twins]
+        for path in folder.glob("*.parquet"):
+            if path.name not in (ROWS, PEOPLE):
+                path.unlink()
         plan = Plan(folder, facts, session.data.keys)
         decided = {(decision.resource, decision.source_id): decision for decision in decisions}
         proposed = plan.rows(resources=MERGEABLE) if any(one.proposed for one in totals.values()) else ()

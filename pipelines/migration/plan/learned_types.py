@@ -77,7 +77,7 @@ def learn_type(
         learned = _from_names(assumed, dict.fromkeys(may_be_sent), shown, None, Source.RECORDS, leads_to)
         known = {*target.fields, *assumed.fields}
         unproved = tuple(name for name in learned.fields if not known & {name, *keys_of(name)})
-        return msgspec.structs.replace(learned, unproved=unproved)
+        return msgspec.structs.replace(learned, unproved=unproved, shown=_shown(learned, target))
     names = {name: field for name, field in payload.fields.items() if not field.read_only and name != "id"}
     for name in undescribed_fields(schema, {*target.fields, *doubted}.intersection(may_be_sent)):
         names[name] = FieldSchema()  # the description is silent about what records have
@@ -100,7 +100,13 @@ def learn_type(
     shown_by_target = {*target.fields, *contradicted}
     unproved = tuple(name for name in learned.fields if name in {*doubted} and name not in shown_by_target)
     left_out |= learned.left_out
-    return msgspec.structs.replace(learned, choices=choices, left_out=left_out, unproved=unproved)
+    return msgspec.structs.replace(
+        learned, choices=choices, left_out=left_out, unproved=unproved, shown=_shown(learned, target)
+    )
+
+
+def _shown(learned: ResourceType, target: RecordShape) -> tuple[str, ...]:
+    return tuple(name for name in learned.fields if learned.has(target.fields, name))
 
 
 def _from_names(  # noqa: PLR0917  what is known from each side

@@ -15,7 +15,7 @@ from typing import Any
 
 from pipelines.errors import RefusedError, TemporaryError
 from pipelines.migration.apply.file_visibility import FileVisibility
-from pipelines.migration.apply.payload import change_request
+from pipelines.migration.apply.request_forms.known_forms import Operation
 from pipelines.migration.apply.run import TEMPORARY_IN_A_ROW, ApplyProgress
 from pipelines.migration.apply.target_lists import TargetLists
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
@@ -166,7 +166,9 @@ class UndoRun:
             self._delete(f"assets/{asset_id}", [entry])
             self._journal.undone(entry)
         if operations.patch:
-            method, body = change_request(item.row, operations.patch, item.listed)
+            forms = self._writer.forms
+            changed = forms.known(item.row, Operation.CHANGE)
+            method, body = forms.change_request(changed, item.target_id or 0, operations.patch, item.listed)
             self._write(method, path, operations.patch_entries, body)
         if operations.patch_entries:
             self._journal.undone(*operations.patch_entries)

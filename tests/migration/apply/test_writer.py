@@ -14,6 +14,9 @@ import pytest
 
 from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.late_effects import LateEffects
+from pipelines.migration.apply.request_forms.forms import RequestForms
+from pipelines.migration.apply.request_forms.known_forms import KnownForms
+from pipelines.migration.apply.request_forms.whole_records import WholeRecords
 from pipelines.migration.apply.run import EVERYTHING, LIMITS, ApplyResult, ApplyRun
 from pipelines.migration.apply.writer import TRIES, Writer
 from pipelines.migration.model.actions import Action, FileAction
@@ -62,6 +65,7 @@ class Home:
                 STANDARD_KINDS,
                 known_before=lambda _resource, ids: set(ids) & self.before,
                 open_blob=lambda sha256: BytesIO(CONTENTS[sha256]),
+                forms=self._forms(),
                 files_with_record=files_with_record,
             )
             late = LateEffects(self.client)
@@ -78,6 +82,12 @@ class Home:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("pipelines.migration.apply.run.worker_count", lambda _: 1)  # rows in their order
                 return run.run(60)
+
+    def _forms(self) -> RequestForms:
+        """Publications are documented, so that nothing of them is tried."""
+        known = KnownForms(self.folder / "state.db", self.client.api_url, self.client.clock)
+        whole = WholeRecords(self.client, lambda resource: pytest.fail(f"{resource} is listed"))
+        return RequestForms(known, whole, self.client, self.journal, STANDARD_KINDS, {})
 
     def entries(self, source_id: int = 1) -> dict[tuple[WriteKind, int], JournalEntry]:
         """(kind, number of the file) → entry of a record."""

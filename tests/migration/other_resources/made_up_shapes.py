@@ -154,7 +154,7 @@ def field_name(draw: st.DrawFn, native: str, names: tuple[str, ...], *, describe
 
 @st.composite
 def resource_shapes(draw: st.DrawFn, resource: str, *, described: bool) -> Json:
-    """One resource. `described`: whether a description says what nothing else could, such as verbs and other names in payloads."""
+    """One resource. `described`: whether a description says what nothing else could, such as other names in payloads."""
     fields: Json = {}
     for native, names in NAMES[resource].items():
         needed = native in NEEDED[resource]
@@ -166,10 +166,10 @@ def resource_shapes(draw: st.DrawFn, resource: str, *, described: bool) -> Json:
     fields |= own_references(draw, resource)
     shape: Json = {"fields": fields, "answer": draw(st.sampled_from(("record", "id")))}
     shape["status"] = draw(st.sampled_from((200, 201)))
-    if described:
-        shape["verb"] = draw(st.sampled_from(("PATCH", "PUT")))
-        if draw(st.booleans()):
-            shape["wrapped"] = resource.removesuffix("s")
+    shape["verb"] = draw(st.sampled_from(("PATCH", "PUT")))
+    shape["replaces"] = shape["verb"] == "PUT" and draw(st.booleans())
+    if draw(st.booleans()):
+        shape["wrapped"] = {"authorities": "authority", "hard_copies": "hard_copy"}.get(resource, resource[:-1])
     return shape
 
 

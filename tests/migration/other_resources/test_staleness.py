@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pipelines.errors import StopError
@@ -51,3 +53,63 @@ def test_a_value_that_people_set_as_planned_makes_no_plan_stale(pair: LibraryPai
     assert pair.apply(plan).applied.failed == 0
     now = records_of(pair, "collections")
     assert {number: now[number]["description"] for number in planned} == planned
+
+
+FIELDS: dict[str, dict[str, Any]] = {
+    "name": {"from": "name", "required": True},
+    "description": {"from": "description"},
+    "publication_ids": {"from": "publication_ids"},
+}
+"""The collections of the sandbox."""
+
+ADDED = {"language": {"schema": {"type": ["string", "null"]}, "seed": ["en", None]}}
+
+
+def renamed(old: str, new: str) -> dict[str, dict[str, Any]]:
+    """The fields of collections, one of them with another name."""
+    return {(new if name == old else name): field for name, field in FIELDS.items()}
+
+
+def reshape(pair: LibraryPair, fields: dict[str, Any], description: str, **variations: str) -> None:
+    """Give the collections of the target these fields."""
+    shapes = {"description": description, "resources": {"collections": {"fields": fields}}}
+    pair.sandbox.change(pair.target, shapes=shapes, variations=variations)
+
+
+@pytest.mark.parametrize("description", ["follows", "missing"])
+@pytest.mark.parametrize("fields", [{**FIELDS, **ADDED}, renamed("publication_ids", "books")], ids=["added", "renamed"])
+def test_a_field_that_the_plan_does_not_write_makes_it_not_stale(
+    pair: LibraryPair, snapshot: Snapshot, fields: dict[str, Any], description: str
+) -> None:
+    """Stale is only what has to be: the service got a field, or renamed one that the plan leaves alone."""
+    reshape(pair, FIELDS, description)
+    pair.apply(pair.plan(snapshot, resources=["collections"]))
+    plan, planned = plan_changes(pair, snapshot)
+    reshape(pair, fields, description)
+    before = pair.requests()
+    result = pair.apply(plan)
+    assert (result.applied.patched, result.applied.failed) == (2, 0)
+    assert pair.requests() - before == plan.facts.requests, "what nobody doubts costs no request"
+    now = records_of(pair, "collections")
+    assert {number: now[number]["description"] for number in planned} == planned
+
+
+@pytest.mark.parametrize("unknown_fields", ["refused", "ignored"])
+@pytest.mark.parametrize("description", ["follows", "missing"])
+@pytest.mark.parametrize("changes", [False, True], ids=["creates", "changes"])
+def test_a_plan_is_stale_once_a_field_that_it_writes_has_another_name(
+    pair: LibraryPair, snapshot: Snapshot, description: str, unknown_fields: str, *, changes: bool
+) -> None:
+    """A service that ignores what it does not know would make records without it."""
+    reshape(pair, FIELDS, description)
+    if changes:
+        pair.apply(pair.plan(snapshot, resources=["collections"]))
+        plan, _planned = plan_changes(pair, snapshot)
+    else:
+        plan = pair.plan(snapshot, resources=["collections"])
+    reshape(pair, renamed("description", "about"), description, unknown_fields=unknown_fields)
+    there, writes = records_of(pair, "collections"), len(pair.writes())
+    with pytest.raises(StopError, match="collections have no `description` any more"):
+        pair.apply(plan)
+    assert len(pair.writes()) == writes
+    assert records_of(pair, "collections") == there

@@ -1,0 +1,82 @@
+"""The forms of writes that a target was found to take or to refuse, in `state.db`: each is tried once for all plans and runs (A6)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+from pipelines.service.clock import Clock
+from pipelines.service.state_file import StateFile
+
+
+class Operation(StrEnum):
+    """What a write does."""
+
+    CREATE = "create"
+    CHANGE = "change"
+
+
+class Alternative(StrEnum):
+    """A form other than the documented one, which is PATCH for a change, and a body without a key around the record."""
+
+    PUT = "put"
+    """A change is a PUT of the whole record."""
+    WRAPPED = "wrapped"
+    """The record is in a key that is named after it."""
+
+
+class Verdict(StrEnum):
+    """What is known of an alternative."""
+
+    BEGUN = "begun"
+    """It was tried, and the answer says nothing about it, or is not known."""
+    TAKEN = "taken"
+    REFUSED = "refused"
+
+
+_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS request_forms (
+        target TEXT NOT NULL, resource TEXT NOT NULL, operation TEXT NOT NULL, alternative TEXT NOT NULL,
+        verdict TEXT NOT NULL, learned_at TEXT NOT NULL,
+        PRIMARY KEY (target, resource, operation, alternative)
+    ) WITHOUT ROWID""",
+)
+
+
+class KnownForms:
+    """The known forms of one library, which is named by its address. Several threads may use it."""
+
+    def __init__(self, path: Path, target: str, clock: Clock) -> None:
+        self._target = target.rstrip("/").lower()
+        self._clock = clock
+        self._file = StateFile(path, clock, _SCHEMA, what="What is known of a library's requests", durable=True)
+        self._verdicts: dict[tuple[str, str, str], str] | None = None
+
+    def verdict(self, resource: str, operation: Operation, alternative: Alternative) -> str | None:
+        """What is known of an alternative; None where it was never tried."""
+        if self._verdicts is None:
+            with self._file.transaction() as db:
+                rows = db.execute(
+                    "SELECT resource, operation, alternative, verdict FROM request_forms WHERE target = ?",
+                    (self._target,),
+                ).fetchall()
+            self._verdicts = {(name, kind, form): verdict for name, kind, form, verdict in rows}
+        return self._verdicts.get((resource, operation, alternative))
+
+    def learn(self, resource: str, operation: Operation, alternative: Alternative, verdict: Verdict) -> None:
+        """Store durably what is known of an alternative now."""
+        if self.verdict(resource, operation, alternative) == verdict:
+            return
+        moment = self._clock.now().isoformat(timespec="seconds")
+        with self._file.transaction() as db:
+            db.execute(
+                "INSERT INTO request_forms VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET verdict = excluded.verdict, learned_at = excluded.learned_at",
+                (self._target, resource, operation, alternative, verdict, moment),
+            )
+        if self._verdicts is not None:
+            self._verdicts[resource, operation, alternative] = verdict
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

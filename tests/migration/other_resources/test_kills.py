@@ -1,0 +1,79 @@
+"""I8, I9: a process that is killed within an adoption or a merge, on either side of the effect of its request."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from pipelines.migration.model.plan import Plan
+from pipelines.store.snapshots.snapshots import Snapshot
+from tests.migration.chaos import Applies, KillingWay
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import record_named, records_of
+from tests.migration.other_resources.test_adoption import check_completed, creates, make_authorities, names, of_authors
+from tests.migration.other_resources.test_merges import check_merged, decided, merges
+
+RESOURCES = ["authorities", "collections"]
+
+
+def behind(pair: LibraryPair, way: KillingWay) -> LibraryPair:
+    """The pair behind the proxy; tokens last, because no sign-in is tested here."""
+    through = pair.through_proxy(way.url)
+    pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
+    return through
+
+
+@pytest.fixture(scope="module")
+def applies() -> Iterator[Applies]:
+    """Applies in processes of their own."""
+    processes = Applies()
+    yield processes
+    processes.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("method", ["PATCH", "POST"])
+def test_a_process_killed_among_adoptions_leaves_nothing_lost_and_nothing_twice(
+    pair: LibraryPair, applies: Applies, method: str, when: str
+) -> None:
+    """PATCH: within the change of an adopted authority. POST: within the creation of one beside them, which no row may adopt then."""
+    make_authorities(pair)
+    with KillingWay(pair.sandbox.url) as way:
+        through = behind(pair, way)
+        snapshot = through.newest()
+        plan = through.plan(snapshot, resources=RESOURCES)
+        wanted = names(pair) + Counter((row.payload["name"], row.payload["kind"]) for row in creates(plan))
+        assert of_authors(plan)
+        way.kill_at(applies, method, r"/authorities(/\d+)?$", when)
+        assert applies.run(through.config, plan.name) == -signal.SIGKILL
+        check_completed(through, snapshot, plan)
+        assert Counter({one: number for one, number in names(pair).items() if one in wanted}) == wanted
+
+
+@pytest.mark.parametrize(("when", "sent_again"), [("before", 2), ("after", 1)])
+def test_a_process_killed_within_a_merge_looks_it_up_before_it_goes_on(
+    pair: LibraryPair, applies: Applies, when: str, sent_again: int
+) -> None:
+    """What had its effect is not sent again."""
+    with KillingWay(pair.sandbox.url) as way:
+        through = behind(pair, way)
+        snapshot: Snapshot = through.newest()
+        plan, _source_id, ids = decided(through, snapshot)
+        way.kill_at(applies, "PATCH", "/merge$", when)
+        assert applies.run(through.config, plan.name) == -signal.SIGKILL
+        sent = len(merges(through))
+        assert sent == (0 if when == "before" else 1)
+        assert through.apply(plan).applied.failed == 0
+        assert len(merges(through)) - sent == sent_again
+        check_merged(through, snapshot, plan, ids)
+        assert record_named(records_of(pair, "authorities"), plan_name(plan))["id"] == ids[0]
+
+
+def plan_name(plan: Plan) -> str:
+    """The name of the merged authority."""
+    [row] = plan.rows("merge")
+    return str(row.title)
