@@ -6,7 +6,7 @@ edited it since, and ask a person about everything else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -105,11 +105,11 @@ def _match_ahead(  # noqa: PLR0917  what is known when the turn of a resource co
 ) -> None:
     """Match the records that this resource may refer to before they are created: those of its own, and of resources that come later."""
     if resource == PUBLICATIONS:
-        led_to = {rule.leads_to for rule in inputs.links.values()}
+        led_to = [rule.leads_to for rule in inputs.links.values()]
     else:
-        led_to = {*types[resource].references.values()} if resource in resources else set()
+        led_to = [*types[resource].references.values()] if resource in resources else []
     for referred in WRITING_ORDER:
-        if referred not in led_to or not is_written_later(referred, resource):
+        if referred not in _all_led_to(led_to, types, listed) or not is_written_later(referred, resource):
             continue
         if referred == PUBLICATIONS:
             match_publications(inputs, store)
@@ -117,6 +117,16 @@ def _match_ahead(  # noqa: PLR0917  what is known when the turn of a resource co
             unknown = {name for name in (*listed, PUBLICATIONS) if not store.knows(name)}
             known = with_known_references(types[referred], unknown)
             _match_resource(store, known, *listed[referred], inputs, to_be_created=referred in resources)
+
+
+def _all_led_to(led_to: Iterable[str], types: Mapping[str, ResourceType], listed: Container[str]) -> set[str]:
+    """These resources, and those to which their records refer in turn: what a record refers to may tell it from another."""
+    found, left = set[str](), [*led_to]
+    while left:
+        if (resource := left.pop()) not in found:
+            found.add(resource)
+            left += types[resource].references.values() if resource in listed else ()
+    return found
 
 
 def _plan_resource(  # noqa: PLR0917  both sides, and what they are matched with
