@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pipelines.errors import ProtocolError, RefusedError
+from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.migration.apply.digests import has_field, inside
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PlanRow
@@ -132,7 +132,7 @@ class FirstRecords:
         """Return a record as it is read; empty where it is neither at an address of its own nor at an end of its list."""
         number = whole_number(created["id"])
         if self._has_addresses:  # no such address is documented (service.md#not-shown)
-            with suppress(RefusedError, ProtocolError):
+            with suppress(RefusedError, ProtocolError, AccessDeniedError):
                 record = inside(row, self._client.get_record(f"{row.resource}/{number}"))
                 if whole_number(record.get("id")) == number:
                     return record

@@ -33,8 +33,19 @@ TYPE = ResourceType(
         Answer({"id": 8, "name": "Grace", "notes": "of another record"}),
         Answer(b"<html>", headers={"content-type": "text/html"}),
         Answer({"error": {"code": "RecordNotFound", "message": "no such route"}}, status=404),
+        Answer({"error": {"code": "Forbidden", "message": "not for you"}}, status=403),
     ],
-    ids=["record", "wrapped", "wrapped in another key", "page", "list", "another record", "web page", "no address"],
+    ids=[
+        "record",
+        "wrapped",
+        "in another key",
+        "page",
+        "list",
+        "another record",
+        "web page",
+        "no address",
+        "forbidden",
+    ],
 )
 def test_the_record_counts_and_no_other_answer_stops_the_apply(
     serve: Callable[[Script], ScriptedServer], client_for: Callable[..., LibraryClient], shown: Answer

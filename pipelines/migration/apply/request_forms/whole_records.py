@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pipelines.errors import ProtocolError, RefusedError
+from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.match_store import numbered
 from pipelines.records.values import whole_number
@@ -42,7 +42,7 @@ class WholeRecords:
     def read(self, resource: str, number: int) -> Mapping[str, Any] | None:
         """The record as it is now; None where the target does not have it."""
         if resource not in self._without_addresses:
-            with suppress(RefusedError, ProtocolError):
+            with suppress(RefusedError, ProtocolError, AccessDeniedError):
                 record = self._client.get_record(f"{resource}/{number}")
                 if whole_number(record.get("id")) == number:
                     return record
