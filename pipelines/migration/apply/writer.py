@@ -358,7 +358,7 @@ class Writer:
         wanted: dict[str, str | None],
         result: RowResult,
     ) -> None:
-        if ignored := self.forms.accepted(row, Operation.CHANGE, record):
+        if ignored := self.forms.accepted(row, Operation.CHANGE, target_id, record):
             raise self._refused(number, ignored)
         digests = self._digests.of_response(row, record, wanted)
         incomplete = self._digests.not_kept(row, record, wanted, digests, result.left_out)

@@ -129,13 +129,16 @@ class RequestForms:
         self._known.learn(resource, operation, found, Verdict.BEGUN)
         return _with(row, found)
 
-    def accepted(self, row: PlanRow, operation: Operation, record: Mapping[str, Any]) -> str:
+    def accepted(self, row: PlanRow, operation: Operation, target_id: int, record: Mapping[str, Any]) -> str:
         """Note that a write succeeded, by the record as the target then has it. Returns why it did not: the target ignored the key."""
+        if row.type is not None and row.type.method == "PUT":
+            with self._lock:
+                self._whole.forget(row.resource, target_id)
         trial = self._trial(row, operation)
         if Alternative.WRAPPED in trial and row.type is not None:
             shown = inside(row, record)
             if operation == Operation.CHANGE or not any(row.type.has(shown, name) for name in row.expected):
-                shown = self._read_back(row, operation, record)
+                shown = self._read_back(row, operation, target_id, record)
             if shown and not self._is_kept(row, shown):
                 self._known.learn(row.resource, operation, Alternative.WRAPPED, Verdict.REFUSED)
                 return (
@@ -148,12 +151,13 @@ class RequestForms:
         self._proved.add((row.resource, operation))
         return ""
 
-    def _read_back(self, row: PlanRow, operation: Operation, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _read_back(
+        self, row: PlanRow, operation: Operation, target_id: int, record: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
         if operation == Operation.CREATE:
             return self._first.read(row, record)
         with self._lock:
-            self._whole.forget(row.resource)
-            return self._whole.read(row.resource, row.existing_target_id) or {}
+            return self._whole.read(row.resource, target_id) or {}
 
     def is_on_trial(self, row: PlanRow) -> bool:
         """Whether a new record of this resource may be an empty one, of a body whose key was ignored."""
@@ -166,15 +170,17 @@ class RequestForms:
         `row`: as it was sent. `number`: the entry of its creation, which is done: the record is known, whatever comes. Raises
         `FailedWriteError` where it stays empty.
         """
-        if row.type is None or not (ignored := self.accepted(row, Operation.CREATE, record)):
-            return record
         target_id = int(record["id"])
+        if row.type is None or not (ignored := self.accepted(row, Operation.CREATE, target_id, record)):
+            return record
         message = f"Record {target_id} was created empty. {ignored} The next plan says what it lacks."
         self._journal.done(number, target_id=target_id, held={}, message=message)
         bare = msgspec.structs.replace(row, type=msgspec.structs.replace(row.type, wrapped_in=""))
         try:
             method, body = self.change_request(self.known(bare, Operation.CHANGE), target_id, row.payload)
             self._client.write(method, f"{row.resource}/{target_id}", body)
+            with self._lock:
+                self._whole.forget(row.resource, target_id)
         except RefusedError as refusal:
             raise FailedWriteError(f"{message} {refusal}") from None
         if not self._is_kept(row, filled := self._first.read(row, record)):

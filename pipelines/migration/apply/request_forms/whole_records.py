@@ -15,6 +15,7 @@ from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.match_store import numbered
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
+from pipelines.service_limits import PER_PAGE
 
 ReadListing = Callable[[str], AbstractContextManager[TargetListing]]
 """Lists a resource of the target now, proved complete, for the length of the block."""
@@ -22,17 +23,22 @@ ReadListing = Callable[[str], AbstractContextManager[TargetListing]]
 FRESH_SECONDS = 60.0
 """How old a list may be, beside ten times as long as it takes to read it."""
 
+FEW = 3
+"""Records that are read singly before a list is read instead, which serves for many; more where the list has more pages."""
+
 
 class WholeRecords:
-    """Reads records at addresses of their own or, since no such address is documented, in the list, which serves for a while.
+    """Reads a few records at addresses of their own; many, or where there is no such address, in the list, which serves for a while.
 
-    Not safe for several threads at once.
+    So a change costs one request more where changes are few, and not two requests each where they are many. Not safe for several threads at
+    once.
     """
 
     def __init__(self, client: LibraryClient, read_listing: ReadListing) -> None:
         self._client = client
         self._read_listing = read_listing
-        self._without_addresses: set[str] = set()
+        self._left: dict[str, float] = {}
+        """Records of a resource that may still be read singly before its list is read."""
         self._listed_until: dict[str, float] = {}
         self._db = sqlite3.connect(
             "", isolation_level=None, check_same_thread=False
@@ -41,17 +47,22 @@ class WholeRecords:
 
     def read(self, resource: str, number: int) -> Mapping[str, Any] | None:
         """The record as it is now; None where the target does not have it."""
-        if resource not in self._without_addresses:
+        is_fresh = self._client.clock.monotonic() < self._listed_until.get(resource, -inf)
+        if is_fresh and (listed := self._listed(resource, number)) is not None:
+            return listed
+        if (left := self._left.get(resource, FEW)) > 0:
+            self._left[resource] = left - 1
             with suppress(RefusedError, ProtocolError, AccessDeniedError):
                 record = self._client.get_record(f"{resource}/{number}")
                 if whole_number(record.get("id")) == number:
                     return record
-            self._without_addresses.add(resource)
-        if self._client.clock.monotonic() >= self._listed_until.get(resource, -inf):
-            self._list(resource)
-        row = self._db.execute(
-            "SELECT record FROM records WHERE resource = ? AND id = ?", (resource, number)
-        ).fetchone()
+            self._left[resource] = -inf  # no such address
+        self._list(resource)
+        return self._listed(resource, number)
+
+    def _listed(self, resource: str, number: int) -> dict[str, Any] | None:
+        query = "SELECT record FROM records WHERE resource = ? AND id = ?"
+        row = self._db.execute(query, (resource, number)).fetchone()
         return msgspec.json.decode(row[0]) if row else None
 
     def _list(self, resource: str) -> None:
@@ -62,12 +73,14 @@ class WholeRecords:
                 self._db.execute(
                     "INSERT INTO records VALUES (?, ?, ?)", (resource, number, msgspec.json.encode(record))
                 )
+            if self._left.get(resource, FEW) > -inf:
+                self._left[resource] = max(FEW, listing.rows // PER_PAGE)
         now = self._client.clock.monotonic()
         self._listed_until[resource] = now + FRESH_SECONDS + 10 * (now - begun)
 
-    def forget(self, resource: str) -> None:
-        """Read the records of a resource anew when they are needed next."""
-        self._listed_until.pop(resource, None)
+    def forget(self, resource: str, number: int) -> None:
+        """Read a record anew when it is needed next: it was changed."""
+        self._db.execute("DELETE FROM records WHERE resource = ? AND id = ?", (resource, number))
 
     def close(self) -> None:
         """Remove what was read."""
