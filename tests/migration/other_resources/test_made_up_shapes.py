@@ -107,11 +107,17 @@ class Libraries:
     def _link(self, source: LibraryPair) -> None:
         """Set the references that the sandbox does not know: a circle, a record in itself, forwards and backwards."""
         names = self._names("library")
+        records = {resource: records_of(self.pair, resource, "library") for resource in OWN_NAMES}
         for resource in OWN_NAMES.keys() & self.shapes.keys():
             shape, numbers = self.shapes[resource], sorted(names[resource])
             leads_to = {key: led for key in shape["fields"] if (led := _leads_to(resource, key))}
             for place, number in enumerate(numbers[:6] if leads_to else ()):
                 change = {key: _reference(key, names[led], place) for key, led in leads_to.items()}
+                if shape.get("replaces"):
+                    record = records[resource][number]
+                    change = {
+                        key: record[key] for key, field in self._fields(resource) if not field.get("read_only")
+                    } | change
                 body = {shape["wrapped"]: change} if "wrapped" in shape else change
                 source.call(shape.get("verb", "PATCH"), f"{resource}/{number}", body)
 
@@ -133,7 +139,8 @@ class Libraries:
             value = record.get(key)
             if field.get("read_only") or value is None or key in OF_ONE_LIBRARY:
                 continue
-            if value in ("", []) and resource == "publications" and key in MAY_BE_NULL:
+            is_put_again = self.shapes[resource].get("replaces", False)  # a record of which a PUT changes another field
+            if value in ("", []) and (is_put_again or (resource == "publications" and key in MAY_BE_NULL)):
                 continue
             if key == "categories":
                 value = sorted(category["name"] for category in value)
@@ -213,7 +220,7 @@ def move(libraries: Libraries) -> tuple[Requests, Snapshot]:
     assert applied.failures == [], applied.failures
     with pair.migration() as migration:
         assert migration.verify(plan).as_planned
-    requests.migration += libraries.requests() - plan.facts.writes
+    requests.migration += libraries.requests() - plan.facts.writes - applied.linked
     return requests, snapshot
 
 
