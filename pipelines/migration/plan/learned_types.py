@@ -20,6 +20,7 @@ from pipelines.migration.model.resource_types import (
     LeftOut,
     ResourceType,
     Source,
+    is_written_later,
 )
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.additional_fields import FieldRule, is_managed
@@ -153,7 +154,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     return ResourceType(
         assumed.resource,
         tuple(fields),
-        _keys(assumed, [name for name in fields if references.get(name) != assumed.resource]),
+        _keys(assumed, [name for name in fields if not _may_wait(references.get(name), assumed.resource)]),
         references,
         tuple(sorted(lists)),
         tuple(name for name in assumed.guarded if name in fields),
@@ -167,6 +168,11 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         wrapped_in=payload.wrapped_in if payload else "",
         method=method or assumed.method,
     )
+
+
+def _may_wait(referred: str | None, resource: str) -> bool:
+    """Whether a reference may lead to records that do not exist yet, which cannot tell a record from others."""
+    return referred is not None and is_written_later(referred, resource)
 
 
 def _is_reference(name: str, key: str, field: FieldShape) -> bool:

@@ -152,3 +152,26 @@ def test_a_link_to_what_is_not_moved_is_not_sent(pair: LibraryPair) -> None:
     pair.apply(later)
     assert meaning(pair) == wanted
     assert pair.plan(back_up(pair, "third"), resources=ALL_RESOURCES).facts.empty
+
+
+def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(pair: LibraryPair) -> None:
+    """Where the publications of a collection tell it from others, they do so as well before the publications are planned."""
+    fields = {"label": {"from": "name"}, "books": {"from": "publication_ids"}}
+    of_publications = {**DOCUMENTED, "collection_ids": LINKS["collection_ids"]}
+    shapes = {"publications": {"fields": of_publications}, "collections": {"fields": fields}}
+    for tenant in ("library", "target"):
+        settings = {"tenant": tenant, "shapes": {"description": "follows", "resources": shapes}}
+        pair.sandbox.control("PUT", "settings", settings)
+    source = replace(pair, target="library", token=token_of(pair, "library"))
+    publication, title = [(number, one["title"]) for number, one in records_of(source, "publications").items()][7]
+    collection = source.call("POST", "collections", {"label": "Same", "books": [publication]})["id"]
+    source.call("PATCH", f"publications/{publication}", {"collection_ids": [collection]})
+    there = pair.call("POST", "collections", {"label": "Same", "books": []})["id"]
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    [row] = [row for row in plan_rows(plan, "collections") if row.source_id == collection]
+    assert row.action == Action.CREATE
+    pair.apply(plan)
+    [linked] = [one for one in records_of(pair, "publications").values() if one["title"] == title]
+    [made] = [one for one in records_of(pair, "collections").values() if one["label"] == "Same" and one["id"] != there]
+    assert linked["collection_ids"] == [made["id"]]
+    assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
