@@ -29,11 +29,6 @@ class Library:
         record = self.records.get(int(request.path.rpartition("/")[2])) if self._has_addresses else None
         return Answer({"error": {"code": "RecordNotFound"}}, status=404) if record is None else Answer(record)
 
-    @property
-    def rows(self) -> int:
-        """As a listing has it."""
-        return len(self.records)
-
     @contextmanager
     def listing(self, _resource: str) -> Iterator[TargetListing]:
         """The list as it is now."""
