@@ -54,7 +54,7 @@ class Fault:
     seed: int = 0
     method: str = ""
     path: str = ""
-    status: int = at_least(400, 503)
+    status: int = at_least(200, 503)
     code: str = "FaultOnOrder"
     retry_after: int | str | None = None
     seconds: float = 60.0

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from pipelines.migration.apply.late_effects import LateEffects, check_undo_ended
 from pipelines.migration.apply.reconcile_pending import reconcile_pending_publications, reconcile_pending_records
 from pipelines.migration.apply.request_forms.forms import RequestForms
 from pipelines.migration.apply.request_forms.known_forms import KnownForms
+from pipelines.migration.apply.request_forms.merge_forms import MergeForms
 from pipelines.migration.apply.request_forms.whole_records import WholeRecords
 from pipelines.migration.apply.run import (
     EVERYTHING,
@@ -173,7 +174,11 @@ class Migration:
         error, `results` has what was written before it.
         """
         facts = plan.facts
-        with self.session.at_target(plan) as (journal, client), self._writer(plan, journal, client) as writer:
+        with (
+            self.session.at_target(plan) as (journal, client),
+            closing(self._known_forms(plan)) as known,
+            self._writer(plan, journal, client, known) as writer,
+        ):
             check_undo_ended(plan, journal)
 
             def report(applied: ApplyResult) -> None:
@@ -188,7 +193,7 @@ class Migration:
                 plan,
                 journal,
                 writer,
-                Merges(plan.name, journal, client, partial(self._find_listed, plan, client)),
+                Merges(plan.name, journal, client, MergeForms(known), partial(self._find_listed, plan, client)),
                 late,
                 limits=limits,
                 selection=selection,
@@ -271,10 +276,12 @@ class Migration:
         raw = self.session.reader.read(plan.facts.target.tenant, client, folder, run)
         return raw, normalise(raw, folder / "target", self.session.kinds.described, additional=plan.additional)
 
+    def _known_forms(self, plan: Plan) -> KnownForms:
+        return KnownForms(self.data.state_path, plan.facts.target.base_url, self.session.clock)
+
     @contextmanager
-    def _writer(self, plan: Plan, journal: Journal, client: LibraryClient) -> Iterator[Writer]:
+    def _writer(self, plan: Plan, journal: Journal, client: LibraryClient, known: KnownForms) -> Iterator[Writer]:
         uploads = Uploads(client)
-        known = KnownForms(self.data.state_path, plan.facts.target.base_url, self.session.clock)
         whole = WholeRecords(client, partial(self._listed, plan, client, "records"))
         described = plan.facts.description.resources if plan.facts.description else {}
         forms = RequestForms(known, whole, client, journal, self.session.kinds_of(plan), described)
@@ -345,7 +352,10 @@ class Migration:
                 if not really:
                     _raw, now = self._read_target(plan, client, folder, run)
                     return dry_run(plan, journal, self.session.kinds_of(plan), now, target_lists, client)
-                with self._writer(plan, journal, client) as writer:
+                with (
+                    closing(self._known_forms(plan)) as known,
+                    self._writer(plan, journal, client, known) as writer,
+                ):
                     result = undo(
                         plan,
                         journal,

@@ -62,7 +62,7 @@ class TargetLists:
         gone, is_empty = {*resource_type.shown}, True
         with storage_errors(self._path):
             for number, record in numbered(listing.records()):
-                values, is_empty = resource_type.values(record), False
+                values, is_empty = resource_type.whole_values(record), False
                 gone = {name for name in gone if not resource_type.has(record, name)}
                 text = seal(msgspec.json.encode(values).decode())
                 self._db.execute(

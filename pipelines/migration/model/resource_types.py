@@ -19,6 +19,9 @@ from pipelines.records.additional_fields import FieldRule, in_order, is_managed,
 from pipelines.records.residue import IGNORED
 from pipelines.records.values import compact_json, text_of, whole_number
 
+_EMPTY = (None, "", [])
+"""Values that say nothing."""
+
 PUBLICATIONS, USERS, LOCATIONS, AUTHORITIES = "publications", "users", "locations", "authorities"
 
 
@@ -67,6 +70,8 @@ class MergeRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     field: str = "into_id"
     """The field of the body with the id of the record that remains."""
     wrapped_in: str = ""
+    described: bool = False
+    """Whether the target's description has it; else other forms may be tried."""
 
     def body(self, remains: int) -> dict[str, Any]:
         """The body of a request."""
@@ -126,7 +131,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
                 value = _id_of(value)
             elif self.source != Source.ASSUMED:
                 value = plain(value)
-            if value not in (None, "", []):
+            if value not in _EMPTY:
                 found[name] = value
         return found
 
@@ -141,6 +146,10 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             if is_sent_empty(value)
             and (value == [] or (name not in self.references and "" in self.choices.get(name, ("",))))
         }
+
+    def whole_values(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a record as they stand, empty texts and lists too, which a PUT sends again and undo restores."""
+        return self.values(record) | self.empty_values(record)
 
     def keys_of(self, name: str) -> tuple[str, ...]:
         """The keys of a record that may have a field, the best first."""
@@ -195,7 +204,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Field → JSON in canonical form, so that equal values are equal text; an empty field is absent."""
-        return {name: self._text(name, value) for name, value in values.items() if value not in (None, "", [])}
+        return {name: self._text(name, value) for name, value in values.items() if value not in _EMPTY}
 
     def compared_record(self, record: Mapping[str, Any]) -> dict[str, str]:
         """The same of a record or a payload, in any of the forms in which its fields are read."""
@@ -213,11 +222,13 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         normalised = _folded if folded else _plain
         *whole, last = self.keys
         for names in whole:
-            if all(name in values for name in names):
+            if all(values.get(name) not in _EMPTY for name in names):
                 return compact_json([names[0], *(normalised(values[name]) for name in names)])
-        if last[0] not in values:
+        if values.get(last[0]) in _EMPTY:
             return None
-        return compact_json([last[0], *(normalised(values.get(name)) for name in last)])
+        return compact_json(
+            [last[0], *(normalised(None if values.get(name) in _EMPTY else values[name]) for name in last)]
+        )
 
     def title(self, values: Mapping[str, Any]) -> str | None:
         """The title of a record, for people."""

@@ -211,7 +211,7 @@ def _match_resource(
 
 def _load(store: MatchStore, resource_type: ResourceType, source: TargetListing, target: TargetListing) -> Totals:
     in_target = (
-        (number, resource_type.redirected(resource_type.values(record), store.merged))
+        (number, resource_type.redirected(resource_type.whole_values(record), store.merged))
         for number, record in numbered(target.records())
     )
     prepared = (

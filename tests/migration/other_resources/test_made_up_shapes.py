@@ -139,8 +139,7 @@ class Libraries:
             value = record.get(key)
             if field.get("read_only") or value is None or key in OF_ONE_LIBRARY:
                 continue
-            is_put_again = self.shapes[resource].get("replaces", False)  # a record of which a PUT changes another field
-            if value in ("", []) and (is_put_again or (resource == "publications" and key in MAY_BE_NULL)):
+            if value in ("", []) and resource == "publications" and key in MAY_BE_NULL:
                 continue
             if key == "categories":
                 value = sorted(category["name"] for category in value)

@@ -179,6 +179,57 @@ def test_a_merge_that_the_description_leaves_unclear_is_not_sent(pair: LibraryPa
     assert "by hand" in lines(plan)["authorities", source_id][3]
 
 
+def undescribed(pair: LibraryPair, **merge: str) -> None:
+    """Take the target's description away, and give its merge this form."""
+    native = {name: {"from": name} for name in ("name", "kind", "variants")}
+    shape = {"fields": native, "merge": merge} if merge else {"fields": native}
+    pair.sandbox.change(pair.target, shapes={"description": "missing", "resources": {"authorities": shape}})
+
+
+def test_a_merge_that_nothing_describes_finds_its_form_once(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """A6: PATCH is refused as a method, then the missing field is named; the first merge is proved by the list, and the form is known."""
+    plan, source_id, ids = with_twins(pair, snapshot)
+    undescribed(pair, path="/authorities/{id}/merge", method="POST", field="target_id")
+    decide(plan, "authorities", source_id, "merge")
+    plan = pair.plan(snapshot, resources=RESOURCES)
+    applied = pair.apply(plan).applied
+    assert (applied.merged, applied.failures) == (2, [])
+    assert [(method, path.split("/")[-2]) for method, path in merges(pair)] == [
+        ("PATCH", str(ids[1])),
+        *[("POST", str(one)) for one in (ids[1], ids[1], ids[2])],
+    ]
+    check_merged(pair, snapshot, plan, ids)
+    sent = len(merges(pair))
+    plan, _source_id, ids = with_twins(pair, snapshot)
+    decide(plan, "authorities", source_id, "merge")
+    assert pair.apply(pair.plan(snapshot, resources=RESOURCES)).applied.merged == 2
+    assert merges(pair)[sent:] == [("POST", f"/api/v3/authorities/{one}/merge") for one in ids[1:]]
+
+
+def test_a_merge_that_only_says_success_ends_all_merges(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """A merge cannot be taken back: where the list does not show its effect, no further one is sent."""
+    plan, source_id, ids = with_twins(pair, snapshot)
+    undescribed(pair)
+    decide(plan, "authorities", source_id, "merge")
+    plan = pair.plan(snapshot, resources=RESOURCES)
+    pair.sandbox.fault("status", pair.target, path="/merge", status=200)
+    applied = pair.apply(plan).applied
+    assert (applied.merged, applied.failed) == (0, 1)
+    assert f"authority {ids[1]} was to be merged into {ids[0]}" in applied.failures[0].problem
+    assert merges(pair) == [("PATCH", f"/api/v3/authorities/{ids[1]}/merge")]
+    assert {*ids} <= {*records_of(pair, "authorities")}
+    assert pair.apply(plan).applied.merged == 2
+
+
+def test_a_field_that_names_the_record_that_goes_is_never_sent(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan, source_id, ids = with_twins(pair, snapshot)
+    undescribed(pair, path="/authorities/{id}/merge", method="PATCH", field="source_id")
+    decide(plan, "authorities", source_id, "merge")
+    applied = pair.apply(pair.plan(snapshot, resources=RESOURCES)).applied
+    assert (applied.merged, applied.failed) == (0, 1)
+    assert {*ids} <= {*records_of(pair, "authorities")}
+
+
 def test_a_plan_whose_records_changed_meanwhile_merges_nothing(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan, _source_id, ids = decided(pair, snapshot)
     pair.call("PATCH", f"authorities/{ids[2]}", {"name": "Somebody else"})

@@ -15,6 +15,7 @@ from typing import Any
 from pipelines.errors import RefusedError, UnclearError
 from pipelines.inventory import LIST_PATHS
 from pipelines.migration.apply.digests import has_field, inside
+from pipelines.migration.apply.request_forms.merge_forms import MergeForms
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
@@ -28,10 +29,11 @@ from pipelines.migration.model.journal_entries import (
 )
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import MergeRequest
+from pipelines.migration.model.wording import noun
 from pipelines.service.client import LibraryClient
 
 TRIES = 3
-"""Times that a run sends a merge that had no effect."""
+"""Times that a run sends a merge whose response is lost and that had no effect."""
 
 FindListed = Callable[[str, Collection[int]], Mapping[int, Mapping[str, Any]]]
 """Lists a resource of the target now, proved complete, and returns those of the records with these ids that it has."""
@@ -40,10 +42,13 @@ FindListed = Callable[[str, Collection[int]], Mapping[int, Mapping[str, Any]]]
 class Merges:
     """Merges records of the target, from several threads at once."""
 
-    def __init__(self, plan: str, journal: Journal, client: LibraryClient, find_listed: FindListed) -> None:
+    def __init__(
+        self, plan: str, journal: Journal, client: LibraryClient, forms: MergeForms, find_listed: FindListed
+    ) -> None:
         self._plan = plan
         self._journal = journal
         self._client = client
+        self._forms = forms
         self._find_listed = find_listed
         self._lock = threading.Lock()
 
@@ -69,27 +74,53 @@ class Merges:
         if entry is not None and in_question and (remaining := self._remaining(row, number)) is not None:
             self._done(row, entry.number, remaining)
             return
-        path = f"{LIST_PATHS[row.resource]}/{request.path.replace('{}', str(number))}"
-        key, problem = (self._plan, row.resource, row.source_id, WriteKind.MERGE, str(number)), ""
-        body = request.body(row.existing_target_id)
-        for _ in range(TRIES):
+        with self._forms.alone(row.resource, request):
+            self._send(row, self._forms.known(row.resource, request), number)
+
+    def _send(self, row: PlanRow, request: MergeRequest, number: int) -> None:
+        key = (self._plan, row.resource, row.source_id, WriteKind.MERGE, str(number))
+        unclear = 0
+        while True:
+            path = f"{LIST_PATHS[row.resource]}/{request.path.replace('{}', str(number))}"
+            body = request.body(row.existing_target_id)
             written = self._journal.intend(*key, target_id=row.target_id, wanted=row.expected)
-            status: int | None = None
+            refusal: RefusedError | None = None
             try:
                 response = self._client.write(request.method, path, body, on_leave=partial(self._journal.sent, written))
-            except UnclearError as unclear:
-                problem = str(unclear)
-            except RefusedError as refusal:
-                problem, status = str(refusal), refusal.status
+            except UnclearError as error:
+                problem, unclear = str(error), unclear + 1
+            except RefusedError as error:
+                problem, refusal = str(error), error
             else:
+                if self._forms.is_open(row.resource, request):
+                    response = self._proved(row, request, number, written)
                 self._done(row, written, response)
                 return
-            if status in (None, HTTPStatus.NOT_FOUND) and (remaining := self._remaining(row, number)) is not None:
+            may_be_done = refusal is None or refusal.status == HTTPStatus.NOT_FOUND
+            if may_be_done and (remaining := self._remaining(row, number)) is not None:
                 self._done(row, written, remaining)
                 return
-            if status is not None:
-                break
-        self._journal.refused(written, problem, status)
+            other = self._forms.alternative(row.resource, request, refusal) if refusal is not None else None
+            if other is not None:
+                self._journal.answered(written)
+                request = other
+            elif refusal is not None or unclear == TRIES:
+                self._journal.refused(written, problem, refusal.status if refusal is not None else None)
+                raise FailedWriteError(problem)
+
+    def _proved(self, row: PlanRow, request: MergeRequest, number: int, written: int) -> Mapping[str, Any]:
+        """The remaining record in the target's list, which proves a form that nothing describes."""
+        remaining = self._remaining(row, number)
+        if remaining is not None:
+            self._forms.proved(row.resource, request)
+            return remaining
+        name = noun(row.resource)
+        problem = (
+            f"The service answered with success when {name} {number} was to be merged into {row.target_id}, but its list does not show "
+            f"that {row.target_id} remains and {number} is gone. No {name} is merged any more: look at both, and merge by hand."
+        )
+        self._forms.without_effect(row.resource, request, problem)
+        self._journal.refused(written, problem)
         raise FailedWriteError(problem)
 
     def _done(self, row: PlanRow, number: int, remaining: object) -> None:

@@ -6,7 +6,6 @@ refuse, is known for all later writes and plans.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from pipelines.errors import RefusedError
 from pipelines.migration.apply.digests import RecordDigests, inside
 from pipelines.migration.apply.payload import change_request
 from pipelines.migration.apply.request_forms.known_forms import Alternative, KnownForms, Operation, Verdict
+from pipelines.migration.apply.request_forms.refusals import CONTENT, refuses_method, words_of
 from pipelines.migration.apply.request_forms.whole_records import WholeRecords
 from pipelines.migration.apply.unproved_fields import FirstRecords
 from pipelines.migration.model.journal import Journal
@@ -31,7 +31,6 @@ from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient
 from pipelines.shapes.model import ResourceSchema
 
-_CONTENT = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 _MISSING = frozenset({"missing", "required", "expected", "empty", "blank"})
 
 
@@ -112,7 +111,7 @@ class RequestForms:
         resource = row.resource
         if row.type is None or not _is_open(row):
             return None
-        if row.type.method == "PATCH" and operation == Operation.CHANGE and _refuses_method(refusal):
+        if row.type.method == "PATCH" and operation == Operation.CHANGE and refuses_method(refusal):
             found = Alternative.PUT
         elif not row.type.wrapped_in and _misses_key(row, refusal):
             found = Alternative.WRAPPED
@@ -191,7 +190,7 @@ class RequestForms:
         """Note that the target refuses an alternative as such; what may be about the record alone says nothing about the form."""
         for alternative in self._trial(row, operation):
             about_form = (
-                _refuses_method(refusal)
+                refuses_method(refusal)
                 if alternative == Alternative.PUT
                 else _names_key(row, refusal) or _lacks_all(row, refusal)
             )
@@ -224,7 +223,6 @@ class RequestForms:
 
     def close(self) -> None:
         """Give back what is held."""
-        self._known.close()
         self._whole.close()
 
 
@@ -248,29 +246,19 @@ def _with(row: PlanRow, alternative: Alternative) -> PlanRow:
     return msgspec.structs.replace(row, type=changed)
 
 
-def _refuses_method(refusal: RefusedError) -> bool:
-    """Whether a refusal is about the method; a 404 with another code says that there is no such address (A12)."""
-    missing = refusal.status == HTTPStatus.NOT_FOUND and refusal.code != "RecordNotFound"
-    return missing or refusal.status in {HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED}
-
-
-def _words(refusal: RefusedError) -> set[str]:
-    return {*re.findall(r"[a-z0-9_]+", f"{refusal.code} {refusal.detail}".lower())}
-
-
 def _names_key(row: PlanRow, refusal: RefusedError) -> bool:
     """Whether a refusal of the content names the key around a record, and no field of it."""
-    words = _words(refusal)
+    words = words_of(refusal)
     fields = {name.lower() for name in (*row.payload, *(row.type.fields if row.type else ()))}
-    return refusal.status in _CONTENT and key_of(row.resource) in words and not words & fields
+    return refusal.status in CONTENT and key_of(row.resource) in words and not words & fields
 
 
 def _misses_key(row: PlanRow, refusal: RefusedError) -> bool:
     """Whether a refusal says that the key around the record is missing."""
-    return _names_key(row, refusal) and bool(_words(refusal) & _MISSING)
+    return _names_key(row, refusal) and bool(words_of(refusal) & _MISSING)
 
 
 def _lacks_all(row: PlanRow, refusal: RefusedError) -> bool:
     """Whether a refusal misses a field that was sent inside of the key."""
-    words = _words(refusal)
-    return refusal.status in _CONTENT and bool(words & _MISSING) and any(name.lower() in words for name in row.payload)
+    words = words_of(refusal)
+    return refusal.status in CONTENT and bool(words & _MISSING) and any(name.lower() in words for name in row.payload)

@@ -14,6 +14,7 @@ class Operation(StrEnum):
 
     CREATE = "create"
     CHANGE = "change"
+    MERGE = "merge"
 
 
 class Alternative(StrEnum):
@@ -23,6 +24,13 @@ class Alternative(StrEnum):
     """A change is a PUT of the whole record."""
     WRAPPED = "wrapped"
     """The record is in a key that is named after it."""
+
+
+class MergeForm(StrEnum):
+    """A form of a merge other than the assumed one, which is PATCH. A field of another name is `FIELD` with that name behind it."""
+
+    POST = "post"
+    FIELD = "field:"
 
 
 class Verdict(StrEnum):
@@ -52,7 +60,7 @@ class KnownForms:
         self._file = StateFile(path, clock, _SCHEMA, what="What is known of a library's requests", durable=True)
         self._verdicts: dict[tuple[str, str, str], str] | None = None
 
-    def verdict(self, resource: str, operation: Operation, alternative: Alternative) -> str | None:
+    def verdict(self, resource: str, operation: Operation, alternative: str) -> str | None:
         """What is known of an alternative; None where it was never tried."""
         if self._verdicts is None:
             with self._file.transaction() as db:
@@ -63,7 +71,17 @@ class KnownForms:
             self._verdicts = {(name, kind, form): verdict for name, kind, form, verdict in rows}
         return self._verdicts.get((resource, operation, alternative))
 
-    def learn(self, resource: str, operation: Operation, alternative: Alternative, verdict: Verdict) -> None:
+    def taken(self, resource: str, operation: Operation) -> list[str]:
+        """The alternatives that the target is known to take."""
+        self.verdict(resource, operation, "")
+        known = self._verdicts or {}
+        return [
+            form
+            for (name, kind, form), verdict in known.items()
+            if (name, kind, verdict) == (resource, operation, Verdict.TAKEN)
+        ]
+
+    def learn(self, resource: str, operation: Operation, alternative: str, verdict: Verdict) -> None:
         """Store durably what is known of an alternative now."""
         if self.verdict(resource, operation, alternative) == verdict:
             return

@@ -35,6 +35,11 @@ def merge_request(schema: MergeSchema | None) -> MergeRequest | None:
     if schema is None:
         return MergeRequest()
     names = schema.body.required or [name for name, field in schema.body.fields.items() if not field.read_only]
-    if len(names) != 1 or not _REMAINS.search(names[0]) or _GOES.search(names[0]):
+    if len(names) != 1 or not names_remaining_record(names[0]):
         return None
-    return MergeRequest(schema.body.method, schema.path, names[0], schema.body.wrapped_in)
+    return MergeRequest(schema.body.method, schema.path, names[0], schema.body.wrapped_in, described=True)
+
+
+def names_remaining_record(field: str) -> bool:
+    """Whether the name of a field says clearly that its id is that of the record that remains."""
+    return bool(_REMAINS.search(field)) and not _GOES.search(field)
