@@ -22,6 +22,7 @@ from pipelines.migration.apply.reconcile_pending import reconcile_pending_public
 from pipelines.migration.apply.request_forms.forms import RequestForms
 from pipelines.migration.apply.request_forms.known_forms import KnownForms
 from pipelines.migration.apply.request_forms.merge_forms import MergeForms
+from pipelines.migration.apply.request_forms.presign_forms import PresignForms
 from pipelines.migration.apply.request_forms.whole_records import WholeRecords
 from pipelines.migration.apply.run import (
     EVERYTHING,
@@ -295,6 +296,7 @@ class Migration:
             known_before=plan.ids_when_planned,
             open_blob=self.session.open_blob,
             forms=forms,
+            presign=PresignForms(known, plan.facts.description.operations if plan.facts.description else ()),
             files_with_record=self.settings.tenant(plan.facts.target.tenant).files_with_record,
         )
         try:

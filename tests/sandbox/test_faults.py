@@ -119,7 +119,7 @@ def test_failed_requests_count_too(library: Service) -> None:
     "wrong",
     [
         {}, {"fault": "fire"}, {"fault": "reset", "times": 0}, {"fault": "reset", "times": True}, {"fault": "cut", "path": "("},
-        {"fault": "status", "status": 200}, {"fault": "reset", "when": "later"}, {"fault": "hang", "seconds": "x"},
+        {"fault": "status", "status": 199}, {"fault": "reset", "when": "later"}, {"fault": "hang", "seconds": "x"},
         {"fault": "reset", "match": 1}, {"fault": "reset", "match": {"host": "x"}}, {"fault": "edit", "remove": ["1"]},
     ],
 )  # fmt: skip

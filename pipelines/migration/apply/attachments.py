@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from http import HTTPStatus
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -19,6 +19,7 @@ from pipelines.errors import RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.payload import Uploaded, asset_body
+from pipelines.migration.apply.request_forms.presign_forms import PresignForms
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
@@ -43,11 +44,6 @@ TRIES = 3
 UNNAMED = "file"
 """The name of a file without one, where a name is needed."""
 
-PRESIGN: dict[str, Literal["assets/presign", "publications/cover/presign"]] = {
-    ASSET: "assets/presign",
-    COVER: "publications/cover/presign",
-}
-
 
 class Attachments:
     """Attaches files, from several threads at once; the files of one record are for one thread."""
@@ -60,8 +56,10 @@ class Attachments:
         uploads: Uploads,
         open_blob: Callable[[str], AbstractContextManager[BinaryIO]],
         *,
+        presign: PresignForms,
         late: LateEffects,
     ) -> None:
+        self._presign = presign
         self._late = late
         self._plan = plan
         self._journal = journal
@@ -117,14 +115,15 @@ class Attachments:
     def upload(self, file: PlannedFile) -> dict[str, Any]:
         """Upload a file; the library does not have it yet. Returns its `{id, storage: cache, metadata}` (service.md#upload)."""
         sha256, size = file.content
-        uploaded = self._uploads.upload(
+        send = partial(
+            self._uploads.upload,
             lambda: self._open_blob(sha256),
-            presign=PRESIGN[file.kind],
             filename=file.filename or file.name or UNNAMED,
             content_type=file.content_type or OCTETS,
             size=size,
             sha256=sha256,
         )
+        uploaded = self._presign.upload(file.kind, lambda address: send(presign=address))
         if file.filename == "":  # the form needs some name, the library does not
             uploaded["metadata"]["filename"] = ""
         return uploaded

@@ -22,6 +22,7 @@ from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, create
 from pipelines.migration.apply.references import References
 from pipelines.migration.apply.request_forms.forms import RequestForms
 from pipelines.migration.apply.request_forms.known_forms import Operation
+from pipelines.migration.apply.request_forms.presign_forms import PresignForms
 from pipelines.migration.apply.row_result import Adopted, RowResult
 from pipelines.migration.apply.unproved_fields import FirstRecords, UnprovedFields
 from pipelines.migration.model.actions import Action, FileAction
@@ -72,6 +73,7 @@ class Writer:
         known_before: Callable[[str, Collection[int]], set[int]],
         open_blob: OpenBlob,
         forms: RequestForms,
+        presign: PresignForms,
         files_with_record: bool = False,
     ) -> None:
         self._plan = plan
@@ -86,7 +88,7 @@ class Writer:
         self._ambiguous = AmbiguousCreates(
             client, kinds, journal, self._digests, known_before, may_be_empty=forms.is_on_trial
         )
-        self._attachments = Attachments(plan, journal, client, uploads, open_blob, late=self._late)
+        self._attachments = Attachments(plan, journal, client, uploads, open_blob, presign=presign, late=self._late)
         self._trial_lock = threading.Lock()
         self._takes_files: bool | None = None if files_with_record else False
         """Whether the service takes files together with their record; None until that was tried."""

@@ -19,7 +19,7 @@ from pipelines.records.additional_fields import FieldRule, in_order, is_managed,
 from pipelines.records.residue import IGNORED
 from pipelines.records.values import compact_json, text_of, whole_number
 
-_EMPTY = (None, "", [])
+_EMPTY: tuple[Any, ...] = (None, "", [])
 """Values that say nothing."""
 
 PUBLICATIONS, USERS, LOCATIONS, AUTHORITIES = "publications", "users", "locations", "authorities"

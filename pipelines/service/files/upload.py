@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from http import HTTPStatus
-from typing import Any, BinaryIO, Literal, Self
+from typing import Any, BinaryIO, Self
 
 import httpx
 
@@ -29,8 +29,6 @@ from pipelines.service.http.failures import is_permanent, is_temporary, status_l
 from pipelines.service.http.responses import as_object
 from pipelines.service.http.retries import backoff
 from pipelines.service.http.retry_after import retry_after
-
-Presign = Literal["assets/presign", "publications/cover/presign"]
 
 MAX_EXPIRED = 2
 """Forms of one file that may expire: the file may wait for the budget, or be slow, but hardly three times."""
@@ -66,7 +64,7 @@ class Uploads:
         self,
         open_file: Callable[[], AbstractContextManager[BinaryIO]],
         *,
-        presign: Presign,
+        presign: str,
         filename: str,
         content_type: str,
         size: int,
@@ -74,10 +72,11 @@ class Uploads:
     ) -> dict[str, Any]:
         """Upload a file; return the library's reference to it: `{id, storage: "cache", metadata}`.
 
-        `open_file` opens the file anew for each try. Raises `RefusedError` if the library or the storage service refuses this file,
-        `TemporaryError` if the storage service did not recover in time, `StorageError` if the file does not have this size or the given
-        SHA-256, `ProtocolError` for an unusable form, and the errors of `client.get`. After any error, no record of the library has the
-        file.
+        `presign`: the address that signs the form, below the API's. `open_file` opens the file anew for each try.
+
+        Raises `RefusedError` if the library or the storage service refuses this file, `TemporaryError` if the storage service did not
+        recover in time, `StorageError` if the file does not have this size or the given SHA-256, `ProtocolError` for an unusable form, and
+        the errors of `client.get`. After any error, no record of the library has the file.
         """
         filename = filename.encode(errors="replace").decode()
         tries = expired = 0
@@ -108,7 +107,7 @@ class Uploads:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _presigned(self, presign: Presign, filename: str, content_type: str) -> PresignResponse:
+    def _presigned(self, presign: str, filename: str, content_type: str) -> PresignResponse:
         params = {"filename": filename, "type": content_type}
         answer = self._client.get(f"{self._client.api_url}/{presign}", params)
         return PresignResponse.read(as_object(answer), presign)

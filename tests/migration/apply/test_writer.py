@@ -16,6 +16,8 @@ from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.late_effects import LateEffects
 from pipelines.migration.apply.request_forms.forms import RequestForms
 from pipelines.migration.apply.request_forms.known_forms import KnownForms
+from pipelines.migration.apply.request_forms.merge_forms import MergeForms
+from pipelines.migration.apply.request_forms.presign_forms import PresignForms
 from pipelines.migration.apply.request_forms.whole_records import WholeRecords
 from pipelines.migration.apply.run import EVERYTHING, LIMITS, ApplyResult, ApplyRun
 from pipelines.migration.apply.writer import TRIES, Writer
@@ -56,7 +58,8 @@ class Home:
         rows = list(rows)
         counts = {"publications": dict(Counter(str(one.action) for one in rows))}
         folder = self.folder / f"{plan}-{len(list(self.folder.glob(f'{plan}-*')))}" / plan
-        with closing(Uploads(self.client)) as uploads:
+        known = KnownForms(self.folder / "state.db", self.client.api_url, self.client.clock)
+        with closing(known), closing(Uploads(self.client)) as uploads:
             writer = Writer(
                 plan,
                 self.journal,
@@ -65,7 +68,8 @@ class Home:
                 STANDARD_KINDS,
                 known_before=lambda _resource, ids: set(ids) & self.before,
                 open_blob=lambda sha256: BytesIO(CONTENTS[sha256]),
-                forms=self._forms(),
+                forms=self._forms(known),
+                presign=PresignForms(known, ()),
                 files_with_record=files_with_record,
             )
             late = LateEffects(self.client)
@@ -73,7 +77,7 @@ class Home:
                 plan_of(folder, rows, counts=counts, unfit=unfit),
                 self.journal,
                 writer,
-                Merges(plan, self.journal, self.client, lambda _resource, _ids: {}),
+                Merges(plan, self.journal, self.client, MergeForms(known), lambda _resource, _ids: {}),
                 late,
                 limits=LIMITS,
                 selection=EVERYTHING,
@@ -83,9 +87,8 @@ class Home:
                 patch.setattr("pipelines.migration.apply.run.worker_count", lambda _: 1)  # rows in their order
                 return run.run(60)
 
-    def _forms(self) -> RequestForms:
+    def _forms(self, known: KnownForms) -> RequestForms:
         """Publications are documented, so that nothing of them is tried."""
-        known = KnownForms(self.folder / "state.db", self.client.api_url, self.client.clock)
         whole = WholeRecords(self.client, lambda resource: pytest.fail(f"{resource} is listed"))
         return RequestForms(known, whole, self.client, self.journal, STANDARD_KINDS, {})
 

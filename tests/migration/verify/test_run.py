@@ -22,7 +22,7 @@ from pipelines.migration.verify.verdict import (
     verifications,
 )
 from pipelines.service.client import open_client
-from pipelines.service.files.upload import Presign, Uploads
+from pipelines.service.files.upload import Uploads
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
@@ -51,7 +51,7 @@ def target_ids(pair: LibraryPair, plan: Plan) -> dict[int, int]:
         return {record.source_id: record.target_id for record in journal.written("publications")}
 
 
-def upload(pair: LibraryPair, content: bytes, described: dict[str, Any], presign: Presign) -> dict[str, Any]:
+def upload(pair: LibraryPair, content: bytes, described: dict[str, Any], presign: str) -> dict[str, Any]:
     """Upload bytes to the storage under the name and type of another file."""
     settings = load_settings(pair.config)
     metadata = described["metadata"]

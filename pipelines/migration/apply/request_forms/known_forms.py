@@ -15,6 +15,7 @@ class Operation(StrEnum):
     CREATE = "create"
     CHANGE = "change"
     MERGE = "merge"
+    UPLOAD = "upload"
 
 
 class Alternative(StrEnum):
