@@ -25,6 +25,7 @@ through `pipelines.service.redaction` first.
 from __future__ import annotations
 
 from enum import IntEnum
+from http import HTTPStatus
 
 
 class ExitStatus(IntEnum):
@@ -106,6 +107,11 @@ class RefusedError(RecordError):
         self.status = status
         self.code = code
         self.detail = detail
+
+    @property
+    def is_about_content(self) -> bool:
+        """Whether the service refused the content of the request."""
+        return self.status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
 
 
 class StopError(BookferryError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.errors import RefusedError
-from pipelines.migration.apply.digests import RecordDigests
+from pipelines.migration.apply.digests import RecordDigests, has_most
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, JournalEntry
@@ -243,7 +243,7 @@ class Lookup:
                 if _equals(compared, expected):
                     exact.append(found[number])
                 elif (key is not None and resource_type.key(values) == key) or (
-                    or_empty and _is_mostly_absent(compared, expected)
+                    or_empty and not has_most({name: digest(value) for name, value in compared.items()}, expected)
                 ):
                     doubtful.append(number)
             if exact:
@@ -264,11 +264,6 @@ class Lookup:
 
 def _equals(compared: Mapping[str, str], expected: Mapping[str, str | None]) -> bool:
     return all(digest(compared.get(name)) == value for name, value in expected.items())
-
-
-def _is_mostly_absent(compared: Mapping[str, str], expected: Mapping[str, str | None]) -> bool:
-    wanted = {name: value for name, value in expected.items() if value is not None}
-    return 2 * sum(digest(compared.get(name)) == value for name, value in wanted.items()) <= len(wanted)
 
 
 def _criteria(payload: Mapping[str, Any]) -> Iterator[dict[str, str]]:

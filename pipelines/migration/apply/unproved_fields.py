@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -21,8 +20,6 @@ from pipelines.migration.model.resource_types import Source
 from pipelines.records.additional_fields import is_sent_empty
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
-
-_REFUSED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 
 class UnprovedFields:
@@ -46,7 +43,7 @@ class UnprovedFields:
 
     def without(self, row: PlanRow, refusal: RefusedError, problems: list[str]) -> PlanRow | None:
         """A row without these fields, after a refusal of its content; None where it has none."""
-        if refusal.status not in _REFUSED:
+        if not refusal.is_about_content:
             return None
         if (filled := _without_empty(row)) is not None:
             self._without_empty.add((row.resource, row.source_id))

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import RefusedError
-from pipelines.migration.apply.digests import RecordDigests, inside
+from pipelines.migration.apply.digests import RecordDigests, has_most, inside
 from pipelines.migration.apply.payload import change_request
 from pipelines.migration.apply.request_forms.known_forms import Alternative, KnownForms, Operation, Verdict
-from pipelines.migration.apply.request_forms.refusals import CONTENT, refuses_method, words_of
+from pipelines.migration.apply.request_forms.refusals import refuses_method, words_of
 from pipelines.migration.apply.request_forms.whole_records import WholeRecords
 from pipelines.migration.apply.unproved_fields import FirstRecords
 from pipelines.migration.model.journal import Journal
@@ -218,8 +218,7 @@ class RequestForms:
     def _is_kept(self, row: PlanRow, record: Mapping[str, Any]) -> bool:
         """Whether a record has most of what was sent; an empty one may have defaults."""
         wanted = {name: value for name in row.payload if (value := row.expected.get(name)) is not None}
-        found = self._digests.of_response(row, record, wanted) if record else {}
-        return 2 * sum(found.get(name) == value for name, value in wanted.items()) > len(wanted) or not wanted
+        return has_most(self._digests.of_response(row, record, wanted) if record else {}, wanted)
 
     def close(self) -> None:
         """Give back what is held."""
@@ -250,7 +249,7 @@ def _names_key(row: PlanRow, refusal: RefusedError) -> bool:
     """Whether a refusal of the content names the key around a record, and no field of it."""
     words = words_of(refusal)
     fields = {name.lower() for name in (*row.payload, *(row.type.fields if row.type else ()))}
-    return refusal.status in CONTENT and key_of(row.resource) in words and not words & fields
+    return refusal.is_about_content and key_of(row.resource) in words and not words & fields
 
 
 def _misses_key(row: PlanRow, refusal: RefusedError) -> bool:
@@ -261,4 +260,4 @@ def _misses_key(row: PlanRow, refusal: RefusedError) -> bool:
 def _lacks_all(row: PlanRow, refusal: RefusedError) -> bool:
     """Whether a refusal misses a field that was sent inside of the key."""
     words = words_of(refusal)
-    return refusal.status in CONTENT and bool(words & _MISSING) and any(name.lower() in words for name in row.payload)
+    return refusal.is_about_content and bool(words & _MISSING) and any(name.lower() in words for name in row.payload)

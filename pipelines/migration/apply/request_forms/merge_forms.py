@@ -14,7 +14,7 @@ import msgspec
 
 from pipelines.errors import RefusedError
 from pipelines.migration.apply.request_forms.known_forms import KnownForms, MergeForm, Operation, Verdict
-from pipelines.migration.apply.request_forms.refusals import CONTENT, refuses_method, words_of
+from pipelines.migration.apply.request_forms.refusals import refuses_method, words_of
 from pipelines.migration.model.journal_entries import FailedWriteError
 from pipelines.migration.model.resource_types import MergeRequest
 from pipelines.migration.plan.merges.requests import names_remaining_record
@@ -72,7 +72,7 @@ class MergeForms:
         for form in _forms(request):
             if form == MergeForm.POST:
                 verdict = Verdict.REFUSED if refuses_method(refusal) else Verdict.TAKEN
-            elif refusal.status in CONTENT and request.field in words_of(refusal):
+            elif refusal.is_about_content and request.field in words_of(refusal):
                 verdict = Verdict.REFUSED
             else:
                 continue
@@ -106,7 +106,7 @@ def _forms(request: MergeRequest) -> list[str]:
 
 def _named_field(request: MergeRequest, refusal: RefusedError) -> str:
     """The alternative with the one field that a refusal names as that of the record that remains; empty where it does not."""
-    if refusal.status not in CONTENT or request.field != MergeRequest().field:
+    if not refusal.is_about_content or request.field != MergeRequest().field:
         return ""
     named = [
         word for word in words_of(refusal) - {request.field} if word.endswith("_id") and names_remaining_record(word)

@@ -7,9 +7,6 @@ from http import HTTPStatus
 
 from pipelines.errors import RefusedError
 
-CONTENT = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
-"""Statuses of a refusal that is about the content of a request."""
-
 
 def refuses_method(refusal: RefusedError) -> bool:
     """Whether a refusal is about the method; a 404 with another code says that there is no such address (A12)."""
