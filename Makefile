@@ -2,11 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-all lint format docs lock bench clean
 
-demo: $(STAMP)
+# Without what only development needs.
+demo: $(RUNS)
 	$(BIN)/bookferry demo
 
 # A file's tests stay in one process: they share a sandbox, a wheel, a backup. Two processes more than there are cores, since much of the time
@@ -39,18 +42,26 @@ docs: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.backup
 
-# Exact versions and hashes for every platform, and no address of an index.
+# Exact versions and hashes for every platform, and no address of an index: what development needs, what runs of it, and what runs on
+# several machines.
+COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-strip-extras --no-emit-index-url --no-emit-find-links --quiet
 lock: $(STAMP)
-	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
-		--no-header --no-annotate --no-strip-extras --no-emit-index-url --no-emit-find-links --quiet --upgrade -o requirements.lock
+	$(COMPILE) --group dev --extra k8s --extra docker --extra celery --upgrade -o requirements-dev.lock
+	$(COMPILE) --group build -c requirements-dev.lock -o requirements.lock
+	$(COMPILE) --group build --extra k8s --extra docker --extra celery -c requirements-dev.lock -o deploy/requirements.lock
 
-# A stamp rather than the folder: an installation that broke off half-way is done again.
-$(STAMP): requirements.lock pyproject.toml
+# Stamps rather than the folder: an installation that broke off half-way is done again.
+$(RUNS): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Bookferry needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version). Name another: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $(RUNS)
+
+$(STAMP): $(RUNS) requirements-dev.lock
+	$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $(STAMP)
 
 clean:

@@ -17,8 +17,9 @@ import pytest
 
 from tests.cli.command import ROOT, environment
 
+LOCK_NAMES = ("requirements.lock", "requirements-dev.lock", "deploy/requirements.lock")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+LOCKS = {name: (ROOT / name).read_text(encoding="utf-8") for name in LOCK_NAMES}
 PACKAGES = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
 
@@ -50,9 +51,9 @@ def test_ci_runs_lint_and_tests() -> None:
     assert re.findall(r"^make (lint|test)\b", script.read_text(encoding="utf-8"), re.MULTILINE) == ["lint", "test"]
 
 
-def _locked() -> Iterator[tuple[str, str]]:
-    """Name and entry of each requirement in the lock, its continued lines joined."""
-    for entry in LOCK.replace("\\\n", " ").splitlines():
+def _locked(lock: str) -> Iterator[tuple[str, str]]:
+    """Name and entry of each requirement in a lock, its continued lines joined."""
+    for entry in LOCKS[lock].replace("\\\n", " ").splitlines():
         if entry.strip() and not entry.startswith("#"):
             yield _name(entry), entry
 
@@ -63,18 +64,32 @@ def _name(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", found[0]).lower()
 
 
-def test_the_lock_has_a_version_and_hashes_for_every_entry_and_no_address() -> None:
+@pytest.mark.parametrize("lock", LOCK_NAMES)
+def test_a_lock_has_a_version_and_hashes_for_every_entry_and_no_address(lock: str) -> None:
     """`make` installs with --require-hashes from whatever index the machine is set to use."""
     entry_form = r"[A-Za-z0-9._-]+(\[[a-z0-9,_ -]+\])?==[^ ;]+( *;[^\\]*?)?( +--hash=sha256:[0-9a-f]{64})+ *"
-    entries = list(_locked())
+    entries = list(_locked(lock))
     assert len(entries) > 50
     assert [entry for _, entry in entries if not re.fullmatch(entry_form, entry)] == []
-    assert not re.search(r"://|--index|--extra-index|--find-links|--trusted-host| @ ", LOCK)
+    assert not re.search(r"://|--index|--extra-index|--find-links|--trusted-host| @ ", LOCKS[lock])
 
 
-def test_the_lock_has_everything_that_is_declared() -> None:
-    declared = [*PYPROJECT["project"]["dependencies"], *PYPROJECT["dependency-groups"]["dev"]]
-    assert {_name(one) for one in declared} - {name for name, _ in _locked()} == set()
+def test_each_lock_has_everything_that_is_declared_for_it() -> None:
+    """What runs, what develops it, and what runs it on several machines, in the same versions."""
+    project, groups = PYPROJECT["project"], PYPROJECT["dependency-groups"]
+    runs = [*project["dependencies"], *groups["build"]]
+    machines = [one for names in project["optional-dependencies"].values() for one in names]
+    develops = [one for one in groups["dev"] if isinstance(one, str)]
+    declared = {
+        "requirements.lock": runs,
+        "requirements-dev.lock": [*runs, *machines, *develops],
+        "deploy/requirements.lock": [*runs, *machines],
+    }
+    for lock, wanted in declared.items():
+        assert {_name(one) for one in wanted} - {name for name, _ in _locked(lock)} == set()
+    versions = {lock: {re.sub(r"\[.*?\]", "", entry.split(" ")[0]) for _, entry in _locked(lock)} for lock in declared}
+    assert versions["requirements.lock"] <= versions["deploy/requirements.lock"] <= versions["requirements-dev.lock"]
+    assert not {"pytest", "mypy", "dlt"} & {name for name, _ in _locked("requirements.lock")}
 
 
 def test_tracked_files_name_no_place_of_this_machine() -> None:

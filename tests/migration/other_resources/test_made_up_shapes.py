@@ -45,6 +45,8 @@ from tests.sandbox.process import SandboxProcess
 EXAMPLES = int(os.environ.get("MADE_UP_SHAPES", "3"))
 """In the suite; MADE_UP_SHAPES=30 runs thirty, which takes some ten minutes."""
 
+pytestmark = pytest.mark.timeout(600 + 60 * EXAMPLES)
+
 REFERENCES = {
     "publication_id": "publications",
     "publication_ids": "publications",
