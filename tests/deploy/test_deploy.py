@@ -1,0 +1,177 @@
+"""The files of `deploy/`, without a container daemon or a cluster: their form, what they name, and the steps of the image."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.command import ROOT
+from tests.postgres import database, postgres_server
+
+DEPLOY = ROOT / "deploy"
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text("utf-8")
+INSTANCES = ("compose/dagster.yaml", "celery/dagster.yaml")
+
+
+@pytest.fixture(scope="module")
+def history() -> Iterator[str]:
+    """The address of a database for Dagster's history."""
+    with postgres_server() as server, database(server) as address:
+        yield address
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((DEPLOY / name).read_text("utf-8"))
+
+
+def instructions(keyword: str) -> list[str]:
+    """The arguments of all instructions of one kind, with continued lines joined."""
+    return re.findall(rf"^{keyword} (.+)$", DOCKERFILE.replace("\\\n", " "), re.MULTILINE)
+
+
+def command() -> list[str]:
+    """What the image runs."""
+    found: list[str] = json.loads(instructions("CMD")[-1])
+    return found
+
+
+def test_the_image_has_every_package_and_each_file_that_it_copies() -> None:
+    copied = [one for line in instructions("COPY") if "--from" not in line for one in line.split()[:-1]]
+    assert [one for one in copied if not (ROOT / one).exists()] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    packages = {*project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"], "README.md", "LICENSE"}
+    assert packages <= {one.rstrip("/") for one in copied}
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+    assert {one.rstrip("/") for one in copied} <= {one.removeprefix("!") for one in ignored}
+
+
+def test_the_image_runs_as_nobody_and_says_whether_it_is_well() -> None:
+    assert instructions("USER") == ["10001:10001"]
+    assert "grpc-health-check" in " ".join(instructions("HEALTHCHECK"))
+    assert len(instructions("FROM")) == 2
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_dagster_accepts_the_instance(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: str) -> None:
+    """Its storage, its launcher and its limits, with a real database for the history."""
+    import dagster as dg  # noqa: PLC0415  takes a second
+
+    monkeypatch.setenv("DAGSTER_POSTGRES", history)
+    monkeypatch.setenv("CELERY_BROKER", "memory://")
+    monkeypatch.setenv("CELERY_BACKEND", "cache+memory://")
+    (tmp_path / "dagster.yaml").write_bytes((DEPLOY / name).read_bytes())
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        limits = instance.get_concurrency_config()
+        assert (limits.pool_config.default_pool_limit, str(limits.pool_config.pool_granularity)) == (
+            1,
+            "PoolGranularity.RUN",
+        )
+        assert limits.run_queue_config is not None
+        assert limits.run_queue_config.max_concurrent_runs == 10
+        assert instance.run_monitoring_enabled
+        assert type(instance.run_launcher).__name__ == (
+            "CeleryRunLauncher" if "celery" in name else "DefaultRunLauncher"
+        )
+        assert instance.get_runs(limit=1) == []
+
+
+def test_the_code_location_has_one_name_everywhere() -> None:
+    names = {
+        read("compose/workspace.yaml")["load_from"][0]["grpc_server"]["location_name"],
+        yaml.safe_load((ROOT / "workspace.yaml").read_text("utf-8"))["load_from"][0]["python_module"]["location_name"],
+        read("kubernetes/values.yaml")["dagster-user-deployments"]["deployments"][0]["name"],
+        command()[-1],
+    }
+    assert names == {"bookferry"}
+
+
+def test_each_service_of_compose_waits_for_what_it_needs() -> None:
+    services = read("compose/compose.yaml")["services"]
+    for name, service in services.items():
+        for other in service.get("depends_on", {}):
+            assert other in services, name
+        assert "healthcheck" in service or name in {"bookferry", "first-backup"}, name
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            assert not source.startswith(".") or (DEPLOY / "compose" / source).is_file(), (name, source)
+    assert [one for service in services.values() for one in service.get("ports", ())] == ["127.0.0.1:3000:3000"]
+
+
+def test_the_extras_bring_the_launchers_at_versions_that_fit() -> None:
+    """`pip install "bookferry[k8s]"`, `[celery]` and `[docker]`, imported as an instance imports them."""
+    import dagster_celery.launcher  # noqa: PLC0415  three seconds together
+    import dagster_docker  # noqa: PLC0415
+    import dagster_k8s  # noqa: PLC0415
+
+    assert dagster_celery.launcher.CeleryRunLauncher
+    assert dagster_k8s.K8sRunLauncher
+    assert dagster_docker.DockerRunLauncher
+
+
+@pytest.mark.long
+def test_the_steps_of_the_image_make_a_code_location_that_is_well(tmp_path: Path) -> None:
+    """Its first stage in a bare folder, then its command and its health check in an empty working folder."""
+    built, opt = tmp_path / "build", tmp_path / "opt"
+    first_stage = DOCKERFILE.replace("\\\n", " ").split("\nFROM ")[1]
+    built.mkdir()
+    for keyword, arguments in re.findall(r"^(COPY|RUN) (.+)$", first_stage, re.MULTILINE):
+        if keyword == "COPY":
+            *sources, target = arguments.split()
+            for source in sources:
+                place = built / target if len(sources) == 1 and target != "./" else built / source
+                (shutil.copytree if (ROOT / source).is_dir() else shutil.copy)(ROOT / source, place)
+        else:
+            step = arguments.replace("/opt/", f"{opt}/").replace("python -m venv", f"{sys.executable} -m venv")
+            done = subprocess.run(["bash", "-c", step], cwd=built, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, (step, done.stderr[-2000:])
+    shutil.rmtree(built)
+
+    home, work = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    work.mkdir()
+    (home / "bookferry.toml").write_text(
+        'data = "data"\n\n[tenants.demo]\nbase_url = "https://library.example.org"\napi = "v3"\n'
+    )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    environment = {
+        "PATH": f"{opt / 'bookferry' / 'bin'}:/usr/bin:/bin",
+        "HOME": str(home),
+        "PYTHONSAFEPATH": "1",
+        "BOOKFERRY_CONFIG": str(home / "bookferry.toml"),
+        "DAGSTER_HOME": str(home),
+    }
+    serves = [port if part == "4000" else "127.0.0.1" if part == "0.0.0.0" else part for part in command()]
+    check = [
+        port if part == "4000" else part for part in json.loads(instructions("HEALTHCHECK")[0].partition("CMD ")[2])
+    ]
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(["env", *serves], cwd=work, env=environment, stdout=log, stderr=log)
+        try:
+            deadline = time.monotonic() + 120
+            while subprocess.run(
+                ["env", *check], cwd=work, env=environment, capture_output=True, check=False
+            ).returncode:
+                still_starting = server.poll() is None and time.monotonic() < deadline
+                assert still_starting, (tmp_path / "log").read_text("utf-8")
+            version = subprocess.run(
+                ["env", "bookferry", "--version"], cwd=work, env=environment, capture_output=True, text=True, check=True
+            )
+            assert version.stdout.startswith("bookferry ")
+            assert [*work.iterdir()] == []
+        finally:
+            server.terminate()
+            server.wait(60)
