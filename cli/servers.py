@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from cli.code_location import workspace
 from cli.jobs import dagster_home
 from cli.output import Output
 from cli.process import replace_process
@@ -25,10 +26,13 @@ def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
     """Run `dagster dev` with this configuration and the instance of the command line, for this machine only."""
     _check_port(port)
     os.environ[CONFIG_VARIABLE] = str(settings.path)
-    os.environ["DAGSTER_HOME"] = str(dagster_home(settings))
+    home = dagster_home(settings)
+    os.environ["DAGSTER_HOME"] = str(home)
+    # Dagster imports the definitions from the "working directory" of a workspace first. Without one that is the working folder.
+    location = workspace(home, OUR_FOLDER)
     url = f"http://127.0.0.1:{port}"
     output.result(
-        {"url": url, "dagster_home": os.environ["DAGSTER_HOME"]},
+        {"url": url, "dagster_home": str(home)},
         lambda console: console.print(
             f"Dagster's web interface: {url}  (Ctrl-C ends it)\nconfiguration: {settings.path}"
         ),
@@ -37,9 +41,8 @@ def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
     _accept_interrupts()
     os.environ["PYTHONWARNINGS"] = "ignore"  # Dagster's warnings about itself, in each of its processes
     os.environ[SAFE_PATH_VARIABLE] = "1"  # in each of its processes, too
-    dagster = python_command("-m", "dagster", "dev", "-m", "assets_defs.definitions")
-    # Dagster imports the definitions from its "working directory" first. Without the option that is the working folder.
-    replace_process([*dagster, "-d", str(OUR_FOLDER), "--host", "127.0.0.1", "--port", str(port)])
+    dagster = python_command("-m", "dagster", "dev", "-w", str(location))
+    replace_process([*dagster, "--host", "127.0.0.1", "--port", str(port)])
 
 
 def _accept_interrupts() -> None:
