@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from pipelines.file_access import make_folder
 from pipelines.migration.flow import Migration
 from pipelines.settings.settings import Settings
 from pipelines.store.access import DAGSTER_MARK, protect
-from pipelines.store.durable import storage_error, storage_errors
+from pipelines.store.durable import storage_error, storage_errors, write_atomically
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import Snapshot
 from resources.run_tags import COMMAND_LINE, REQUESTED_RESOURCES, STARTED_BY, TENANT, process_tags
@@ -36,13 +37,18 @@ if TYPE_CHECKING:
 
     from pipelines.store.postgres.loading import LoadResult
 
+FOLLOWS = "  # as bookferry.toml says; without this comment it is yours"
+"""The end of the line with the number of runs that Bookferry keeps as the configuration has it."""
+
 INSTANCE = (
     DAGSTER_MARK
     + """ this file once; you may change it.
 telemetry: {enabled: false}
 nux: {enabled: false}
 concurrency:
-  runs: {max_concurrent_runs: 4}
+  runs: {max_concurrent_runs: 4}"""
+    + FOLLOWS
+    + """
   pools: {granularity: run, default_limit: 1}
 run_monitoring: {enabled: true, free_slots_after_run_end_seconds: 60, cancel_timeout_seconds: 180}
 run_retries: {enabled: false}
@@ -72,9 +78,23 @@ def dagster_home(settings: Settings) -> Path:
             make_folder(settings.data)
         make_folder(home)
         with _one_at_a_time(home):
-            if not (home / "dagster.yaml").exists():
-                (home / "dagster.yaml").write_text(INSTANCE, encoding="utf-8")
+            _write_instance(home / "dagster.yaml", settings.runs_at_once)
     return home
+
+
+def _write_instance(path: Path, runs: int) -> None:
+    """Write Dagster's instance, or only the number of runs into one that we wrote and where nobody chose a number."""
+    there = path.read_text(encoding="utf-8") if path.exists() else INSTANCE
+    if there == INSTANCE.replace(FOLLOWS, ""):  # that of earlier versions, unchanged
+        there = INSTANCE
+    wanted = re.sub(
+        rf"max_concurrent_runs: \d+(?=\}}{re.escape(FOLLOWS)}$)",
+        f"max_concurrent_runs: {runs}",
+        there,
+        flags=re.MULTILINE,
+    )
+    if wanted != there or not path.exists():
+        write_atomically(path, wanted.encode())
 
 
 def _one_at_a_time(home: Path) -> FileLock:

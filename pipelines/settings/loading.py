@@ -52,6 +52,7 @@ class _ConfigFile(BaseModel):
     nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
     verify_at: WeeklyOrDaily = "sun 12:00"
     drill_at: Monthly = "1 18:00"
+    libraries_at_once: Annotated[int, Field(ge=1, le=500, strict=True)] | None = None
     retention: RetentionSettings | None = None
     notify: NotifySettings = Field(default_factory=NotifySettings)
     identifiers: Annotated[dict[TypeName, IdentifierSettings], AfterValidator(check_field_owners)] = Field(
@@ -105,6 +106,7 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         drill_at=checked.drill_at,
         staging=checked.postgres,
         group=checked.group,
+        libraries_at_once=checked.libraries_at_once,
     )
 
 

@@ -54,6 +54,8 @@ class Settings:
     """How tables are staged into the database."""
     group: str | None = None
     """The group whose members share the files of data and state; without one, this user alone can open them."""
+    libraries_at_once: int | None = None
+    """How many libraries are read at once; without a number, as `runs_at_once` says."""
 
     def tenant(self, name: str) -> TenantSettings:
         """Return the settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
@@ -134,6 +136,15 @@ class Settings:
                 "postgresql://user:password@host/database. Correct it."
             )
         return address
+
+    @property
+    def runs_at_once(self) -> int:
+        """How many of Dagster's runs may execute at once: one for each library, from 4 to 10, unless a number is configured.
+
+        The service limits each library, so that reading two at once takes no longer than one. A run needs some 250 MB of memory.
+        """
+        libraries = {tenant.base_url.lower() for tenant in self.tenants.values()}
+        return self.libraries_at_once or min(max(len(libraries), 4), 10)
 
     @property
     def stages(self) -> bool:
