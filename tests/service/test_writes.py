@@ -281,6 +281,30 @@ def test_a_search_answered_with_something_else_stops(serve: Serve, client_for: C
         client_for(server.url).search({"doi": "10.1000/1"})
 
 
+@pytest.mark.parametrize(
+    ("total", "old", "pages"),
+    [
+        (0, set(), [1]),
+        (40, {1}, [1]),
+        (80, {1}, [1, 2]),
+        (80, {2}, [1, 2]),
+        (500, {1, 10}, [1, 10, 9]),
+        (500, {1, 7}, [1, 10, 9, 8, 7]),
+        (500, {3, 10}, [1, 10, 9, 2, 3]),
+        (500, {9}, [1, 10, 9, 2, 3, 4, 5, 6, 7, 8]),
+        (150, set(), [1, 3, 2]),
+    ],
+)
+def test_both_ends_of_a_list_are_read_inwards_to_an_older_record(
+    serve: Serve, client_for: ClientFor, total: int, old: set[int], pages: list[int]
+) -> None:
+    """A new record is at either end; `old`: the pages with a record that was there before. No page is read twice."""
+    server = serve(pages_of(total, lambda _: {"x-total": str(total)}))
+    found = client_for(server.url).list_ends("tasks", lambda page: any(one["id"] // 50 + 1 in old for one in page))
+    assert [int(one.query["page"]) for one in server.received] == pages
+    assert {one["id"] // 50 + 1 for one in found} == ({*pages} if total else set())
+
+
 def test_a_record_is_made_changed_found_and_removed(sandbox: SandboxProcess, client_for: ClientFor) -> None:
     """Everything together against the sandbox, with an unclear create that is looked up."""
     client = client_for(sandbox.base_url())
