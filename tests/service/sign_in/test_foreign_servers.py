@@ -465,7 +465,7 @@ def test_a_token_is_renewed_ahead_of_its_end(visit: Visit) -> None:
 
 
 def test_a_refresh_is_noted_before_it_leaves(visit: Visit) -> None:
-    """I3: if the process dies now, the next one knows that a response may be lost. A refusal takes the note back."""
+    """I3: if the process dies now, the next one knows that a response may be lost. The stored response ends the note."""
     home, service = visit()
     sign_in(home, service)
     service.access.clear()
