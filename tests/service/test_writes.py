@@ -247,6 +247,16 @@ def test_one_record_is_an_object(serve: Serve, client_for: ClientFor) -> None:
         client.get_record("publications/17")
 
 
+def test_a_record_that_is_not_there_is_none(serve: Serve, client_for: ClientFor) -> None:
+    """Only a 404 says that; any other refusal leaves it open."""
+    server = serve(in_turn(Answer({"id": 17}), Answer(ERROR, status=404), Answer(ERROR, status=422)))
+    client = client_for(server.url)
+    assert client.find_record("publications/17") == {"id": 17}
+    assert client.find_record("publications/17") is None
+    with pytest.raises(RefusedError, match="422"):
+        client.find_record("publications/17")
+
+
 def pages_of(total: int, headers: Callable[[int], dict[str, str]]) -> Script:
     """A list of so many records, in pages of 50."""
 
