@@ -13,11 +13,12 @@ import pytest
 from pipelines.errors import RefusedError
 from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.apply.references import References, own_references
-from pipelines.migration.model.actions import Action
+from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind, WriteState
-from pipelines.migration.model.plan import PlannedReference, PlanRow
+from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.records.files import COVER
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.client import LibraryClient
 from tests.migration.sample_plans import row
@@ -116,6 +117,7 @@ def test_links_are_a_change_of_these_fields_alone(references: References) -> Non
     planned = book(
         {"title": "A book"},
         before=before,
+        files=[PlannedFile(kind=COVER, position=0, action=FileAction.UPLOAD)],
         references={"contributor": to_user(9), "reviewer": to_user(8, later=True)},
     )
     found = references.links(planned, [])
