@@ -196,8 +196,8 @@ class FileFetcher:
 
     def _content(self, wanted: Wanted) -> _StoredContent | Failed:
         """Fetch one content. A fresh address replaces a missing or expired one."""
-        address, failed = wanted.reference.address, Failed("")
-        for asked in range(MOST_ADDRESSES + 1):
+        address, asked, failed = wanted.reference.address, 0, Failed("")
+        while True:
             if address is not None:
                 result = self._download(wanted, address)
                 if not isinstance(result, Failed):
@@ -211,8 +211,7 @@ class FileFetcher:
             if isinstance(fresh, Failed):
                 why = f"{failed.problem}; {fresh.problem}" if failed.problem else fresh.problem
                 return Failed(why, temporary=fresh.temporary)
-            address = fresh
-        return failed
+            address, asked = fresh, asked + 1
 
     def _download(self, wanted: Wanted, address: str) -> _StoredContent | Failed:
         key = wanted.reference.content_key

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 
 from pipelines.errors import (
@@ -17,6 +18,7 @@ from pipelines.errors import (
     TemporaryError,
     VersionEndedError,
 )
+from pipelines.service.end_of_v2 import v2_has_ended
 from tests.backup.runner import BackupRunner
 from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import MIDNIGHT, ManualClock
@@ -26,7 +28,7 @@ REMEDY = (
     'Sign in with version 3: in bookferry.toml, replace api = "v2" and the user name and password of \'old\' by api = "v3", then run '
     "`bookferry login old`. The snapshots of version 2 stay, and `bookferry migrate plan SNAPSHOT TARGET` still moves them."
 )
-BEFORE, AFTER = datetime(2026, 11, 22, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC)
+BEFORE, LAST_DAY, AFTER = (datetime(*day, tzinfo=UTC) for day in ((2026, 11, 22), (2026, 12, 31), (2027, 1, 1)))
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +89,7 @@ def test_an_outage_of_both_versions_is_no_end(tmp_path: Path, sandbox: SandboxPr
     assert "ersion" not in str(error)
 
 
-@pytest.mark.parametrize("day", [BEFORE, AFTER])
+@pytest.mark.parametrize("day", [BEFORE, LAST_DAY, AFTER])
 @pytest.mark.parametrize(("status", "kind"), [(401, SignInError), (403, AccessDeniedError)])
 def test_a_refused_sign_in_is_no_end(
     tmp_path: Path, sandbox: SandboxProcess, status: int, kind: type[BookferryError], day: datetime
@@ -117,6 +119,34 @@ def test_a_page_that_is_missing_is_no_end(tmp_path: Path, sandbox: SandboxProces
     assert "ersion" not in str(error)
 
 
+@pytest.mark.parametrize("status", [401, 403, 503])
+def test_a_list_that_may_come_back_is_no_end(tmp_path: Path, sandbox: SandboxProcess, status: int) -> None:
+    """A 404 in the middle, and then a list that asks for a sign-in or is out of order: the 404 alone is told."""
+    sandbox.fault("status", status=404, path="v2/publications.*per_page=50", times=50)
+    sandbox.fault("status", status=status, path="v2/publications.per_page=1$", times=50)
+    error = failure(tmp_path, sandbox.base_url(), AFTER)
+    assert type(error) is RefusedError
+    assert "ersion" not in str(error)
+
+
+def test_a_version_3_that_does_not_answer_proves_nothing(tmp_path: Path, sandbox: SandboxProcess) -> None:
+    """Version 2 answers 404, and the connection to version 3 breaks: neither an end nor a wrong base_url is certain."""
+    sandbox.fault("status", status=404, path="v2/publications", times=50)
+    sandbox.fault("reset", path="/api/v3", times=50)
+    error = failure(tmp_path, sandbox.base_url(), AFTER)
+    assert type(error) is RefusedError
+    assert "ersion" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "ended"),
+    [(404, True), (410, True), (501, True), (401, False), (403, False), (408, False), (429, False), (503, False)],
+)
+def test_an_answer_of_a_living_version_is_no_end(status: int, ended: bool) -> None:
+    """Version 3 asks for a sign-in, so base_url is right; version 2 lives if it does so too, or asks to wait."""
+    assert v2_has_ended(httpx.Response(status), httpx.Response(401)) is ended
+
+
 def test_a_site_that_shows_one_page_for_every_address_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:
     """base_url leads to a web site: version 3 is a page there, too."""
 
@@ -127,4 +157,4 @@ def test_a_site_that_shows_one_page_for_every_address_is_no_end(tmp_path: Path, 
     with ScriptedServer(page) as site:
         error = failure(tmp_path, site.url)
     assert type(error) is not VersionEndedError
-    assert "Is base_url the library's address?" in str(error)
+    assert str(error).endswith("Is base_url the library's address?")

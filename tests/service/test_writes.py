@@ -247,6 +247,16 @@ def test_one_record_is_an_object(serve: Serve, client_for: ClientFor) -> None:
         client.get_record("publications/17")
 
 
+def test_a_record_that_is_not_there_is_none(serve: Serve, client_for: ClientFor) -> None:
+    """Only a 404 says that; any other refusal leaves it open."""
+    server = serve(in_turn(Answer({"id": 17}), Answer(ERROR, status=404), Answer(ERROR, status=422)))
+    client = client_for(server.url)
+    assert client.find_record("publications/17") == {"id": 17}
+    assert client.find_record("publications/17") is None
+    with pytest.raises(RefusedError, match="422"):
+        client.find_record("publications/17")
+
+
 def pages_of(total: int, headers: Callable[[int], dict[str, str]]) -> Script:
     """A list of so many records, in pages of 50."""
 
@@ -279,6 +289,30 @@ def test_a_search_answered_with_something_else_stops(serve: Serve, client_for: C
     server = serve(in_turn(Answer({"hits": 3})))
     with pytest.raises(ProtocolError, match="no list of records"):
         client_for(server.url).search({"doi": "10.1000/1"})
+
+
+@pytest.mark.parametrize(
+    ("total", "old", "pages"),
+    [
+        (0, set(), [1]),
+        (40, {1}, [1]),
+        (80, {1}, [1, 2]),
+        (80, {2}, [1, 2]),
+        (500, {1, 10}, [1, 10, 9]),
+        (500, {1, 7}, [1, 10, 9, 8, 7]),
+        (500, {3, 10}, [1, 10, 9, 2, 3]),
+        (500, {9}, [1, 10, 9, 2, 3, 4, 5, 6, 7, 8]),
+        (150, set(), [1, 3, 2]),
+    ],
+)
+def test_both_ends_of_a_list_are_read_inwards_to_an_older_record(
+    serve: Serve, client_for: ClientFor, total: int, old: set[int], pages: list[int]
+) -> None:
+    """A new record is at either end; `old`: the pages with a record that was there before. No page is read twice."""
+    server = serve(pages_of(total, lambda _: {"x-total": str(total)}))
+    found = client_for(server.url).list_ends("tasks", lambda page: any(one["id"] // 50 + 1 in old for one in page))
+    assert [int(one.query["page"]) for one in server.received] == pages
+    assert {one["id"] // 50 + 1 for one in found} == ({*pages} if total else set())
 
 
 def test_a_record_is_made_changed_found_and_removed(sandbox: SandboxProcess, client_for: ClientFor) -> None:

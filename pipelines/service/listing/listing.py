@@ -99,8 +99,10 @@ class Listing:
         """
         self._started, self._sent = self._client.clock.monotonic(), self._client.requests
         with self._ahead:
-            yield from self._walk()
-            self._account()
+            try:
+                yield from self._walk()
+            finally:  # a walk that was given up has cost its requests, too
+                self._account()
 
     # ---- the walk
 

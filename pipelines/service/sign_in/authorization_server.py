@@ -215,7 +215,7 @@ class AuthorizationServer:
         return whole
 
 
-_KEPT_HEADERS = frozenset({"content-type", "retry-after", "date", "www-authenticate", "location"})
+_KEPT_HEADERS = frozenset({"retry-after", "date", "location"})
 
 
 class _BeforeSending(httpx.BaseTransport):

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from pipelines.backup import fetching
+from pipelines.backup.fetching import FileFetcher
+from pipelines.backup.files import FileProgress
+from pipelines.errors import StorageError
+from pipelines.service.client import LibraryClient, open_client
 from pipelines.store.maintenance.verification import Part, verify_named
-from pipelines.store.snapshots.file_list import FILE_LIST
+from pipelines.store.snapshots.blobs import Blobs
+from pipelines.store.snapshots.file_list import FILE_LIST, FileList
 from pipelines.store.snapshots.snapshots import blob_key
 from tests.backup.files.file_library import SIGNATURE, FileLibrary, cut, everything_but_payloads, files_of, stored_file
 from tests.backup.runner import BackupRunner, notes_on_reading
@@ -352,6 +359,78 @@ def test_the_listing_waits_for_files_that_have_waited_long(tmp_path: Path, file_
 
     file_library.stored["/file-1"] = late
     assert runner.back_up().manifest.files.new == 120
+
+
+def test_the_files_that_are_left_after_the_listing_report_their_progress(
+    runner: BackupRunner, file_library: FileLibrary
+) -> None:
+    """A storage was down during the listing: the files are fetched afterwards, and the person sees how many are to come."""
+    file_library.add(CONTENT)
+    file_library.stored["/file-1"] = lambda _: Answer(status=503)
+    reported, seen = threading.Event(), []
+
+    def report(progress: object) -> None:
+        if isinstance(progress, FileProgress):
+            seen.append((progress.records, progress.expected))
+            reported.set()
+
+    def once_reported(_request: Received) -> Answer:
+        return Answer(CONTENT) if reported.wait(60) else Answer(status=404)
+
+    with runner.library(on_progress=report) as library:
+        library.read_raw("old", "run", "publications")
+        library.stage("old", "run", "publications")
+        file_library.stored["/file-1"] = once_reported
+        assert library.fetch_files("old", "run").facts.files.kept == 1
+    assert seen[0] == (0, 1)
+
+
+@pytest.mark.parametrize("step", ["listing", "files"])
+def test_a_disk_that_takes_no_file_ends_the_run(runner: BackupRunner, file_library: FileLibrary, step: str) -> None:
+    """Whether it fails after the last page or afterwards: the error is not about one file, and nothing is published."""
+    file_library.add(CONTENT)
+    listed = threading.Event()
+
+    def once_listed(_request: Received) -> Answer:
+        listed.wait(60)
+        return Answer(CONTENT)
+
+    def break_the_disk(_progress: object) -> None:
+        (runner.data / "files" / "sha256").write_bytes(b"no folder")
+        listed.set()
+
+    file_library.stored["/file-1"] = once_listed if step == "listing" else lambda _: Answer(status=503)
+    with runner.library(on_progress=break_the_disk) as library:
+        if step == "files":
+            library.read_raw("old", "run", "publications")
+            library.stage("old", "run", "publications")
+            file_library.stored["/file-1"] = CONTENT
+        with pytest.raises(StorageError, match="sha256"):
+            library.read_raw("old", "run", "publications") if step == "listing" else library.fetch_files("old", "run")
+
+
+def test_a_backup_closes_what_it_opened_for_the_files(tmp_path: Path, file_library: FileLibrary) -> None:
+    """The client of the library, opened for a file on its host, and the folder of incoming content."""
+    library = BackupRunner(tmp_path, file_library.library.url, clock=ManualClock()).library()
+    settings, state, opened, closed = library.settings, library.data.state_path, [], []
+
+    @contextmanager
+    def client() -> Iterator[LibraryClient]:
+        with open_client(settings, "old", state=state, clock=ManualClock()) as one:
+            opened.append(one)
+            yield one
+        closed.append(one)
+
+    file_library.add(CONTENT, url=f"{file_library.library.url}/downloads/1")
+    file_library.stored["/downloads/1"] = CONTENT
+    record = msgspec.Raw(msgspec.json.encode(file_library.publications[1]))
+    blobs, base_url = Blobs(library.data, "old"), file_library.library.url
+    with FileFetcher(lambda: FileList(tmp_path, 0.0), blobs, base_url=base_url, open_client=client) as fetcher:
+        fetcher.on_page([record])
+        fetcher.finish(lambda _: None)
+        assert (fetcher.tried, len(opened), closed) == (1, 1, [])
+    assert closed == opened
+    assert not list((tmp_path / "library-data" / "files" / "tmp").iterdir())
 
 
 def test_a_stop_does_not_wait_for_a_storage(runner: BackupRunner, file_library: FileLibrary) -> None:

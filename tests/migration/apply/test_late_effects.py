@@ -301,27 +301,6 @@ def test_a_journal_of_version_0_1_keeps_its_doubts(tmp_path: Path, clock: Manual
         journal.close()
 
 
-def test_the_ends_of_a_list_are_read_back_to_an_older_record(
-    serve: Callable[[Script], ScriptedServer], client_for: Callable[..., LibraryClient]
-) -> None:
-    """A record that took effect late lies behind all that were created since."""
-
-    def script(request: Received) -> Answer:
-        page = int(request.target.partition("page=")[2].partition("&")[0])
-        records = [{"id": number} for number in range(page * 50 - 49, page * 50 + 1)]
-        return Answer({"records": records}, headers={"X-Total": "1000"})
-
-    server = serve(script)
-    client = client_for(server.url)
-    ids = {
-        record["id"] for record in client.list_ends("publications", lambda page: min(one["id"] for one in page) < 700)
-    }
-    assert ids == {*range(1, 51), *range(651, 1001)}
-    assert len(server.received) == 8
-    server.received.clear()
-    assert len(client.list_ends("publications")) == 150
-
-
 def test_a_late_creation_of_another_plan_is_seen_by_the_next_one(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Two plans of the same records: the second one waits for what the first one left under way."""
     first, second = pair.plan(snapshot), pair.plan(snapshot)

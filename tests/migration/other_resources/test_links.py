@@ -97,9 +97,9 @@ def sandbox() -> Iterator[SandboxProcess]:
 
 @pytest.fixture
 def pair(sandbox: SandboxProcess, tmp_path: Path, request: pytest.FixtureRequest) -> LibraryPair:
-    """A library with collections that refer to each other. Changes are PATCH, or what the test is parametrized with."""
+    """A library with collections that refer to each other. Changes are PATCH, or a PUT that replaces the record."""
     verb = getattr(request, "param", "PATCH")
-    collections = {**SHAPES["resources"]["collections"], "verb": verb}
+    collections = {**SHAPES["resources"]["collections"], "verb": verb, "replaces": verb == "PUT"}
     shapes = {"description": "follows", "resources": {**SHAPES["resources"], "collections": collections}}
     for tenant in ("library", "target"):
         sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
@@ -110,9 +110,11 @@ def pair(sandbox: SandboxProcess, tmp_path: Path, request: pytest.FixtureRequest
 
 def make_hierarchy(library: LibraryPair, verb: str) -> None:
     """A parent before its child, one after it, a collection in itself, a circle of two, and a list of children."""
-    made = [library.call("POST", "collections", {"name": name}) for name in (BEFORE, AFTER, ITSELF, ONE, OTHER)]
+    records = [{"name": name, "description": f"About {name}"} for name in (BEFORE, AFTER, ITSELF, ONE, OTHER)]
+    made = [library.call("POST", "collections", record) for record in records]
     before, after, itself, one, other = (record["id"] for record in made)
     [task, *_] = records_of(library, "tasks")
+    wholes = {one["id"]: record for one, record in zip(made, records, strict=True)}
     for number, change in {
         after: {"parent_id": before},
         before: {"child_ids": [after, other], "open_task_id": task},
@@ -120,7 +122,7 @@ def make_hierarchy(library: LibraryPair, verb: str) -> None:
         one: {"parent_id": other},
         other: {"parent_id": one},
     }.items():
-        library.call(verb, f"collections/{number}", change)
+        library.call(verb, f"collections/{number}", {**wholes[number], **change})
 
 
 def meaning(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.discrepancies import FINDINGS, Discrepancies
 from pipelines.migration.verify.files import PRESENT
 from pipelines.service.client import LibraryClient
+from pipelines.service.files.signed_urls import MAX_USELESS
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
 CONTENT, ANOTHER = b"the planned bytes", b"the other content"
@@ -123,6 +124,23 @@ def test_an_expired_address_is_replaced_by_a_fresh_one(check: Check, library: Li
     assert [one.path for one in library.server.received] == [f"/api/v2/assets/{FIRST}"]
     assert [one.path for one in library.stores.received] == ["/first", "/moved"]
     assert not [one for one in library.stores.received if "authorization" in one.headers]
+
+
+def test_a_file_without_an_address_in_the_listing_is_asked_for(check: Check, library: Library) -> None:
+    """A list need not sign an address for every file."""
+    listed = library.record()
+    del listed["assets"][0]["url"]
+    library.fresh[FIRST] = "/first"
+    assert check(("asset", FIRST, CONTENT), listed=listed) == (1, [])
+    assert [one.path for one in library.server.received] == [f"/api/v2/assets/{FIRST}"]
+
+
+def test_fresh_addresses_that_help_are_asked_for_as_often_as_needed(check: Check, library: Library) -> None:
+    """A long verification outlives every address of its listing. Only those that do not help are given up after a while."""
+    numbers = range(1000, 1000 + MAX_USELESS + 1)
+    listed = {"id": RECORD, "assets": [library.asset(number, "/expired") for number in numbers]}
+    library.fresh = dict.fromkeys(numbers, "/first")
+    assert check(*(("asset", number, CONTENT) for number in numbers), listed=listed) == (len(numbers), [])
 
 
 def test_the_fresh_address_of_a_cover_is_in_its_record(check: Check, library: Library) -> None:

@@ -13,7 +13,10 @@ from pipelines.migration.verify.verdict import (
     MigrationVerification,
     VerificationFinding,
     read_verification,
+    save_verification,
+    verifications,
 )
+from tests.migration.sample_plans import plan_of
 
 FINDING = VerificationFinding(
     problem="differing", resource="publications", source_id=7, target_id=17, title="Flatland", field="doi",
@@ -41,17 +44,19 @@ def test_a_finding_is_one_line(change: dict[str, str | None], line: str) -> None
     assert str(msgspec.structs.replace(FINDING, **change)) == line
 
 
+RESULT = MigrationVerification(
+    plan="plan", tool="0.1.0", verified_at="2026-01-01T00:00:00Z", equal=False, compared=1, missing=0, differing=1,
+    duplicated=0, files=FileFindings(), files_checked=0, contents=None, conflicts=0, quarantined=0, skipped=0,
+    target_records=1, requests=2, table="verification-1.tsv", findings=[FINDING],
+)  # fmt: skip
+
+
 def document() -> dict[str, object]:
     """A verification of an earlier version, which did not count what the plan could not send."""
-    result = MigrationVerification(
-        plan="plan", tool="0.1.0", verified_at="2026-01-01T00:00:00Z", equal=False, compared=1, missing=0, differing=1,
-        duplicated=0, files=FileFindings(), files_checked=0, contents=None, conflicts=0, quarantined=0, skipped=0,
-        target_records=1, requests=2, table="verification-1.tsv", findings=[FINDING],
-    )  # fmt: skip
-    built = msgspec.to_builtins(result)
-    return {name: value for name, value in built.items() if name not in ("lacking", "as_planned", "files")} | {
-        "files": {}
-    }
+    built = msgspec.to_builtins(RESULT)
+    findings = [{name: value for name, value in one.items() if name != "lacking"} for one in built["findings"]]
+    kept = {name: value for name, value in built.items() if name not in ("lacking", "as_planned")}
+    return {**kept, "findings": findings, "files": {}}
 
 
 def test_the_document_of_an_earlier_version_is_read(tmp_path: Path) -> None:
@@ -60,7 +65,19 @@ def test_the_document_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     path.write_bytes(msgspec.json.encode(document()))
     result = read_verification(path)
     assert (result.name, result.findings, result.as_planned) == (path.name, [FINDING], None)
+    assert not result.findings[0].lacking
     assert not any(msgspec.structs.astuple(result.files) + msgspec.structs.astuple(result.lacking))
+
+
+def test_the_results_beside_a_plan_are_found_the_oldest_first(tmp_path: Path) -> None:
+    """Those of an earlier version, too: their names are documented (docs/migrating.md), and stay."""
+    plan = plan_of(tmp_path / "plan")
+    new = msgspec.structs.replace(RESULT, table="verification-20260102T000000Z.tsv")
+    save_verification(plan, new)
+    old = plan.path("verification-20260101T000000Z.json")
+    old.write_bytes(msgspec.json.encode(document()))
+    assert verifications(plan) == [old, plan.path("verification-20260102T000000Z.json")]
+    assert read_verification(verifications(plan)[1]) == new
 
 
 @pytest.mark.parametrize(

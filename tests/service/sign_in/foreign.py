@@ -33,6 +33,8 @@ class Liberties:
     registration: Callable[[Token], Token] = lambda answer: answer
     refusal: tuple[int, bytes] | None = None
     """Status and body of every token response, if the server refuses all token requests."""
+    registrations_refused: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    """Status and headers of the responses to the first registrations."""
     secret: str | None = None
     """The secret that a confidential client must send, by `auth`."""
     auth: str = "none"
@@ -83,7 +85,7 @@ class ForeignService:
                 with service.lock:
                     service.asked.append(asked)
                     status, headers, content = service.handle(asked, body)
-                self.send_response(status)
+                self.send_response_only(status)
                 for name, value in {**headers, "Content-Length": str(len(content))}.items():
                     self.send_header(name, value)
                 self.end_headers()
@@ -125,6 +127,8 @@ class ForeignService:
 
     def register(self, metadata: Mapping[str, Any]) -> tuple[int, dict[str, str], bytes]:
         """Register as requested (RFC 7591)."""
+        if self.liberties.registrations_refused:
+            return *self.liberties.registrations_refused.pop(0), b""
         answer = {"client_id": "foreign client", **metadata}
         if metadata["token_endpoint_auth_method"] != "none":
             answer["client_secret"] = self.liberties.secret = "se:cret/+ ü&"

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from pipelines.errors import (
     BookferryError,
     ConfigurationError,
     ProtocolError,
+    RefusedError,
     SignInError,
     StorageError,
     TemporaryError,
 )
 from pipelines.service.listing.listing import Listing
+from pipelines.service.sign_in import authorization_server
 from pipelines.service.sign_in.login import signing_in
 from pipelines.service.sign_in.sign_in_state import sign_in_state
-from pipelines.service.sign_in.stored_sign_in import Grant
+from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant
 from pipelines.service.sign_in.token_refresh import MAX_REJECTED
+from pipelines.service.sign_in.token_response import read_token_response
 from tests.service.manual_clock import ManualClock
 from tests.service.sign_in.foreign import ForeignService, Liberties
-from tests.service.sign_in.home import Home, answer_in
+from tests.service.sign_in.home import SECONDS, Home, answer_in
 
 SCOPES = ("library:read", "assets:read")
 Visit = Callable[..., tuple[Home, ForeignService]]
@@ -155,18 +160,102 @@ def test_a_client_that_an_administrator_issued(visit: Visit, monkeypatch: pytest
     assert home.read().status_code == 200  # a wrong secret has cost nothing
 
 
-def test_a_library_that_forgot_our_client(visit: Visit) -> None:
+@pytest.mark.parametrize("refusal", [(401, b'{"error": "invalid_client"}'), (400, b'{"error": "unauthorized_client"}')])
+def test_a_library_that_forgot_our_client(visit: Visit, refusal: tuple[int, bytes]) -> None:
     """The next login registers a new client, once."""
     home, service = visit()
     sign_in(home, service)
     service.access.clear()
-    service.liberties.refusal = (401, b'{"error": "invalid_client"}')
+    service.liberties.refusal = refusal
     with pytest.raises(SignInError, match=r"no longer knows the client that Bookferry registered.*bookferry login new"):
         home.read()
     service.liberties.refusal = None
     sign_in(home, service)
     assert service.count("/oauth/clients") == 2
     assert home.read().status_code == 200
+
+
+def test_a_401_that_does_not_name_the_client_costs_no_registration(visit: Visit) -> None:
+    """It may come from a proxy: registrations are few, so ours is forgotten only where the server says so."""
+    home, service = visit()
+    sign_in(home, service)
+    service.access.clear()
+    service.liberties.refusal = (401, b"<html>")
+    with pytest.raises(SignInError, match=r"answered 401 Unauthorized\. Run `bookferry login new`"):
+        home.read()
+    service.liberties.refusal = None
+    sign_in(home, service)
+    assert service.count("/oauth/clients") == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "kind", "expected"),
+    [
+        (429, {}, TemporaryError, "no more registrations today.*again tomorrow"),
+        (429, {"Retry-After": "7200"}, TemporaryError, "again after 20 November 2026 03:23 UTC"),
+        (429, {"Retry-After": "9" * 17}, TemporaryError, "again tomorrow"),
+        (
+            429,
+            {"Retry-After": "Thu, 01 Jan 2032 12:00:00 GMT", "Date": "Thu, 01 Jan 2032 10:00:00 GMT"},
+            TemporaryError,
+            "again after 20 November 2026 03:23 UTC",
+        ),
+        (302, {"Location": "/login"}, ConfigurationError, "programs cannot register there"),
+        (404, {}, ConfigurationError, "programs cannot register there"),
+        (403, {}, ConfigurationError, "does not accept registrations of programs"),
+        (422, {}, RefusedError, "does not take Bookferry's registration"),
+        (304, {}, ProtocolError, "no response to a registration"),
+    ],
+)
+def test_a_registration_that_is_refused(
+    visit: Visit, status: int, headers: dict[str, str], kind: type[BookferryError], expected: str
+) -> None:
+    """service.md#clients: registrations a day are limited. Each is asked for once, and the message says what to do and when."""
+    home, service = visit(Liberties(registrations_refused=[(status, headers)]))
+    clock = ManualClock(5_000.0)
+    with signing_in(home.settings, "new", state=home.state, clock=clock) as login, pytest.raises(kind, match=expected):
+        login.ask(SCOPES)
+    assert service.count("/oauth/clients") == 1
+
+
+def test_a_registration_waits_as_long_as_the_library_asks(visit: Visit) -> None:
+    """A 429 that names seconds is about the rate of requests, and such a request had no effect."""
+    home, service = visit(Liberties(registrations_refused=[(429, {"Retry-After": "7"})]))
+    clock = ManualClock(5_000.0)
+    with signing_in(home.settings, "new", state=home.state, clock=clock) as login:
+        login.ask(SCOPES)
+    assert (service.count("/oauth/clients"), clock.monotonic()) == (2, pytest.approx(5_007, abs=0.5))
+
+
+def test_a_library_that_cannot_be_reached_is_tried_for_fifteen_seconds(tmp_path: Path) -> None:
+    """Five tries; without a connection nothing was sent, so each of them is safe."""
+    home, clock = Home.make(tmp_path, "http://127.0.0.1:1/lib"), ManualClock(5_000.0)
+    signs_in = signing_in(home.settings, "new", state=home.state, clock=clock)
+    with signs_in as login, pytest.raises(TemporaryError, match=r"cannot be reached.*Nothing was sent"):
+        login.ask(SCOPES)
+    assert clock.monotonic() == pytest.approx(5_015, abs=0.5)
+
+
+def test_a_token_response_that_never_comes_is_not_waited_for_without_end(
+    visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The code is used up; the person hears of it."""
+    home, service = visit()
+    asked, release = threading.Event(), threading.Event()
+
+    def hanging(_: Any) -> tuple[int, dict[str, str], bytes]:
+        asked.set()
+        release.wait(60)
+        return 503, {}, b""
+
+    with signing_in(home.settings, "new", state=home.state) as login:
+        question = login.ask(SCOPES)
+        service.token = hanging  # type: ignore[method-assign]
+        monkeypatch.setattr(authorization_server, "TIMEOUT", httpx.Timeout(SECONDS, read=0.2))
+        with pytest.raises(TemporaryError, match=r"response did not arrive.*bookferry login new` again"):
+            login.finish(question, answer_in(service.authorize(question.url)))
+    assert asked.is_set()
+    release.set()
 
 
 @pytest.mark.parametrize(
@@ -243,6 +332,7 @@ def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None
         ({"code": None, "error": "invalid_scope"}, "may not ask for these scopes"),
         ({"code": None, "error": "unauthorized_client"}, "may not sign anybody in"),
         ({"code": None, "error": "server_error"}, "later"),
+        ({"code": None, "error": "temporarily_unavailable"}, "later"),
         ({"code": None, "error": "<b>odd</b>"}, "odd"),
         ({"code": None}, "neither a code nor an error"),
         ({"code": "made up"}, "invalid_grant"),
@@ -281,7 +371,9 @@ def test_an_issuer_that_is_the_library(visit: Visit) -> None:
         ((200, b'{"access_token": "a\\nb"}'), TemporaryError, "without a usable access_token"),
         ((200, '{"access_token": "ä"}'.encode()), TemporaryError, "without a usable access_token"),
         ((200, b'{"access_token": "a", "token_type": "mac"}'), ProtocolError, "a token of the type mac"),
-        ((500, b'{"error": "server_error"}'), TemporaryError, "may still be good"),
+        ((500, b"<html>"), TemporaryError, "may still be good"),
+        ((400, b'{"error": "server_error"}'), TemporaryError, "may still be good"),
+        ((408, b""), TemporaryError, "may still be good"),
         ((400, b'{"error": "temporarily_unavailable"}'), TemporaryError, "may still be good"),
         ((429, b""), TemporaryError, "too many requests"),
     ],
@@ -370,6 +462,31 @@ def test_a_token_is_renewed_ahead_of_its_end(visit: Visit) -> None:
         client.get(f"{client.api_url}/publications")
         assert home.grant.refreshes == 1
         assert sign_in_state(home.settings, "new", clock).seconds_left == pytest.approx(3600, abs=5)
+
+
+def test_a_refresh_is_noted_before_it_leaves(visit: Visit) -> None:
+    """I3: if the process dies now, the next one knows that a response may be lost. The stored response ends the note."""
+    home, service = visit()
+    sign_in(home, service)
+    service.access.clear()
+    noted: list[float | None] = []
+    issue = service.token
+
+    def token(asked: Any) -> Any:
+        noted.append(home.stored.refreshing_since)
+        return issue(asked)
+
+    service.token = token  # type: ignore[method-assign]
+    assert home.read().status_code == 200
+    assert (len(noted), noted[0] is None, home.stored.refreshing_since) == (1, False, None)
+
+
+def test_no_secret_of_a_response_is_shown() -> None:
+    """I10: not even in a traceback that prints the object."""
+    answer = {"access_token": "an-access-token", "refresh_token": "a-refresh-token"}
+    response = read_token_response(answer, ClockReading(1.0, 2.0, "boot"))
+    assert (response.access_token, response.refresh_token) == (*answer.values(),)
+    assert not [token for token in answer.values() if token in repr(response)]
 
 
 def test_an_answer_is_kept_before_it_is_used(visit: Visit) -> None:

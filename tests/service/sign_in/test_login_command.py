@@ -160,6 +160,7 @@ def test_a_call_without_our_state_is_ignored_and_the_right_one_still_taken(
     )
     done = run(home, "login", "new", variables=browser(act))
     assert (done.status, done.err.count("Ignored: The response")) == (0, 6), done.err
+    assert "the browser is content" in done.err
     assert "stolen" not in done.err
     assert home.read().status_code == 200
 

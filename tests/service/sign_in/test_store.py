@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from pipelines.errors import ConfigurationError, SignInError, StorageError
 from pipelines.service.clock import SystemClock
+from pipelines.service.redaction import MASK, redact
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.file_tokens import FileTokens
 from pipelines.service.sign_in.postgres_tokens import PostgresTokens
@@ -197,6 +198,16 @@ def test_no_secret_is_shown(store_for: Open) -> None:
     assert not [secret for secret in ("access-0", "refresh-0", "a-client-secret") if secret in printed]
 
 
+def test_secrets_that_were_read_from_a_store_are_in_no_message(store_for: Open) -> None:
+    """I10: a process that did not sign in itself knows them from the store alone."""
+    store = store_for()
+    write(store, connection())
+    secrets = ("access-0", "refresh-0", "a-client-secret")
+    assert redact(" ".join(secrets)) == " ".join(secrets)
+    store.read()
+    assert redact(" ".join(secrets)) == " ".join([MASK] * 3)
+
+
 def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:
     """File mode 0600 (folder 0700), whatever the umask, and also if the file was wider before."""
     before = os.umask(0)
@@ -301,6 +312,8 @@ def test_the_age_of_a_token_survives_a_clock_that_jumps() -> None:
 
 
 def test_the_file_is_json_that_a_person_can_read(tmp_path: Path) -> None:
+    """Its version stays: with another one, people would have to sign in again after an update."""
     store = FileTokens(tmp_path, "new", BASE_URL)
     write(store, connection())
-    assert json.loads(Path(store.place).read_text())["tenant"] == "new"
+    document = json.loads(Path(store.place).read_text())
+    assert (document["tenant"], document["version"]) == ("new", 1)
