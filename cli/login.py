@@ -53,7 +53,7 @@ def log_in(
     data = DataFolder(settings.data)
     data.prepare()
     scopes = _scopes(settings, tenant, purpose)
-    with signing_in(settings, tenant, state=data.state_path) as login:
+    with signing_in(settings, tenant, state=data.state) as login:
         question = login.ask(scopes, new_client=new_client)
         grant = _obtain_grant(login, question, output, browser=browser, seconds=timeout)
         place = login.place
@@ -231,7 +231,7 @@ def _grant_from(
 def _person(settings: Settings, tenant: str, output: Output) -> dict[str, Any] | None:
     """The person who signed in; `None` if the request fails, because the sign-in is stored already."""
     try:
-        return who_am_i(settings, tenant, state=DataFolder(settings.data).state_path)
+        return who_am_i(settings, tenant, state=DataFolder(settings.data).state)
     except SignInError:
         raise
     except BookferryError as error:

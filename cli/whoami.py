@@ -33,7 +33,7 @@ def show_sign_in(settings: Settings, tenant: str, output: Output) -> ExitStatus:
 def _ask_v2(settings: Settings, tenant: str, data: DataFolder, output: Output) -> ExitStatus:
     """v2 has no endpoint for the signed-in user (service.md#v2). The result is that the library accepts the configured sign-in."""
     chosen, credentials = settings.tenant(tenant), settings.credentials(tenant)
-    with open_client(settings, tenant, state=data.state_path) as client, end_of_v2_explained(client, tenant):
+    with open_client(settings, tenant, state=data.state) as client, end_of_v2_explained(client, tenant):
         client.get(f"{client.api_url}/publications", {"per_page": 1})
     user = credentials.username if isinstance(credentials, BasicCredentials) else None
     document = {"tenant": tenant, "api": "v2", "base_url": chosen.base_url, "accepted": True, "user": user}
@@ -50,7 +50,7 @@ def _ask_v2(settings: Settings, tenant: str, data: DataFolder, output: Output) -
 
 
 def _ask_v3(settings: Settings, tenant: str, data: DataFolder, output: Output) -> ExitStatus:
-    person = who_am_i(settings, tenant, state=data.state_path)
+    person = who_am_i(settings, tenant, state=data.state)
     state = sign_in_state(settings, tenant, SystemClock())
     if state.problem is not None:
         raise SignInError(state.problem)

@@ -16,6 +16,8 @@ from pipelines.file_access import Mended
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.settings import Settings
+from pipelines.state.local import LocalState
+from pipelines.state.store import State
 from pipelines.store.access import allowed_people, closed_message
 from pipelines.store.durable import storage_error
 from pipelines.store.encryption import personal_keys
@@ -137,8 +139,11 @@ def access(settings: Settings, mended: Sequence[Mended]) -> CheckResult:
     return ok("access", f"{settings.data}: {allowed_people(settings.group)} can open it", **facts)
 
 
-def database(path: Path) -> CheckResult:
-    """Whether state.db, which has the budget, is writable. Without the budget, no request may be sent (I1)."""
+def database(state: State) -> CheckResult:
+    """Whether the state, which has the budget, is writable. Without the budget, no request may be sent (I1)."""
+    if not isinstance(state, LocalState):
+        return ok("database", f"{state.place}")
+    path = state.path
     if not path.exists():
         return ok("database", f"the first request creates {path}")
     try:

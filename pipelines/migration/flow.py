@@ -274,7 +274,7 @@ class Migration:
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient) -> Iterator[Writer]:
         uploads = Uploads(client)
-        known = KnownForms(self.data.state_path, plan.facts.target.base_url, self.session.clock)
+        known = KnownForms(self.data.state, plan.facts.target.base_url, self.session.clock)
         whole = WholeRecords(client, partial(self._listed, plan, client, "records"))
         described = plan.facts.description.resources if plan.facts.description else {}
         forms = RequestForms(known, whole, client, journal, self.session.kinds_of(plan), described)

@@ -14,6 +14,8 @@ from pipelines.errors import AccessDeniedError, BookferryError, ConfigurationErr
 from pipelines.file_access import make_folder
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
+from pipelines.state.local import LocalState
+from pipelines.state.store import State
 from pipelines.store.durable import sha256_of, storage_error, storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
@@ -81,15 +83,21 @@ class DataFolder:
     """The data folder that bookferry.toml names as `data`, and the places in it.
 
     `path` is the local folder for everything that only runs need. `objects` are the snapshots and stored files: in the same folder, or in a
-    bucket. `keys` encrypt and decrypt personal data.
+    bucket. `keys` encrypt and decrypt personal data. `state` is what runs share: in a file of the folder unless another one is given.
     """
 
-    def __init__(self, path: Path, keys: PersonalKeys | None = None, objects: Objects | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        keys: PersonalKeys | None = None,
+        objects: Objects | None = None,
+        state: State | None = None,
+    ) -> None:
         self.path = path
         self.keys = keys or PersonalKeys()
         self.objects = objects or Folder(path)
         self.work_path = path / "work"
-        self.state_path = path / "state.db"
+        self.state = state or LocalState(path / "state.db")
         self.catalogue_path = path / "library.duckdb"
 
     def prepare(self) -> None:

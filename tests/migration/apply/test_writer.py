@@ -31,6 +31,7 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.matching import comparable
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
+from pipelines.state.local import LocalState
 from tests.migration.apply.small_library import SmallLibrary, refusal
 from tests.migration.sample_plans import plan_of, row
 from tests.service.manual_clock import ManualClock
@@ -85,7 +86,7 @@ class Home:
 
     def _forms(self) -> RequestForms:
         """Publications are documented, so that nothing of them is tried."""
-        known = KnownForms(self.folder / "state.db", self.client.api_url, self.client.clock)
+        known = KnownForms(LocalState(self.folder / "state.db"), self.client.api_url, self.client.clock)
         whole = WholeRecords(self.client, lambda resource: pytest.fail(f"{resource} is listed"))
         return RequestForms(known, whole, self.client, self.journal, STANDARD_KINDS, {})
 
@@ -156,7 +157,7 @@ def home(
     tmp_path: Path,
 ) -> Iterator[Home]:
     client = client_for(serve(library).url)
-    with closing(Journal(tmp_path / "state.db", "https://a", "https://b", clock)) as journal:
+    with closing(Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", clock)) as journal:
         yield Home(library, client, journal, tmp_path)
 
 

@@ -9,6 +9,7 @@ from pipelines.migration.model.actions import Action, Decision, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.service.clock import SystemClock
+from pipelines.state.local import LocalState
 
 
 def test_the_stored_words_are_these() -> None:
@@ -20,7 +21,7 @@ def test_the_stored_words_are_these() -> None:
 
 
 def test_the_journal_stores_words_as_text(tmp_path: Path) -> None:
-    with closing(Journal(tmp_path / "state.db", "https://old", "https://new", SystemClock())) as journal:
+    with closing(Journal(LocalState(tmp_path / "state.db"), "https://old", "https://new", SystemClock())) as journal:
         journal.done(journal.intend("plan", "users", 1, WriteKind.CREATE), target_id=2)
         [row] = journal.columns_of_plan("plan", ["kind", "state"])
         assert [type(value) for value in row] == [str, str]

@@ -10,6 +10,7 @@ import pytest
 
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState, is_unsettled, may_have_been_sent
+from pipelines.state.local import LocalState
 from tests.service.manual_clock import ManualClock
 
 CREATE, PATCH, ASSET, COVER = WriteKind.CREATE, WriteKind.PATCH, WriteKind.ASSET, WriteKind.COVER
@@ -28,7 +29,7 @@ def journal_of(tmp_path: Path, clock: ManualClock) -> Iterator[Callable[[str, st
     with ExitStack() as stack:
 
         def open_journal(source: str, target: str) -> Journal:
-            journal = Journal(tmp_path / "state.db", source, target, clock)
+            journal = Journal(LocalState(tmp_path / "state.db"), source, target, clock)
             stack.callback(journal.close)
             return journal
 

@@ -17,6 +17,7 @@ from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.model.twins import TwinFinder
 from pipelines.service.clock import SystemClock
+from pipelines.state.local import LocalState
 
 MAPS = {"name": "Maps", "description": "Of the coast"}
 IN_TARGET = {
@@ -40,7 +41,7 @@ def find(tmp_path: Path) -> Find:
         raw = tmp_path / "raw.parquet"
         payloads = [msgspec.json.encode({"id": number, **record}) for number, record in IN_TARGET.items()]
         pq.write_table(pa.table({"payload": payloads}), raw)
-        journal = Journal(tmp_path / "state.db", "https://a", "https://b", SystemClock())
+        journal = Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", SystemClock())
         for source_id, target_id in ((10, 1), (11, 6)):
             number = journal.intend("plan", "collections", source_id, WriteKind.CREATE, wanted=wanted)
             journal.done(number, target_id=target_id, held=held)

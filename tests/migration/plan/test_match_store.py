@@ -15,6 +15,7 @@ from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.plan.match_store import MatchStore, PreparedRecord
 from pipelines.service.clock import SystemClock
+from pipelines.state.local import LocalState
 from pipelines.store.encryption import PersonalKey
 
 USERS, COLLECTIONS = RESOURCE_TYPES["users"], RESOURCE_TYPES["collections"]
@@ -35,7 +36,7 @@ def named(**names: str) -> dict[int, dict[str, Any]]:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    journal = Journal(tmp_path / "state.db", "https://a", "https://b", SystemClock())
+    journal = Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", SystemClock())
     yield journal
     journal.close()
 

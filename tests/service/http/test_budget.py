@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from pipelines.errors import StorageError, TemporaryError
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import MARGIN, SEND_SECONDS, TICKET_SECONDS, Budget
+from pipelines.state.local import LocalState
 from tests.service.manual_clock import ManualClock
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def clock() -> ManualClock:
 
 
 def budget(path: Path, clock: Clock, limit: int = 1) -> Budget:
-    return Budget(path, LIBRARY, limit, clock)
+    return Budget(LocalState(path), LIBRARY, limit, clock)
 
 
 def most_in_a_window(moments: list[float], window: float = 60.0) -> int:
@@ -127,7 +128,7 @@ def test_no_window_ever_holds_more_than_the_limit(one_file: Path, limit: int, la
     def leave() -> None:
         left.append(clock.monotonic())
 
-    processes = [Budget(one_file, library, limit, clock) for _ in range(3)]
+    processes = [Budget(LocalState(one_file), library, limit, clock) for _ in range(3)]
     for arrival in work:
         clock.sleep(arrival.gap)
         grant = processes[arrival.process].acquire()
@@ -245,7 +246,7 @@ def test_libraries_in_one_file_have_budgets_of_their_own(path: Path, clock: Manu
     start = clock.monotonic()
     budget(path, clock).acquire()
     budget(path, clock).pause(100)
-    Budget(path, "https://other.example.org", 1, clock).acquire()
+    Budget(LocalState(path), "https://other.example.org", 1, clock).acquire()
     assert clock.monotonic() == start
 
 
@@ -359,7 +360,7 @@ def test_after_a_boot_no_ticket_of_before_is_left(path: Path) -> None:
 def test_on_wait_hears_of_long_waits_once(path: Path, clock: ManualClock) -> None:
     """I1: a wait is reported once, and again when it becomes longer."""
     waits: list[float] = []
-    shared = Budget(path, LIBRARY, 1, clock, on_wait=waits.append)
+    shared = Budget(LocalState(path), LIBRARY, 1, clock, on_wait=waits.append)
     shared.acquire().sent()
     clock.at(clock.monotonic() + 30, lambda: shared.pause(60))
     shared.acquire()
@@ -370,7 +371,7 @@ def test_the_report_distinguishes_a_pause_from_a_used_up_budget(path: Path, cloc
     """The report says who asks for the wait: the service, or our own limit."""
     waits: list[float] = []
     pauses: list[float] = []
-    shared = Budget(path, LIBRARY, 1, clock, on_wait=waits.append, on_pause=pauses.append)
+    shared = Budget(LocalState(path), LIBRARY, 1, clock, on_wait=waits.append, on_pause=pauses.append)
     shared.pause(40)
     shared.acquire().sent()
     assert (waits, pauses) == ([], [pytest.approx(40)])
@@ -392,7 +393,7 @@ def interrupt_soon() -> Iterator[Callable[[], None]]:
 def test_a_signal_ends_the_wait(path: Path, interrupt_soon: Callable[[], None], behind_a_thread: bool) -> None:
     """Ctrl-C ends the wait at once, also if another thread of the process is ahead in the queue."""
     stop = threading.Event()
-    shared = Budget(path, LIBRARY, 1, SystemClock(stop))
+    shared = Budget(LocalState(path), LIBRARY, 1, SystemClock(stop))
     grant = shared.acquire()
 
     def wait_in_a_thread() -> None:
@@ -456,7 +457,8 @@ def test_it_survives_a_fork(path: Path) -> None:
     script = """if True:
         import os, pathlib, sys
         from pipelines.service.http.budget import Budget
-        shared = Budget(pathlib.Path(sys.argv[1]), "library", 100)
+        from pipelines.state.local import LocalState
+        shared = Budget(LocalState(pathlib.Path(sys.argv[1])), "library", 100)
         shared.acquire().sent()
         children = []
         for _ in range(3):
@@ -477,13 +479,14 @@ def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
     script = """if True:
         import multiprocessing, os, pathlib, sys
         from pipelines.service.http.budget import Budget
+        from pipelines.state.local import LocalState
         together = multiprocessing.get_context("fork").Barrier(4)
         children = []
         for _ in range(4):
             if (child := os.fork()) == 0:
                 for number in range(60):
                     together.wait(200)
-                    Budget(pathlib.Path(sys.argv[1], f"{number}.db"), "library", 1).close()
+                    Budget(LocalState(pathlib.Path(sys.argv[1], f"{number}.db")), "library", 1).close()
                 os._exit(0)
             children.append(child)
         assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0, 0]
@@ -505,7 +508,7 @@ def test_a_missing_folder_is_a_storage_error(path: Path, clock: ManualClock) -> 
 
 def test_a_locked_file_is_a_storage_error(path: Path, clock: ManualClock) -> None:
     shared = budget(path, clock)
-    shared._file._connection.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
+    shared._store._connection.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StorageError, match=r"locked.*end that program"):
@@ -516,7 +519,7 @@ def test_a_locked_file_is_a_storage_error(path: Path, clock: ManualClock) -> Non
 
 def test_a_full_disk_is_a_storage_error_and_takes_no_slot(path: Path, clock: ManualClock) -> None:
     shared = budget(path, clock, 10_000)
-    shared._file._connection.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]
+    shared._store._connection.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]
     taken = 0
     with pytest.raises(StorageError, match=r"full.*free some space"):  # noqa: PT012  it fails when the pages it has are used up
         while True:

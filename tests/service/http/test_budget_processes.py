@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.service.http.budget import MARGIN, Budget
+from pipelines.state.local import LocalState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def send_for_ever(path: Path, port: int, name: str, together: Barrier) -> None:
     """The work of each process when all have started: one request after the other, as fast as the budget allows."""
-    budget = Budget(path, "library", LIMIT, window=WINDOW)
+    budget = Budget(LocalState(path), "library", LIMIT, window=WINDOW)
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.connect()
     together.wait()
