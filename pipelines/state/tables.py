@@ -118,7 +118,35 @@ def _doubts(tables: Tables) -> None:
         tables.execute("UPDATE migration_writes SET sent_at = begun_at WHERE state IN ('intended', 'parked')")
 
 
-_STEPS: tuple[Callable[[Tables], None], ...] = (_first, _doubts)
+def _shared(tables: Tables) -> None:
+    """What only a state that several machines share has: the time that they measure together, and the leases."""
+    if not tables.is_shared:
+        return
+    for statement in (
+        """CREATE TABLE budget_clocks (
+            library TEXT PRIMARY KEY,
+            shift DOUBLE PRECISION NOT NULL,    -- seconds that the server's clock is ahead of the budget's time
+            server TEXT NOT NULL                -- which history of which server the time and the slots are from
+        )""",
+        """CREATE TABLE budget_machines (
+            library TEXT NOT NULL,
+            machine TEXT NOT NULL,              -- one since its last start, because its clock begins anew then
+            asked_at DOUBLE PRECISION NOT NULL, -- by its own clock, the moments just before and after it read the budget's time
+            told_at DOUBLE PRECISION NOT NULL,
+            seen DOUBLE PRECISION NOT NULL,     -- the budget's time
+            PRIMARY KEY (library, machine)
+        )""",
+        """CREATE TABLE leases (
+            name TEXT PRIMARY KEY,
+            fence BIGINT NOT NULL,              -- grows with each owner
+            owner TEXT NOT NULL,
+            since TEXT NOT NULL
+        )""",
+    ):
+        tables.execute(statement)
+
+
+_STEPS: tuple[Callable[[Tables], None], ...] = (_first, _doubts, _shared)
 
 VERSION = len(_STEPS)
 """The version of the tables that this program uses."""

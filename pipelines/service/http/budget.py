@@ -109,10 +109,8 @@ class Budget:
         self._kept = window + MARGIN
         self._threads = _FairLock()
         self._store = state.open(self._clock)
-        self._looking = (
-            f"SELECT {self._store.taken}, (SELECT count(*) FROM budget_queue q WHERE q.library = l.library AND ticket < ?), paused_until"  # noqa: S608  our own words
-            " FROM budget_libraries l WHERE library = ?"
-        )
+        ahead = "SELECT count(*) FROM budget_queue q WHERE q.library = l.library AND ticket < ? AND void_at > ?"
+        self._looking = f"SELECT {self._store.taken}, ({ahead}), paused_until FROM budget_libraries l WHERE library = ?"  # noqa: S608  our own words
         with self._store.transaction() as db:
             db.execute("INSERT INTO budget_libraries (library) VALUES (?) ON CONFLICT (library) DO NOTHING", (library,))
             self._mend_after_step(db, self._now(db))
@@ -169,19 +167,19 @@ class Budget:
                 insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?) RETURNING slot"
                 (slot,) = db.execute(insert, (self._library, now + SEND_SECONDS + self._kept)).fetchone()
                 return slot, None, 0.0, False
+            db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at <= ?", (self._library, now))
             ticket = self._renew(db, ticket, now + TICKET_SECONDS)
             free_at = self._free_at(db, now, lacking)
         return None, ticket, max(paused_until, free_at) + (self._clock.monotonic() - now), paused_until > free_at
 
     def _look(self, db: Session, now: float, ticket: int | None) -> tuple[int, int, float]:
-        """Free expired slots and tickets.
+        """Free expired slots.
 
         Return the slots taken, the tickets ahead of this one (None: of a new one) and the end of the pause.
         """
         db.execute("DELETE FROM budget_slots WHERE library = ? AND free_at <= ?", (self._library, now))
-        db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at <= ?", (self._library, now))
         row: tuple[int, int, float] = db.execute(
-            self._looking, (sys.maxsize if ticket is None else ticket, self._library)
+            self._looking, (sys.maxsize if ticket is None else ticket, now, self._library)
         ).fetchone()
         return row
 
