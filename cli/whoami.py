@@ -20,11 +20,12 @@ from pipelines.settings.credentials import BasicCredentials
 from pipelines.settings.settings import Settings
 from pipelines.sign_in_health import warning, who_am_i
 from pipelines.store.snapshots.snapshots import DataFolder
+from pipelines.store.stores import open_data
 
 
 def show_sign_in(settings: Settings, tenant: str, output: Output) -> ExitStatus:
     """Ask the library who is signed in, and print the answer."""
-    data = DataFolder(settings.data)
+    data = open_data(settings)
     data.prepare()
     ask = _ask_v2 if settings.tenant(tenant).api == "v2" else _ask_v3
     return ask(settings, tenant, data, output)

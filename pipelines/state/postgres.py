@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from time import perf_counter
 from typing import Any, cast
 
 import psycopg
@@ -61,6 +62,7 @@ class PostgresState:
             yield
         finally:
             self._session.release(name)
+            self._session.rest()
 
     def is_leased(self, tenant: str, data: str) -> bool:
         """Whether a session holds the lock of that lease."""
@@ -73,9 +75,15 @@ class PostgresState:
             ).fetchone()
         return row is not None
 
-    def facts(self) -> ServerFacts:
-        """What the server says of itself. Raises the errors of a store."""
-        return self._session.facts
+    def examine(self) -> tuple[ServerFacts, float]:
+        """What the server says of itself, and the seconds of a round trip: the least of five. Raises the errors of a store."""
+        facts, trips = self._session.facts, []
+        for _ in range(5):
+            with self._session.transaction("The state") as statements:
+                begun = perf_counter()
+                statements.execute("SELECT 1")
+                trips.append(perf_counter() - begun)
+        return facts, min(trips)
 
     def close(self) -> None:
         """Close the session, unless it holds a lease."""

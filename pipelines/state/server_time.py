@@ -6,10 +6,11 @@ time and what its own monotonic clock said just before and just after. At the ne
 - The budget's time went on by more than the machine's clock can have: the server's clock was set forward, and the difference is added to
   the library's shift. Slots stay taken as long as they should.
 - It went on by less: the server's clock was set back, and the difference is taken from the shift. Otherwise slots would stay taken for
-  hours.
+  hours. What is taken at that moment counts as taken from now on, because some of it may have been granted by the wrong time.
 - A machine without a row cannot compare. It counts what was taken when the time was last read as taken from now on.
 
-A row is written again once it is a second old.
+After a step the rows of all other machines are removed: nobody knows by which time they were written. A row is written again once it is a
+second old.
 """
 
 from __future__ import annotations
@@ -27,14 +28,11 @@ from pipelines.state.store import Moment, Ticking
 _AHEAD = 0.001
 """Seconds by which the server's clock may gain on a machine's before that is undone. Undoing it frees slots later, never earlier."""
 
-_BEHIND = 0.1
-"""Seconds by which it may fall behind before that is undone, which frees slots earlier. A machine's clock may be wrong, too."""
+_STEP = 0.1
+"""Seconds by which it may fall behind before that is undone, which frees slots earlier; and by which clocks differ only if one was set."""
 
 _DRIFT = 0.001
 """Seconds in a second by which clocks differ that nobody set: NTP corrects them by half of that at most."""
-
-_STEP = 1.0
-"""Seconds by which the time is set back before stored times are looked through for some that lie too far ahead."""
 
 _FRESH = 1.0
 """Seconds until a machine's row is written again."""
@@ -43,12 +41,21 @@ _FORGOTTEN = 30 * 86_400.0
 """Seconds until the row of a machine that is not seen any more is removed."""
 
 _LOOK = """
-    SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8), c.shift, c.server, m.asked_at, m.told_at, m.seen,
-        (SELECT max(seen) FROM budget_machines WHERE library = l.library),
+    SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8), c.shift, c.server, c.seen, m.asked_at, m.told_at, m.seen,
         (SELECT count(*) FROM leases WHERE {held})
     FROM budget_libraries l LEFT JOIN budget_clocks c ON c.library = l.library
         LEFT JOIN budget_machines m ON m.library = l.library AND m.machine = ?
     WHERE l.library = ?
+"""
+
+
+_KEEP_CLOCK = """
+    INSERT INTO budget_clocks (library, shift, seen, server) VALUES (?, ?, ?, ?)
+    ON CONFLICT (library) DO UPDATE SET shift = excluded.shift, seen = excluded.seen, server = excluded.server
+"""
+_KEEP_MACHINE = """
+    INSERT INTO budget_machines (library, machine, asked_at, told_at, seen) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (library, machine) DO UPDATE SET asked_at = excluded.asked_at, told_at = excluded.told_at, seen = excluded.seen
 """
 
 
@@ -83,40 +90,35 @@ class ServerTime:
         return self._moment(statements, library, row, (asked_at, told_at))
 
     def _moment(self, statements: Statements, library: str, row: tuple[Any, ...], span: tuple[float, float]) -> Moment:
-        server_now, shift, server, asked_before, told_before, seen, last_seen, _ = row
+        server_now, shift, server, last_seen, asked_before, told_before, seen, _ = row
         if self._server_clock is not None:
             server_now = self._server_clock()
-        history = self._session.facts.history
-        lost = server not in (None, history)
-        now, change = server_now - (shift or 0.0), 0.0
+        history, shift = self._session.facts.history, shift or 0.0
+        uncorrected = server_now - shift
+        change = 0.0
         if seen is not None:
-            passed = now - seen
+            passed = uncorrected - seen
             most, least = span[1] - asked_before, span[0] - told_before
             if passed - most > _AHEAD:
                 change = passed - most
-            elif least - passed > _BEHIND + _DRIFT * max(0.0, least):
+            elif least - passed > _STEP + _DRIFT * max(0.0, least):
                 change = passed - least
-        else:
-            forget = "DELETE FROM budget_machines WHERE library = ? AND seen < ?"
-            statements.execute(forget, (library, now - _FORGOTTEN))
-        now -= change
-        if shift is None or change or lost:
+        now = uncorrected - change
+        is_step = abs(change) > _STEP
+        if is_step:
+            others = "DELETE FROM budget_machines WHERE library = ? AND machine != ?"
+            statements.execute(others, (library, self._machine))
+        if seen is None or change or server != history or now - seen >= _FRESH:
+            statements.execute(_KEEP_CLOCK, (library, shift + change, now, history))
+            statements.execute(_KEEP_MACHINE, (library, self._machine, *span, now))
+        if seen is None:
             statements.execute(
-                "INSERT INTO budget_clocks (library, shift, server) VALUES (?, ?, ?) ON CONFLICT (library) DO UPDATE SET "
-                "shift = excluded.shift, server = excluded.server",
-                (library, (shift or 0.0) + change, history),
-            )
-        if seen is None or change or now - seen >= _FRESH:
-            statements.execute(
-                "INSERT INTO budget_machines (library, machine, asked_at, told_at, seen) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (library, machine) "
-                "DO UPDATE SET asked_at = excluded.asked_at, told_at = excluded.told_at, seen = excluded.seen",
-                (library, self._machine, *span, now),
+                "DELETE FROM budget_machines WHERE library = ? AND seen < ?", (library, now - _FORGOTTEN)
             )
         return Moment(
             now,
             span[0],
-            stepped=abs(change) > _STEP,
-            known_until=last_seen if seen is None else None,
-            lost=lost,
+            stepped=is_step or seen is None,
+            known_until=last_seen if seen is None else uncorrected if change < -_STEP else None,
+            lost=server not in (None, history),
         )

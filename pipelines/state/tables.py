@@ -126,6 +126,7 @@ def _shared(tables: Tables) -> None:
         """CREATE TABLE budget_clocks (
             library TEXT PRIMARY KEY,
             shift DOUBLE PRECISION NOT NULL,    -- seconds that the server's clock is ahead of the budget's time
+            seen DOUBLE PRECISION NOT NULL,     -- the budget's time when somebody read it last, or up to a second earlier
             server TEXT NOT NULL                -- which history of which server the time and the slots are from
         )""",
         """CREATE TABLE budget_machines (

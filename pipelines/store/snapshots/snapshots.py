@@ -111,9 +111,10 @@ class DataFolder:
 
     @contextmanager
     def lease(self, tenant: str) -> Iterator[None]:
-        """The exclusive right to read `tenant` for the length of the block. The kernel releases it when the process dies.
+        """The exclusive right to read `tenant` for the length of the block, on this machine and among all who share the state.
 
-        Raises `TenantBusyError` at once where another run holds it: waiting would read the library twice in a row.
+        The kernel releases it when the process dies, and the database when it falls silent. Raises `TenantBusyError` at once where another
+        run holds it: waiting would read the library twice in a row.
         """
         self.prepare()
         lock = FileLock(self.path / f".lease-{tenant}.lock", thread_local=False)
@@ -127,9 +128,23 @@ class DataFolder:
         except OSError as error:
             raise storage_error(error, self.path) from error
         try:
-            yield
+            with self.state.lease(tenant, self.objects.address):
+                yield
         finally:
             lock.release()
+
+    def is_leased(self, tenant: str) -> bool:
+        """Whether a run has the lease of a tenant. Raises `BookferryError` where that cannot be known."""
+        self.prepare()
+        lock = FileLock(self.path / f".lease-{tenant}.lock", thread_local=False)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:  # is an OSError too
+            return True
+        except OSError as error:
+            raise storage_error(error, self.path) from error
+        lock.release()
+        return self.state.is_leased(tenant, self.objects.address)
 
     def capture(self, tenant: str, key: str) -> Capture:
         """The capture of the run `key`."""
