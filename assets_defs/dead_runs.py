@@ -1,7 +1,8 @@
 """Ends the runs whose process is gone: it was killed, or the machine restarted.
 
 Dagster alone would show them as running until `dagster/max_runtime`, block their library's pool, and send no notification. Every run names
-its process (`resources.run_tags.PROCESS`). Only two can say that it is gone: the machine that it ran on, and the launcher that started it.
+its process (`resources.run_tags.PROCESS`). Only three can say that it is gone: the machine that it ran on, the launcher that started it
+and, of a backup, the lease in a state that machines share.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from assets_defs.schedules import NIGHTLY_BACKUP, now_utc
 from pipelines.errors import BookferryError
 from pipelines.running_process import is_gone, is_on_this_kernel, read_process
 from pipelines.settings.settings import Settings
-from pipelines.store.snapshots.snapshots import DataFolder
+from pipelines.store.stores import open_data
 from resources.own_runs import is_own
 from resources.run_tags import ENDED_AS_DEAD, PROCESS
 
@@ -58,7 +59,10 @@ def _is_gone(settings: Settings, instance: dg.DagsterInstance, run: dg.DagsterRu
     if process is not None and process.run == run.run_id:  # not that of the run which this one repeats
         if (gone := is_gone(process)) is not None:
             return gone
-        if is_on_this_kernel(process):  # in another container, whose processes cannot be seen from here
+        shared = settings.state == "postgres" and _is_backup(
+            run
+        )  # on any machine, and it holds its leases until it ends
+        if shared or is_on_this_kernel(process):  # in another container, whose processes cannot be seen from here
             return not any(_is_leased(settings, tenant) for tenant in _tenants(settings, run))
     return _launcher_says_gone(instance, run)
 
@@ -85,7 +89,6 @@ def _is_backup(run: dg.DagsterRun) -> bool:
 
 def _is_leased(settings: Settings, tenant: str) -> bool:
     try:
-        with DataFolder(settings.data).lease(tenant):
-            return False
-    except BookferryError:  # a process holds it, or it cannot be known
+        return open_data(settings).is_leased(tenant)
+    except BookferryError:  # it cannot be known
         return True

@@ -88,7 +88,7 @@ def _sign_in_asset(tenant: str) -> dg.AssetsDefinition:
     def sign_in(backup: dg.ResourceParam[Backup]) -> Iterator[dg.MaterializeResult]:
         """A person's sign-in to this library, renewed. Dagster never receives the tokens."""
         backup.data.prepare()
-        keep_alive(backup.settings, tenant, state=backup.data.state_path)
+        keep_alive(backup.settings, tenant, state=backup.data.state)
         state = sign_in_state(backup.settings, tenant, SystemClock())
         advice = warning(state, now_utc().timestamp())
         yield dg.MaterializeResult(

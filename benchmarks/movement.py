@@ -27,6 +27,7 @@ from pipelines.backup.read import read_raw
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
+from pipelines.state.local import LocalState
 from pipelines.store.snapshots.captures import Capture, CaptureFacts, ResourceFacts
 
 BASE = "https://library.example.org"
@@ -107,7 +108,7 @@ def run(seed: int, rate: int, folder: Path) -> Outcome:
     library = ChangingLibrary(size, rate, newest_first=seed % 4 == 3, chance=chance)
     pages = ceil(len(library.ids) / PAGE)
     with ExitStack() as closing:
-        budget = Budget(folder / "state.db", BASE, 10_000_000, SystemClock())
+        budget = Budget(LocalState(folder / "state.db"), BASE, 10_000_000, SystemClock())
         closing.callback(budget.close)
         client = LibraryClient(
             base_url=BASE,

@@ -25,7 +25,8 @@ from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES
 from pipelines.sign_in_health import who_am_i
-from pipelines.store.snapshots.snapshots import DataFolder
+from pipelines.state.opening import open_state
+from pipelines.store.stores import open_data
 
 OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 """Opens the browser in another process: its output must not reach our stdout, and a browser in the foreground must not block us."""
@@ -50,10 +51,10 @@ def log_in(
     new_client: bool,
 ) -> ExitStatus:
     """Sign in and store the sign-in. If anything fails, the earlier sign-in stays as it is."""
-    data = DataFolder(settings.data)
+    data = open_data(settings)
     data.prepare()
     scopes = _scopes(settings, tenant, purpose)
-    with signing_in(settings, tenant, state=data.state_path) as login:
+    with signing_in(settings, tenant, state=data.state) as login:
         question = login.ask(scopes, new_client=new_client)
         grant = _obtain_grant(login, question, output, browser=browser, seconds=timeout)
         place = login.place
@@ -231,7 +232,7 @@ def _grant_from(
 def _person(settings: Settings, tenant: str, output: Output) -> dict[str, Any] | None:
     """The person who signed in; `None` if the request fails, because the sign-in is stored already."""
     try:
-        return who_am_i(settings, tenant, state=DataFolder(settings.data).state_path)
+        return who_am_i(settings, tenant, state=open_state(settings))
     except SignInError:
         raise
     except BookferryError as error:

@@ -20,11 +20,12 @@ from pipelines.settings.credentials import BasicCredentials
 from pipelines.settings.settings import Settings
 from pipelines.sign_in_health import warning, who_am_i
 from pipelines.store.snapshots.snapshots import DataFolder
+from pipelines.store.stores import open_data
 
 
 def show_sign_in(settings: Settings, tenant: str, output: Output) -> ExitStatus:
     """Ask the library who is signed in, and print the answer."""
-    data = DataFolder(settings.data)
+    data = open_data(settings)
     data.prepare()
     ask = _ask_v2 if settings.tenant(tenant).api == "v2" else _ask_v3
     return ask(settings, tenant, data, output)
@@ -33,7 +34,7 @@ def show_sign_in(settings: Settings, tenant: str, output: Output) -> ExitStatus:
 def _ask_v2(settings: Settings, tenant: str, data: DataFolder, output: Output) -> ExitStatus:
     """v2 has no endpoint for the signed-in user (service.md#v2). The result is that the library accepts the configured sign-in."""
     chosen, credentials = settings.tenant(tenant), settings.credentials(tenant)
-    with open_client(settings, tenant, state=data.state_path) as client, end_of_v2_explained(client, tenant):
+    with open_client(settings, tenant, state=data.state) as client, end_of_v2_explained(client, tenant):
         client.get(f"{client.api_url}/publications", {"per_page": 1})
     user = credentials.username if isinstance(credentials, BasicCredentials) else None
     document = {"tenant": tenant, "api": "v2", "base_url": chosen.base_url, "accepted": True, "user": user}
@@ -50,7 +51,7 @@ def _ask_v2(settings: Settings, tenant: str, data: DataFolder, output: Output) -
 
 
 def _ask_v3(settings: Settings, tenant: str, data: DataFolder, output: Output) -> ExitStatus:
-    person = who_am_i(settings, tenant, state=data.state_path)
+    person = who_am_i(settings, tenant, state=data.state)
     state = sign_in_state(settings, tenant, SystemClock())
     if state.problem is not None:
         raise SignInError(state.problem)

@@ -38,6 +38,19 @@ def this_process(run: str) -> RunningProcess:
     return RunningProcess(_host(), _boot(), _namespace(), pid, _start_of(pid) or "", run)
 
 
+def this_machine() -> str:
+    """Returns a name of this machine since its last start, within which all processes share the monotonic clock; empty if it has none."""
+    boot, clocks = _boot(), ""
+    with suppress(OSError):
+        clocks = str(Path("/proc/self/ns/time").readlink())
+    return f"{boot} {clocks}".strip() if boot else ""
+
+
+def this_owner() -> str:
+    """Returns the name of this process for people: its number and its machine."""
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
 def read_process(text: str) -> RunningProcess | None:
     """Returns the process that `RunningProcess.text` names; None for any other text."""
     with suppress(msgspec.MsgspecError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +17,7 @@ from pipelines.service.sign_in.bearer import open_refresher
 from pipelines.service.sign_in.sign_in_state import SignInState
 from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.settings.settings import Settings
+from pipelines.state.store import State
 
 WARN_AHEAD = timedelta(days=7)
 """Time between the warning and the end of a sign-in, where the service says when it ends."""
@@ -26,7 +26,7 @@ STALE_AFTER = timedelta(days=3)
 """Age of a renewal; a sign-in that is older has missed the nightly renewal more than once."""
 
 
-def who_am_i(settings: Settings, tenant: str, *, state: Path, clock: Clock | None = None) -> dict[str, Any]:
+def who_am_i(settings: Settings, tenant: str, *, state: State, clock: Clock | None = None) -> dict[str, Any]:
     """The documented fields of the signed-in user's own record. Needs no scope (service.md#users)."""
     with open_client(settings, tenant, state=state, clock=clock) as client:
         response = client.get(f"{client.api_url}/users/me")
@@ -45,7 +45,7 @@ def _display_value(value: object) -> object:
     return value if isinstance(value, int | float | None) else outside_text(value)
 
 
-def keep_alive(settings: Settings, tenant: str, *, state: Path, clock: Clock | None = None) -> Grant:
+def keep_alive(settings: Settings, tenant: str, *, state: State, clock: Clock | None = None) -> Grant:
     """Renew a v3 tenant's sign-in now and store the new tokens, so that an unused sign-in does not lapse unnoticed."""
     library, limit = settings.budget_of(tenant)
     clock = clock or SystemClock()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx._config
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.postgres import postgres_server
+from tests.state_places import Place, postgres_place
 
 # A slow machine is no finding. In CI the same examples come every time, so fewer of them will do: new ones are found where somebody can
 # look at them.
@@ -29,6 +33,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with long tests begin, so that none of them runs alone at the end while the other processes have nothing left to do."""
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in long)
+
+
+@pytest.fixture(scope="session")
+def state_server() -> Iterator[str]:
+    """The address of a Postgres server for shared state; it starts with the first test that asks."""
+    with postgres_server() as address:
+        yield address
+
+
+@pytest.fixture(params=["file", "database"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Each place of the state in turn."""
+    if request.param == "file":
+        yield Place(tmp_path / "state.db")
+        return
+    with postgres_place(request.getfixturevalue("state_server")) as found:
+        yield found
+
+
+@pytest.fixture
+def shared_place(state_server: str) -> Iterator[Place]:
+    """A database."""
+    with postgres_place(state_server) as found:
+        yield found
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -32,6 +32,7 @@ FLOORS = {
         {"analysis", "backup", "doctor", "notify"},
         {"examples", "report", "scopes", "sign_in_health"},
         {"service", "store"},
+        {"state"},
         {"shapes"},
         {"records"},
         {"file_access", "settings"},
@@ -53,7 +54,6 @@ FLOORS = {
         {"client"},
         {"search", "sign_in"},
         {"http"},
-        {"state_file"},
         {"clock", "redaction"},
     ),
     "pipelines.store": (

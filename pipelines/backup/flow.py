@@ -193,7 +193,7 @@ class Backup:
         self._leases.acquire(tenant)
 
     def _client(self, tenant: str) -> AbstractContextManager[LibraryClient]:
-        return open_client(self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait, clock=self._clock)
+        return open_client(self.settings, tenant, state=self.data.state, on_wait=self._on_wait, clock=self._clock)
 
     def _fetches(self, tenant: str) -> bool:
         return self._with_files and self.settings.tenant(tenant).files

@@ -105,7 +105,7 @@ def _on_this_machine(data: DataFolder, tenant: str, around: Environment) -> list
     else:
         backup = machine.last_backup(tenant, newest, complete, around.clock.now())
     free = around.free_bytes(_existing(data.path))
-    return [machine.disk(data, free, complete or newest), machine.database(data.state_path), backup]
+    return [machine.disk(data, free, complete or newest), machine.database(data.state), backup]
 
 
 def _existing(path: Path) -> Path:
@@ -117,7 +117,7 @@ def _at_the_service(
     settings: Settings, tenant: str, data: DataFolder, around: Environment, on_wait: Callable[[Waiting], None]
 ) -> tuple[list[CheckResult], int]:
     used = _used(settings, tenant, data)
-    with open_client(settings, tenant, state=data.state_path, on_wait=on_wait) as client:
+    with open_client(settings, tenant, state=data.state, on_wait=on_wait) as client:
         probe = Probe(client, around.clock, MAX_REQUESTS)
         visit = _ServiceExamination(settings.tenant(tenant).api, _user(settings, tenant, around.environ), probe, around)
         findings = [*visit.findings(), machine.rate(settings, tenant, used)]
@@ -127,7 +127,7 @@ def _at_the_service(
 def _used(settings: Settings, tenant: str, data: DataFolder) -> int:
     """Requests of other runs in the last minute, from the tenant's budget."""
     library, limit = settings.budget_of(tenant)
-    with _closed(Budget(data.state_path, library, limit)) as budget:
+    with _closed(Budget(data.state, library, limit)) as budget:
         return budget.used()
 
 

@@ -128,7 +128,7 @@ def learn_library(
         for snapshot in data.snapshots(tenant)
         if (snapshot.manifest.base_url, snapshot.manifest.api) == (chosen.base_url, chosen.api)
     ]
-    with open_client(settings, tenant, state=data.state_path, on_wait=on_wait) as client:
+    with open_client(settings, tenant, state=data.state, on_wait=on_wait) as client:
         probe = Probe(client, clock, MOST_REQUESTS)
         description = ask_description(probe, chosen.api, clock.now().isoformat(timespec="seconds"))
         headers: list[str] = []

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
@@ -16,10 +16,15 @@ from pipelines.file_access import Mended
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.settings import Settings
+from pipelines.state.local import LocalState
+from pipelines.state.store import State
 from pipelines.store.access import allowed_people, closed_message
 from pipelines.store.durable import storage_error
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+
+if TYPE_CHECKING:
+    from pipelines.state.postgres import PostgresState
 
 MIN_FREE_BYTES = 100 * 1000 * 1000
 """Bytes that even a small backup may need: tables, temporary files of sorting, Dagster's history."""
@@ -137,8 +142,11 @@ def access(settings: Settings, mended: Sequence[Mended]) -> CheckResult:
     return ok("access", f"{settings.data}: {allowed_people(settings.group)} can open it", **facts)
 
 
-def database(path: Path) -> CheckResult:
-    """Whether state.db, which has the budget, is writable. Without the budget, no request may be sent (I1)."""
+def database(state: State) -> CheckResult:
+    """Whether the state, which has the budget, is writable. Without the budget, no request may be sent (I1)."""
+    if not isinstance(state, LocalState):
+        return _shared_state(cast("PostgresState", state))
+    path = state.path
     if not path.exists():
         return ok("database", f"the first request creates {path}")
     try:
@@ -146,6 +154,28 @@ def database(path: Path) -> CheckResult:
     except sqlite3.Error as error:
         return _database_error(path, error)
     return ok("database", f"{path} can be read and written")
+
+
+def _shared_state(state: PostgresState) -> CheckResult:
+    """Whether the shared state answers, how quickly, and whether it keeps what it confirms."""
+    try:
+        server, seconds = state.examine()
+    except BookferryError as error:
+        return failed("database", error)
+    between = ", behind a pooler in session mode" if server.pooled else ""
+    message = (
+        f"the state in {state.place} answers in {seconds * 1000:.1f} ms (Postgres {server.version.split()[0]}{between}, "
+        f"synchronous_commit = {server.synchronous_commit})"
+    )
+    facts: dict[str, Any] = {"round_trip_ms": round(seconds * 1000, 1), "server_version": server.version}
+    if server.fsync != "on":
+        return warning(
+            "database",
+            f"{message}; it has fsync = {server.fsync}, so a loss of power can cost the journal of writes",
+            "Turn fsync on in the server's configuration.",
+            **facts,
+        )
+    return ok("database", message, **facts)
 
 
 def _write_nothing(path: Path) -> None:

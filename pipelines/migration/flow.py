@@ -278,7 +278,7 @@ class Migration:
         return raw, normalise(raw, folder / "target", self.session.kinds.described, additional=plan.additional)
 
     def _known_forms(self, plan: Plan) -> KnownForms:
-        return KnownForms(self.data.state_path, plan.facts.target.base_url, self.session.clock)
+        return KnownForms(self.data.state, plan.facts.target.base_url, self.session.clock)
 
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient, known: KnownForms) -> Iterator[Writer]:

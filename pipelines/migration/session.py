@@ -65,7 +65,7 @@ class MigrationSession:
         return open_client(
             self.settings,
             tenant,
-            state=self.data.state_path,
+            state=self.data.state,
             on_wait=self._on_wait,
             clock=self._given_clock,
             read_seconds=self._read_seconds,
@@ -75,7 +75,7 @@ class MigrationSession:
     def journal(self, source_url: str, target_url: str) -> Iterator[Journal]:
         """Open the journal of writes from one library to another."""
         self.data.prepare()
-        journal = Journal(self.data.state_path, source_url, target_url, self.clock)
+        journal = Journal(self.data.state, source_url, target_url, self.clock)
         try:
             yield journal
         finally:

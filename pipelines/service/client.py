@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Self
 
 import httpx
@@ -35,6 +34,7 @@ from pipelines.service.search import SearchResult, ends_of_list, look_up
 from pipelines.service.sign_in.bearer import BearerAuth, TokenTransport, open_refresher
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.settings import Settings
+from pipelines.state.store import State
 from pipelines.version import VERSION
 
 READ_SECONDS = 60.0
@@ -286,12 +286,12 @@ def open_client(
     settings: Settings,
     tenant: str,
     *,
-    state: Path,
+    state: State,
     on_wait: Callable[[Waiting], None] = lambda _: None,
     clock: Clock | None = None,
     read_seconds: float = READ_SECONDS,
 ) -> Iterator[LibraryClient]:
-    """Opens a client for `tenant`, signed in as the settings say, on the budget in the database `state`. Sends nothing yet.
+    """Opens a client for `tenant`, signed in as the settings say, on the budget in `state`. Sends nothing yet.
 
     At the end, every wait of its threads ends too: for the budget, for a retry, for a response. All of them call `on_wait`.
     """

@@ -6,7 +6,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -44,6 +44,7 @@ class _ConfigFile(BaseModel):
     data: str = "library-data"
     work: str | None = None
     postgres_env: VariableName | None = None
+    state: Literal["local", "postgres"] = "local"
     postgres: PostgresSettings = Field(default_factory=PostgresSettings)
     personal_key_env: VariableName | None = None
     group: Annotated[str, StringConstraints(min_length=1)] | None = None
@@ -107,6 +108,7 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         staging=checked.postgres,
         group=checked.group,
         libraries_at_once=checked.libraries_at_once,
+        state=checked.state,
     )
 
 

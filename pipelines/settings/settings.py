@@ -52,6 +52,8 @@ class Settings:
     """When the newest snapshots are restored into a sandbox: a day of the month and a time."""
     staging: PostgresSettings = field(default_factory=PostgresSettings)
     """How tables are staged into the database."""
+    state: str = "local"
+    """Where budget, journal and leases are: `local`, in the data folder, or `postgres`, in the database of `postgres_env`."""
     group: str | None = None
     """The group whose members share the files of data and state; without one, this user alone can open them."""
     libraries_at_once: int | None = None
@@ -134,6 +136,16 @@ class Settings:
             raise ConfigurationError(
                 f"{where} names the environment variable {self.postgres_env}, whose value is not an address such as "
                 "postgresql://user:password@host/database. Correct it."
+            )
+        return address
+
+    def state_database(self, environ: Mapping[str, str] = os.environ) -> str:
+        """Return the address of the database with the shared state; without one, this is a `ConfigurationError`."""
+        if (address := self.postgres(environ)) is None:
+            raise ConfigurationError(
+                f"{self.path}: the state in Postgres needs a database, and postgres_env names none. Add "
+                'postgres_env = "BOOKFERRY_POSTGRES", '
+                "the name of the variable with its address."
             )
         return address
 

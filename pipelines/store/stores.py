@@ -6,6 +6,7 @@ import os
 from uuid import uuid4
 
 from pipelines.settings.settings import Settings
+from pipelines.state.opening import open_state
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -14,11 +15,12 @@ from pipelines.store.snapshots.snapshots import DataFolder
 def open_data(settings: Settings, keys: PersonalKeys | None = None) -> DataFolder:
     """The data that the settings name. Nothing is read or written yet."""
     if settings.bucket is None:
-        return DataFolder(settings.data, keys)
+        return DataFolder(settings.data, keys, state=open_state(settings))
     from pipelines.store.objects.buckets import open_bucket  # noqa: PLC0415  most data is in a folder
 
     folder = Folder(settings.data)
-    return DataFolder(settings.data, keys, open_bucket(settings.bucket, lambda: _owner(folder), os.environ))
+    bucket = open_bucket(settings.bucket, lambda: _owner(folder), os.environ)
+    return DataFolder(settings.data, keys, bucket, open_state(settings))
 
 
 def _owner(folder: Folder) -> str:

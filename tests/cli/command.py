@@ -17,6 +17,7 @@ from typing import Any
 
 from pipelines.service.http.budget import Budget
 from pipelines.settings.loading import load_settings
+from pipelines.state.local import LocalState
 from tests.cli.forks import Forks
 from tests.sandbox.process import SandboxProcess
 
@@ -30,6 +31,7 @@ PATIENCE = 240
 HURRIED = """
 import sys
 from pipelines.service.clock import SystemClock
+from pipelines.state.local import LocalState
 patient = SystemClock.sleep
 SystemClock.sleep = lambda clock, seconds: patient(clock, seconds / 50)
 from cli.main import main
@@ -170,7 +172,7 @@ class Installation:
         data = self.folder / "library-data"
         data.mkdir(exist_ok=True)
         name, limit = load_settings(self.folder / "bookferry.toml").budget_of(self.tenant)
-        budget = Budget(data / "state.db", name, limit)
+        budget = Budget(LocalState(data / "state.db"), name, limit)
         budget.pause(100_000)
         with closing(sqlite3.connect(data / "state.db", timeout=60, isolation_level=None)) as state:
 

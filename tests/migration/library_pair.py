@@ -19,6 +19,7 @@ from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.login import signing_in
 from pipelines.settings.loading import load_settings
 from pipelines.settings.tenant import SCOPES
+from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.signing import sign_in
 from tests.sandbox.process import SandboxProcess
@@ -87,7 +88,7 @@ class LibraryPair:
         pair = LibraryPair(folder / "bookferry.toml", self.sandbox, self.target, self.token)
         settings = load_settings(pair.config)
         self.sandbox.change(self.target, oauth={"access_token_seconds": 2, "refresh_policy": "until_used"})
-        with signing_in(settings, "new", state=folder / "library-data" / "state.db") as login:
+        with signing_in(settings, "new", state=LocalState(folder / "library-data" / "state.db")) as login:
             question = login.ask(SCOPES)
             login.finish(question, answer_in(consent(question.url, self.sandbox, SCOPES)))
         return pair

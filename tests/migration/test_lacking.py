@@ -18,6 +18,7 @@ from pipelines.records.files import attached_files
 from pipelines.service.client import open_client
 from pipelines.service.files.upload import Uploads
 from pipelines.settings.loading import load_settings
+from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
@@ -141,7 +142,10 @@ def test_a_field_that_a_response_does_not_have_is_not_called_lost(pair: LibraryP
 def attach_without_names(pair: LibraryPair) -> None:
     """A record in the target of a pair, with a file that has neither a name nor a file name."""
     settings = load_settings(pair.config)
-    with open_client(settings, "new", state=settings.data / "state.db") as client, Uploads(client) as uploads:
+    with (
+        open_client(settings, "new", state=LocalState(settings.data / "state.db")) as client,
+        Uploads(client) as uploads,
+    ):
         uploaded = uploads.upload(
             lambda: BytesIO(b"text"), presign="assets/presign", filename="x", content_type="text/plain", size=4
         )

@@ -15,6 +15,7 @@ from pipelines.service import redaction
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
+from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Script, ScriptedServer
@@ -50,7 +51,7 @@ def client_for(tmp_path: Path, clock: ManualClock) -> Iterator[Callable[..., Lib
 
         def make(base_url: str, **options: Any) -> LibraryClient:
             used = {"clock": clock, "requests_per_minute": 100_000, "auth": httpx.BasicAuth(USER, PASSWORD), **options}
-            budget = Budget(tmp_path / "state.db", base_url, used["requests_per_minute"], used["clock"])
+            budget = Budget(LocalState(tmp_path / "state.db"), base_url, used["requests_per_minute"], used["clock"])
             return stack.enter_context(LibraryClient(base_url=base_url, api="v2", budget=budget, **used))
 
         yield make

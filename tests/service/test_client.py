@@ -33,6 +33,7 @@ from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.prefetch import QUICK
 from pipelines.settings.loading import load_settings
+from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess
 from tests.service.conftest import PASSWORD, USER
 from tests.service.manual_clock import ManualClock
@@ -91,7 +92,7 @@ def test_a_requested_pause_is_reported_with_its_end(
     server = serve(lambda _: answers.pop(0))
     waits: list[Waiting] = []
     settings = load_settings(configured(server.url))
-    with open_client(settings, "old", state=tmp_path / "state.db", on_wait=waits.append) as client:
+    with open_client(settings, "old", state=LocalState(tmp_path / "state.db"), on_wait=waits.append) as client:
         client.get(f"{client.api_url}/publications")
     assert any(
         re.fullmatch(r"the service asked to wait \(429\), until \d\d:\d\d:\d\d", wait.reason) for wait in waits
@@ -199,7 +200,9 @@ def test_no_error_shows_a_credential(
     server = serve(CARELESS[name])
     settings, waits = load_settings(configured(server.url)), list[Waiting]()
     with (
-        open_client(settings, "old", state=tmp_path / "state.db", on_wait=waits.append, clock=clock) as client,
+        open_client(
+            settings, "old", state=LocalState(tmp_path / "state.db"), on_wait=waits.append, clock=clock
+        ) as client,
         pytest.raises(BookferryError) as caught,
     ):
         list(Listing(client, ["publications"]).pages())
@@ -214,7 +217,7 @@ def test_open_client_reads_a_library(
 ) -> None:
     """Everything together, as a backup uses it."""
     settings = load_settings(configured(sandbox.base_url()))
-    with open_client(settings, "old", state=tmp_path / "state.db") as client:
+    with open_client(settings, "old", state=LocalState(tmp_path / "state.db")) as client:
         listing = Listing(client, ["publications/all"])
         assert sum(len(page.records) for page in listing.pages()) == 5445
     assert sandbox.counts()["requests"] == client.requests == 109
@@ -229,7 +232,7 @@ def test_open_client_with_a_session_cookie(
     path.write_text(
         f'[tenants.old]\nbase_url = "{sandbox.base_url()}"\napi = "v2"\nsession_cookie_env = "TEST_COOKIE"\n'
     )
-    with open_client(load_settings(path), "old", state=tmp_path / "state.db") as client:
+    with open_client(load_settings(path), "old", state=LocalState(tmp_path / "state.db")) as client:
         assert client.get(f"{client.api_url}/publications").headers["x-total"] == "5445"
     assert sandbox.counts()["requests"] == client.requests == 1
 
@@ -238,7 +241,7 @@ def test_v3_without_a_sign_in_names_the_command(configured: Callable[[str], Path
     """I3: a plain message with the command to run; nothing was sent."""
     path = configured("https://library.example.org")
     path.write_text(path.read_text().replace('"v2"', '"v3"'))
-    with open_client(load_settings(path), "old", state=tmp_path / "state.db") as client:
+    with open_client(load_settings(path), "old", state=LocalState(tmp_path / "state.db")) as client:
         with pytest.raises(SignInError, match=r"Nobody has signed in to 'old'.*Run `bookferry login old`"):
             client.get(f"{client.api_url}/publications")
         assert client.requests == 0
@@ -250,10 +253,10 @@ def test_both_api_versions_of_a_library_share_one_budget(
     """I1: the budget is shared: requests of another tenant with the same base_url count."""
     more = f'[tenants.new]\nbase_url = "{sandbox.base_url()}/"\napi = "v3"\nrequests_per_minute = 7\n'
     settings = load_settings(configured(sandbox.base_url(), more))
-    with open_client(settings, "old", state=tmp_path / "state.db") as client:
+    with open_client(settings, "old", state=LocalState(tmp_path / "state.db")) as client:
         client.get(f"{client.api_url}/publications")
         assert client.requests_per_minute == 7
-    assert Budget(tmp_path / "state.db", *settings.budget_of("new")).used() == 1
+    assert Budget(LocalState(tmp_path / "state.db"), *settings.budget_of("new")).used() == 1
 
 
 def test_an_unusable_state_file_is_a_storage_error(configured: Callable[[str], Path], tmp_path: Path) -> None:
@@ -261,7 +264,7 @@ def test_an_unusable_state_file_is_a_storage_error(configured: Callable[[str], P
     settings = load_settings(configured("https://library.example.org"))
     with (
         pytest.raises(StorageError, match=r"state\.db"),
-        open_client(settings, "old", state=tmp_path / "no" / "state.db"),
+        open_client(settings, "old", state=LocalState(tmp_path / "no" / "state.db")),
     ):
         pass
 
@@ -273,11 +276,12 @@ LISTING = """
     from pathlib import Path
     from pipelines.service.client import open_client
     from pipelines.service.listing.listing import Listing
+    from pipelines.state.local import LocalState
     from pipelines.settings.loading import load_settings
 
     config, state = Path(sys.argv[1]), Path(sys.argv[2])
     try:
-        with open_client(load_settings(config), "old", state=state) as client:
+        with open_client(load_settings(config), "old", state=LocalState(state)) as client:
             print("begun", flush=True)
             for page in Listing(client, ["publications"]).pages():
                 print("page", page.number, flush=True)
@@ -346,7 +350,7 @@ def test_ctrl_c_ends_a_listing_at_once(
     server = serve(hang_on(hanging, seen.add))
     config = configured(server.url)
     config.write_text(config.read_text().replace("= 100000", f"= {limit}"))
-    budget = Budget(tmp_path / "state.db", *load_settings(config).budget_of("old"))
+    budget = Budget(LocalState(tmp_path / "state.db"), *load_settings(config).budget_of("old"))
     for _ in range(spent):
         budget.acquire().sent()
     process = run_listing(config)

@@ -1,4 +1,4 @@
-"""The journal of writes to a library, in `state.db`, for all plans of this data folder: each write before and after its request (I8).
+"""The journal of writes to a library, in the state, for all plans on it: each write before and after its request (I8).
 
 An entry is one write that must not happen twice: a record is created or changed, a file is attached, a cover is set. It is intended before
 its request is sent and settled by the response. An entry that stays intended has a lost response.
@@ -6,19 +6,22 @@ its request is sent and settled by the response. An entry that stays intended ha
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, WrittenRecord
-from pipelines.migration.model.journal_schema import COLUMNS, LOOKED_AT, SCHEMA, upgrade
+from pipelines.migration.model.journal_entries import (
+    COLUMNS,
+    LOOKED_AT,
+    JournalEntry,
+    WriteKind,
+    WriteState,
+    WrittenRecord,
+)
 from pipelines.service.clock import Clock
-from pipelines.service.state_file import StateFile
+from pipelines.state.store import State
 
 RECORD_WRITES = (WriteKind.CREATE, WriteKind.PATCH, WriteKind.ADOPT, WriteKind.LINK, WriteKind.MERGE)
 """Kinds of writes of a record itself; the others write its files."""
@@ -30,11 +33,10 @@ _OF_RECORD = f"kind IN ({', '.join('?' * len(RECORD_WRITES))})"
 class Journal:
     """The writes from one library to another. Both are named by their addresses, because tenants may be renamed."""
 
-    def __init__(self, path: Path, source: str, target: str, clock: Clock) -> None:
-        self._path = path
+    def __init__(self, state: State, source: str, target: str, clock: Clock) -> None:
         self._pair = (source, target)
         self._clock = clock
-        self._file = StateFile(path, clock, SCHEMA, what="The journal of writes", durable=True, upgrade=upgrade)
+        self._store = state.open(clock, what="The journal of writes", durable=True)
 
     def intend(
         self,
@@ -55,13 +57,15 @@ class Journal:
         """
         key = (*self._pair, plan, resource, source_id, kind, part)
         values = (target_id, content, _json(wanted), _json(before), self._now(), WriteState.INTENDED)
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             (number,) = db.execute(
                 "INSERT INTO migration_writes (source, target, plan, resource, source_id, kind, part, target_id, content, wanted, "
                 "before, begun_at, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET state = excluded.state, target_id = excluded.target_id, asset_id = NULL, "
+                "ON CONFLICT (source, target, plan, resource, source_id, kind, part) "
+                "DO UPDATE SET state = excluded.state, target_id = excluded.target_id, asset_id = NULL, "
                 "content = excluded.content, wanted = excluded.wanted, "
-                "before = iif(migration_writes.state = ?, excluded.before, coalesce(migration_writes.before, excluded.before)), "
+                "before = CASE WHEN migration_writes.state = ? THEN excluded.before "
+                "ELSE coalesce(migration_writes.before, excluded.before) END, "
                 "repeated = CASE WHEN migration_writes.state = ? THEN 0 WHEN migration_writes.sent_at IS NOT NULL THEN 1 "
                 "ELSE migration_writes.repeated END, "
                 "held = NULL, status = NULL, message = NULL, begun_at = excluded.begun_at, ended_at = NULL RETURNING number",
@@ -71,7 +75,7 @@ class Journal:
 
     def sent(self, *numbers: int) -> None:
         """Store durably that a request of these entries leaves now."""
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             db.executemany(
                 "UPDATE migration_writes SET sent_at = ?, sent_tick = ? WHERE number = ?",
                 [(self._now(), self._clock.monotonic(), number) for number in numbers],
@@ -79,14 +83,14 @@ class Journal:
 
     def answered(self, *numbers: int) -> None:
         """The response to the last request of these entries is known: it has no effect that is still to come."""
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             db.executemany(
                 "UPDATE migration_writes SET sent_at = NULL WHERE number = ?", [(number,) for number in numbers]
             )
 
     def looked_at(self, number: int) -> None:
         """A last look found no twin of this entry."""
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             db.execute("UPDATE migration_writes SET repeated = ? WHERE number = ?", (LOOKED_AT, number))
 
     def done(
@@ -112,7 +116,7 @@ class Journal:
 
     def undone(self, *numbers: int) -> None:
         """The writes were taken back; all entries change at once."""
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             db.executemany(
                 "UPDATE migration_writes SET state = ?, ended_at = ?, sent_at = NULL WHERE number = ?",
                 [(WriteState.UNDONE, self._now(), number) for number in numbers],
@@ -120,7 +124,7 @@ class Journal:
 
     def withdraw(self, number: int) -> None:
         """Remove an intended entry whose request had no effect, unless an earlier request of it may have had one."""
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             db.execute(
                 "DELETE FROM migration_writes WHERE number = ? AND state = ? AND repeated = 0",
                 (number, WriteState.INTENDED),
@@ -130,7 +134,7 @@ class Journal:
         if state != WriteState.PARKED:
             columns["sent_at"] = None
         changes = ", ".join(f"{name} = ?" for name in ("state", *columns, "ended_at"))
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             db.execute(
                 f"UPDATE migration_writes SET {changes} WHERE number = ?",  # noqa: S608  our own names
                 (state, *columns.values(), self._now(), number),
@@ -157,7 +161,7 @@ class Journal:
 
     def target_id_of(self, resource: str, source_id: int) -> int | None:
         """The record of the target that the last write for this record of the source created, changed or adopted."""
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             row = db.execute(
                 "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "  # noqa: S608
                 f"AND {_OF_RECORD} ORDER BY number DESC LIMIT 1",
@@ -178,7 +182,7 @@ class Journal:
     def _among(self, resource: str, ids: Iterable[int], where: str, values: Sequence[str]) -> set[int]:
         wanted = list(ids)
         marks = ", ".join("?" * len(wanted))
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             rows = db.execute(
                 f"SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND target_id IN ({marks}) AND {where}",  # noqa: S608
                 (self._pair[1], resource, *wanted, *values),
@@ -206,7 +210,7 @@ class Journal:
 
     def count_twins(self, resource: str, content: str) -> int:
         """How many intended creates have this content: a record of the service with it may be from any of them."""
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             (count,) = db.execute(
                 "SELECT count(*) FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind = ? AND content = ?",
                 (self._pair[1], resource, WriteState.INTENDED, WriteKind.CREATE, content),
@@ -215,7 +219,7 @@ class Journal:
 
     def counts(self, plan: str) -> dict[tuple[WriteKind, WriteState], int]:
         """(kind, state) → entries of a plan."""
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             rows = db.execute(
                 "SELECT kind, state, count(*) FROM migration_writes WHERE source = ? AND target = ? AND plan = ? GROUP BY kind, state",
                 (*self._pair, plan),
@@ -224,7 +228,7 @@ class Journal:
 
     def written(self, resource: str) -> Iterator[WrittenRecord]:
         """Yield what all plans wrote for each record of the source, in the order of their ids."""
-        rows = self._stream(
+        rows = self._store.stream(
             "SELECT source_id, target_id, kind, wanted, held FROM migration_writes WHERE source = ? AND target = ? AND resource = ? "  # noqa: S608
             f"AND state = ? AND {_OF_RECORD} ORDER BY source_id, number",
             (*self._pair, resource, WriteState.DONE, *RECORD_WRITES),
@@ -243,21 +247,21 @@ class Journal:
 
     def columns_of_plan(self, plan: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield these columns of each entry of a plan, oldest first; JSON is text."""
-        return self._stream(
+        return self._store.stream(
             f"SELECT {', '.join(columns)} FROM migration_writes WHERE source = ? AND target = ? AND plan = ? ORDER BY number",  # noqa: S608
             (*self._pair, plan),
         )
 
     def created_records(self, resource: str) -> Iterator[tuple[int, int | None]]:
         """Yield the records of the target that plans of any source created, and the assets that they attached: record, asset."""
-        return self._stream(
+        return self._store.stream(
             "SELECT target_id, asset_id FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind IN (?, ?)",
             (self._pair[1], resource, WriteState.DONE, WriteKind.CREATE, WriteKind.ASSET),
         )
 
     def ids_with_new_files(self) -> list[int]:
         """Ids of some records of the target to which files were attached, the last ones first."""
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             rows = db.execute(
                 "SELECT target_id FROM migration_writes WHERE target = ? AND state = ? AND kind = ? ORDER BY number DESC LIMIT 3",
                 (self._pair[1], WriteState.DONE, WriteKind.ASSET),
@@ -266,33 +270,25 @@ class Journal:
 
     def last_change(self, plan: str) -> str:
         """The moment at which an entry of a plan was last begun or settled; empty where the plan has no entry."""
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             (moment,) = db.execute(
-                "SELECT max(max(begun_at, coalesce(ended_at, ''))) FROM migration_writes WHERE source = ? AND target = ? AND plan = ?",
+                "SELECT max(CASE WHEN ended_at > begun_at THEN ended_at ELSE begun_at END) "
+                "FROM migration_writes WHERE source = ? AND target = ? AND plan = ?",
                 (*self._pair, plan),
             ).fetchone()
         return moment or ""
 
     def close(self) -> None:
         """Close the connection."""
-        self._file.close()
+        self._store.close()
 
     def _entries(self, where: str, values: tuple[Any, ...], most: int = 1_000_000) -> list[JournalEntry]:
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             rows = db.execute(
                 f"SELECT {COLUMNS} FROM migration_writes WHERE {where} ORDER BY number LIMIT {most}",  # noqa: S608  our own words
                 values,
             ).fetchall()
         return [_entry(row) for row in rows]
-
-    def _stream(self, query: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        """Yield rows while they are read, on a connection of its own."""
-        if not self._path.exists():
-            return
-        with self._file.transaction():
-            pass  # this creates the table
-        with closing(sqlite3.connect(self._path, timeout=30, check_same_thread=False)) as db:
-            yield from db.execute(query, values)
 
     def _now(self) -> str:
         moment: datetime = self._clock.now()

@@ -7,6 +7,15 @@ from typing import Any
 
 import msgspec
 
+LOOKED_AT = 2
+"""`repeated` of an entry: a last look found no twin. 1: that look is still to come. 0: it was never repeated."""
+
+COLUMNS = (
+    "number, plan, resource, source_id, kind, part, state, target_id, asset_id, content, wanted, held, before, status, message, "
+    "begun_at, ended_at, sent_at, sent_tick, repeated"
+)
+"""The columns of an entry in `migration_writes` (`pipelines.state.tables`)."""
+
 
 class WriteKind(StrEnum):
     """What a write does in the target."""

@@ -1,4 +1,4 @@
-"""The request budget of a library, shared by every thread, process and run on one data folder (I1).
+"""The request budget of a library, shared by every thread, process and run on one state (I1).
 
 A request needs a slot, and a library has `requests_per_minute` slots. A request takes its slot before it leaves, and the slot is free again
 one minute after it left. This is enough for the promise "never more requests in any 60 seconds". Proof: of the requests in some 60 seconds,
@@ -13,7 +13,9 @@ at most as many requests as slots.
 - A caller that finds no free slot draws a ticket. Each `Budget` has one ticket at a time (its threads take turns), so that processes share
   alike, however many threads they have. Everybody leaves as many free slots as there are tickets ahead. A process that dies with a ticket
   keeps one slot idle until the ticket is void, and delays no other process.
-- Times are those of the machine's monotonic clock: only one machine at a time works on a data folder.
+- The store gives the time (`Store.moment`): that of the machine's monotonic clock for a file, which one machine at a time works on; that of
+  the database for several machines. The request leaves after the commit's way from the database, so a charge whose commit took longer than
+  the store's allowance is repeated.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import sqlite3
 import sys
 import threading
 from collections import deque
@@ -29,11 +30,12 @@ from typing import TYPE_CHECKING
 
 from pipelines.errors import StorageError
 from pipelines.service.clock import Clock, SystemClock
-from pipelines.service.state_file import StateFile, weakly
+from pipelines.state.store import weakly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+    from pipelines.state.store import Moment, Session, State
 
 WINDOW_SECONDS = 60.0
 """Seconds of the window in which the service counts requests (service.md#rate)."""
@@ -51,32 +53,6 @@ TICKET_SECONDS = 2.0
 
 REPORTED_WAIT = 1.0
 """Seconds. `on_wait` reports longer waits only."""
-
-_SCHEMA = (
-    """CREATE TABLE IF NOT EXISTS budget_libraries (
-        library TEXT PRIMARY KEY,
-        taken INTEGER NOT NULL DEFAULT 0,       -- its rows in budget_slots, so that a million of them need not be counted
-        paused_at REAL NOT NULL DEFAULT 0,
-        paused_until REAL NOT NULL DEFAULT 0
-    )""",
-    """CREATE TABLE IF NOT EXISTS budget_slots (
-        slot INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: a late `sent` must not move another request's slot
-        library TEXT NOT NULL,
-        free_at REAL NOT NULL
-    )""",
-    "CREATE INDEX IF NOT EXISTS budget_slots_in_time ON budget_slots (library, free_at)",
-    """CREATE TRIGGER IF NOT EXISTS budget_slot_taken AFTER INSERT ON budget_slots BEGIN
-        UPDATE budget_libraries SET taken = taken + 1 WHERE library = NEW.library;
-    END""",
-    """CREATE TRIGGER IF NOT EXISTS budget_slot_freed AFTER DELETE ON budget_slots BEGIN
-        UPDATE budget_libraries SET taken = taken - 1 WHERE library = OLD.library;
-    END""",
-    """CREATE TABLE IF NOT EXISTS budget_queue (
-        ticket INTEGER PRIMARY KEY AUTOINCREMENT,
-        library TEXT NOT NULL,
-        void_at REAL NOT NULL
-    )""",
-)
 
 
 class Permit:
@@ -105,15 +81,16 @@ class Permit:
 
 
 class Budget:
-    """The budget of one library, stored in the SQLite file `path` under the name `library`.
+    """The budget of one library, in `state` under the name `library`.
 
     Threads share one object; it survives a fork, and works again after `close`. `on_wait` gets the seconds for which `acquire` is about to
-    wait; `on_pause` gets them instead if the service asked for the pause. Raises `StorageError` if the file cannot be used.
+    wait; `on_pause` gets them instead if the service asked for the pause. Raises `StorageError` if the state cannot be used, or if this run
+    has lost its lease: then no further request is granted.
     """
 
     def __init__(
         self,
-        path: Path,
+        state: State,
         library: str,
         requests_per_minute: int,
         clock: Clock | None = None,
@@ -131,10 +108,12 @@ class Budget:
         self._on_pause = on_pause or on_wait
         self._kept = window + MARGIN
         self._threads = _FairLock()
-        self._file = StateFile(path, self._clock, _SCHEMA)
-        with self._file.transaction() as db:
-            db.execute("INSERT OR IGNORE INTO budget_libraries (library) VALUES (?)", (library,))
-            self._mend_after_boot(db, self._clock.monotonic())
+        self._store = state.open(self._clock)
+        ahead = "SELECT count(*) FROM budget_queue q WHERE q.library = l.library AND ticket < ? AND void_at > ?"
+        self._looking = f"SELECT {self._store.taken}, ({ahead}), paused_until FROM budget_libraries l WHERE library = ?"  # noqa: S608  our own words
+        with self._store.transaction() as db:
+            db.execute("INSERT INTO budget_libraries (library) VALUES (?) ON CONFLICT (library) DO NOTHING", (library,))
+            self._mend_after_step(db, self._now(db))
 
     def acquire(self) -> Permit:
         """Wait for a slot and take it. An exception of a signal or of the clock ends the wait and gives up the place in the queue."""
@@ -144,8 +123,8 @@ class Budget:
         """Grant no slot for `seconds` from now (a 429 with Retry-After). Never shortens an earlier pause."""
         if not math.isfinite(seconds):
             raise ValueError(f"a pause of {seconds} seconds would never end")
-        with self._file.transaction() as db:
-            now = self._clock.monotonic()
+        with self._store.transaction() as db:
+            now = self._now(db)
             db.execute(
                 "UPDATE budget_libraries SET paused_at = :now, paused_until = :until"
                 " WHERE library = :library AND paused_until < :until",
@@ -154,13 +133,13 @@ class Budget:
 
     def used(self) -> int:
         """Count the slots that are taken now."""
-        with self._file.transaction() as db:
-            taken, _, _ = self._look(db, self._clock.monotonic(), None)
+        with self._store.transaction() as db:
+            taken, _, _ = self._look(db, self._now(db), None)
             return taken
 
     def close(self) -> None:
-        """Close the file. Taken slots stay taken."""
-        self._file.close()
+        """Close the store. Taken slots stay taken."""
+        self._store.close()
 
     def _acquire_slot(self) -> int:
         with self._threads:
@@ -177,43 +156,47 @@ class Budget:
                 raise
 
     def _take_or_queue(self, ticket: int | None) -> tuple[int | None, int | None, float, bool]:
-        """Return a slot; or else the ticket, the time of the next look, and whether that is the end of a pause."""
-        with self._file.transaction() as db:
-            now = self._clock.monotonic()
+        """Return a slot; or else the ticket, the clock's time of the next look, and whether that is the end of a pause."""
+        with self._store.transaction() as db:
+            now = self._now(db)
             taken, ahead, paused_until = self._look(db, now, ticket)
             lacking = taken + ahead - self._limit
             if lacking < 0 and paused_until <= now:
-                db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
-                insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?)"
-                return db.execute(insert, (self._library, now + SEND_SECONDS + self._kept)).lastrowid, None, now, False
+                if ticket is not None:
+                    db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
+                insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?) RETURNING slot"
+                (slot,) = db.execute(insert, (self._library, now + SEND_SECONDS + self._kept)).fetchone()
+                return slot, None, 0.0, False
+            db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at <= ?", (self._library, now))
             ticket = self._renew(db, ticket, now + TICKET_SECONDS)
             free_at = self._free_at(db, now, lacking)
-            return None, ticket, max(paused_until, free_at), paused_until > free_at
+        return None, ticket, max(paused_until, free_at) + (self._clock.monotonic() - now), paused_until > free_at
 
-    def _look(self, db: sqlite3.Connection, now: float, ticket: int | None) -> tuple[int, int, float]:
-        """Free expired slots and tickets.
+    def _look(self, db: Session, now: float, ticket: int | None) -> tuple[int, int, float]:
+        """Free expired slots.
 
         Return the slots taken, the tickets ahead of this one (None: of a new one) and the end of the pause.
         """
         db.execute("DELETE FROM budget_slots WHERE library = ? AND free_at <= ?", (self._library, now))
-        db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at <= ?", (self._library, now))
         row: tuple[int, int, float] = db.execute(
-            "SELECT taken, (SELECT count(*) FROM budget_queue q WHERE q.library = l.library AND ticket < ?), paused_until"
-            " FROM budget_libraries l WHERE library = ?",
-            (sys.maxsize if ticket is None else ticket, self._library),
+            self._looking, (sys.maxsize if ticket is None else ticket, now, self._library)
         ).fetchone()
         return row
 
-    def _renew(self, db: sqlite3.Connection, ticket: int | None, void_at: float) -> int | None:
+    def _renew(self, db: Session, ticket: int | None, void_at: float) -> int:
         """Draw a ticket, or renew ours, which keeps its place even if it has become void."""
-        drawn = db.execute(
+        if ticket is None:
+            draw = "INSERT INTO budget_queue (library, void_at) VALUES (?, ?) RETURNING ticket"
+            (drawn,) = db.execute(draw, (self._library, void_at)).fetchone()
+            return int(drawn)
+        db.execute(
             "INSERT INTO budget_queue (ticket, library, void_at) VALUES (?, ?, ?)"
             " ON CONFLICT (ticket) DO UPDATE SET void_at = excluded.void_at",
             (ticket, self._library, void_at),
-        ).lastrowid
-        return ticket or drawn
+        )
+        return ticket
 
-    def _free_at(self, db: sqlite3.Connection, now: float, lacking: int) -> float:
+    def _free_at(self, db: Session, now: float, lacking: int) -> float:
         """Return when there will be one slot more than `lacking`, as far as is known now."""
         if lacking < 0:
             return now
@@ -238,21 +221,48 @@ class Budget:
     def _leave_queue(self, ticket: int | None) -> None:
         if ticket is None:
             return
-        with contextlib.suppress(StorageError), self._file.transaction() as db:
+        with contextlib.suppress(StorageError), self._store.transaction() as db:
             db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
 
     def _charge_now(self, slot: int) -> int:
-        with self._file.transaction() as db:
-            free_at = self._clock.monotonic() + self._kept
-            if db.execute("UPDATE budget_slots SET free_at = ? WHERE slot = ?", (free_at, slot)).rowcount == 1:
+        likely = 0.0  # seconds that the commit is expected to take beyond the allowance
+        while True:
+            with self._store.transaction() as db:
+                moment = self._moment(db)
+                free_at = moment.now + self._kept + likely
+                held = db.execute("UPDATE budget_slots SET free_at = ? WHERE slot = ?", (free_at, slot)).rowcount == 1
+            took = self._clock.monotonic() - moment.asked_at
+            if held and (not self._store.allowance or took <= self._store.allowance + likely):
                 return slot
-        return self._charge_now(self._acquire_slot())
+            if held:
+                likely = 2 * took
+            else:
+                slot = self._acquire_slot()
 
     def _give_back(self, slot: int) -> None:
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             db.execute("DELETE FROM budget_slots WHERE slot = ?", (slot,))
 
-    def _mend_after_boot(self, db: sqlite3.Connection, now: float) -> None:
+    def _now(self, db: Session) -> float:
+        return self._moment(db).now
+
+    def _moment(self, db: Session) -> Moment:
+        """Return the time of this budget, after what that time demands: stored times are mended where it was set or is not known."""
+        moment = self._store.moment(db, self._library)
+        now = moment.now
+        if moment.lost:  # as many requests as possible may have left just now
+            charge = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?)"
+            db.executemany(charge, [(self._library, now + self._kept)] * self._limit)
+        if moment.known_until is not None:
+            db.execute(
+                "UPDATE budget_slots SET free_at = :free_at WHERE library = :library AND free_at > :known AND free_at < :free_at",
+                {"free_at": now + self._kept, "library": self._library, "known": moment.known_until},
+            )
+        if moment.stepped:
+            self._mend_after_step(db, now)
+        return moment
+
+    def _mend_after_step(self, db: Session, now: float) -> None:
         """Move times that lie too far ahead back to now: the clock started anew at boot, and the time since then is not known."""
         at_most = now + SEND_SECONDS + self._kept
         db.execute(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from pipelines.errors import ConfigurationError, SignInError
 from pipelines.service.clock import Clock, SystemClock
@@ -21,6 +20,7 @@ from pipelines.service.sign_in.token_response import TokenResponse
 from pipelines.service.sign_in.token_store import LockedSignIn, TokenStore
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES, TenantSettings
+from pipelines.state.store import State
 
 DEFAULT_REDIRECT_URI = "http://127.0.0.1:8421/callback"
 """The redirect URI that an administrator registers for an issued client, unless `redirect_uri` names another."""
@@ -158,7 +158,7 @@ def _fits(registration: Registration, auth: str, wanted: Sequence[str]) -> bool:
 
 
 @contextmanager
-def signing_in(settings: Settings, tenant: str, *, state: Path, clock: Clock | None = None) -> Iterator[Login]:
+def signing_in(settings: Settings, tenant: str, *, state: State, clock: Clock | None = None) -> Iterator[Login]:
     """Yields a sign-in on the tenant's own budget. Nothing is sent yet."""
     chosen = settings.tenant(tenant)
     if chosen.api != "v3":

@@ -14,6 +14,8 @@ from pipelines.errors import AccessDeniedError, BookferryError, ConfigurationErr
 from pipelines.file_access import make_folder
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
+from pipelines.state.local import LocalState
+from pipelines.state.store import State
 from pipelines.store.durable import sha256_of, storage_error, storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
@@ -81,15 +83,21 @@ class DataFolder:
     """The data folder that bookferry.toml names as `data`, and the places in it.
 
     `path` is the local folder for everything that only runs need. `objects` are the snapshots and stored files: in the same folder, or in a
-    bucket. `keys` encrypt and decrypt personal data.
+    bucket. `keys` encrypt and decrypt personal data. `state` is what runs share: in a file of the folder unless another one is given.
     """
 
-    def __init__(self, path: Path, keys: PersonalKeys | None = None, objects: Objects | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        keys: PersonalKeys | None = None,
+        objects: Objects | None = None,
+        state: State | None = None,
+    ) -> None:
         self.path = path
         self.keys = keys or PersonalKeys()
         self.objects = objects or Folder(path)
         self.work_path = path / "work"
-        self.state_path = path / "state.db"
+        self.state = state or LocalState(path / "state.db")
         self.catalogue_path = path / "library.duckdb"
 
     def prepare(self) -> None:
@@ -103,9 +111,10 @@ class DataFolder:
 
     @contextmanager
     def lease(self, tenant: str) -> Iterator[None]:
-        """The exclusive right to read `tenant` for the length of the block. The kernel releases it when the process dies.
+        """The exclusive right to read `tenant` for the length of the block, on this machine and among all who share the state.
 
-        Raises `TenantBusyError` at once where another run holds it: waiting would read the library twice in a row.
+        The kernel releases it when the process dies, and the database when it falls silent. Raises `TenantBusyError` at once where another
+        run holds it: waiting would read the library twice in a row.
         """
         self.prepare()
         lock = FileLock(self.path / f".lease-{tenant}.lock", thread_local=False)
@@ -119,9 +128,23 @@ class DataFolder:
         except OSError as error:
             raise storage_error(error, self.path) from error
         try:
-            yield
+            with self.state.lease(tenant, self.objects.address):
+                yield
         finally:
             lock.release()
+
+    def is_leased(self, tenant: str) -> bool:
+        """Whether a run has the lease of a tenant. Raises `BookferryError` where that cannot be known."""
+        self.prepare()
+        lock = FileLock(self.path / f".lease-{tenant}.lock", thread_local=False)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:  # is an OSError too
+            return True
+        except OSError as error:
+            raise storage_error(error, self.path) from error
+        lock.release()
+        return self.state.is_leased(tenant, self.objects.address)
 
     def capture(self, tenant: str, key: str) -> Capture:
         """The capture of the run `key`."""

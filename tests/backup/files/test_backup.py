@@ -412,7 +412,7 @@ def test_a_disk_that_takes_no_file_ends_the_run(runner: BackupRunner, file_libra
 def test_a_backup_closes_what_it_opened_for_the_files(tmp_path: Path, file_library: FileLibrary) -> None:
     """The client of the library, opened for a file on its host, and the folder of incoming content."""
     library = BackupRunner(tmp_path, file_library.library.url, clock=ManualClock()).library()
-    settings, state, opened, closed = library.settings, library.data.state_path, [], []
+    settings, state, opened, closed = library.settings, library.data.state, [], []
 
     @contextmanager
     def client() -> Iterator[LibraryClient]:

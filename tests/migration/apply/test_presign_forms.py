@@ -12,6 +12,7 @@ from pipelines.migration.apply.request_forms.known_forms import KnownForms
 from pipelines.migration.apply.request_forms.presign_forms import PresignForms
 from pipelines.records.files import ASSET, COVER
 from pipelines.service.clock import SystemClock
+from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
 
@@ -35,7 +36,9 @@ class Service:
 
 
 def forms(folder: Path, *operations: str) -> PresignForms:
-    return PresignForms(KnownForms(folder / "state.db", "https://library.example", SystemClock()), operations)
+    return PresignForms(
+        KnownForms(LocalState(folder / "state.db"), "https://library.example", SystemClock()), operations
+    )
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.matching import comparable
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
+from pipelines.state.local import LocalState
 from tests.migration.apply.small_library import SmallLibrary, refusal
 from tests.migration.sample_plans import plan_of, row
 from tests.service.manual_clock import ManualClock
@@ -58,7 +59,7 @@ class Home:
         rows = list(rows)
         counts = {"publications": dict(Counter(str(one.action) for one in rows))}
         folder = self.folder / f"{plan}-{len(list(self.folder.glob(f'{plan}-*')))}" / plan
-        known = KnownForms(self.folder / "state.db", self.client.api_url, self.client.clock)
+        known = KnownForms(LocalState(self.folder / "state.db"), self.client.api_url, self.client.clock)
         with closing(known), closing(Uploads(self.client)) as uploads:
             writer = Writer(
                 plan,
@@ -159,7 +160,7 @@ def home(
     tmp_path: Path,
 ) -> Iterator[Home]:
     client = client_for(serve(library).url)
-    with closing(Journal(tmp_path / "state.db", "https://a", "https://b", clock)) as journal:
+    with closing(Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", clock)) as journal:
         yield Home(library, client, journal, tmp_path)
 
 

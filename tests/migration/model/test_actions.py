@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
-from pathlib import Path
 
 from pipelines.migration.model.actions import Action, Decision, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.service.clock import SystemClock
+from tests.state_places import Place
 
 
 def test_the_stored_words_are_these() -> None:
@@ -19,8 +19,8 @@ def test_the_stored_words_are_these() -> None:
     assert [*WriteState] == ["intended", "done", "refused", "parked", "undone"]
 
 
-def test_the_journal_stores_words_as_text(tmp_path: Path) -> None:
-    with closing(Journal(tmp_path / "state.db", "https://old", "https://new", SystemClock())) as journal:
+def test_the_journal_stores_words_as_text(place: Place) -> None:
+    with closing(Journal(place.state(clock := SystemClock()), "https://old", "https://new", clock)) as journal:
         journal.done(journal.intend("plan", "users", 1, WriteKind.CREATE), target_id=2)
         [row] = journal.columns_of_plan("plan", ["kind", "state"])
         assert [type(value) for value in row] == [str, str]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState, is_unsettled, may_have_been_sent
 from tests.service.manual_clock import ManualClock
+from tests.state_places import Place
 
 CREATE, PATCH, ASSET, COVER = WriteKind.CREATE, WriteKind.PATCH, WriteKind.ASSET, WriteKind.COVER
 OLD, NEW = "https://old", "https://new"
@@ -23,12 +23,12 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def journal_of(tmp_path: Path, clock: ManualClock) -> Iterator[Callable[[str, str], Journal]]:
-    """Opens the journal of a source and a target, all in one file."""
+def journal_of(place: Place, clock: ManualClock) -> Iterator[Callable[[str, str], Journal]]:
+    """Opens the journal of a source and a target, all in one place."""
     with ExitStack() as stack:
 
         def open_journal(source: str, target: str) -> Journal:
-            journal = Journal(tmp_path / "state.db", source, target, clock)
+            journal = Journal(place.state(clock), source, target, clock)
             stack.callback(journal.close)
             return journal
 

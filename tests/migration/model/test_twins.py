@@ -17,6 +17,7 @@ from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.model.twins import TwinFinder
 from pipelines.service.clock import SystemClock
+from tests.state_places import Place
 
 MAPS = {"name": "Maps", "description": "Of the coast"}
 IN_TARGET = {
@@ -33,14 +34,14 @@ Find = Callable[..., list[int]]
 
 
 @pytest.fixture
-def find(tmp_path: Path) -> Find:
+def find(tmp_path: Path, place: Place) -> Find:
     """Returns the twins of record 1, whose entry in the journal has these digests."""
 
     def run(wanted: dict[str, str | None] | None, held: dict[str, str | None] | None) -> list[int]:
         raw = tmp_path / "raw.parquet"
         payloads = [msgspec.json.encode({"id": number, **record}) for number, record in IN_TARGET.items()]
         pq.write_table(pa.table({"payload": payloads}), raw)
-        journal = Journal(tmp_path / "state.db", "https://a", "https://b", SystemClock())
+        journal = Journal(place.state(clock := SystemClock()), "https://a", "https://b", clock)
         for source_id, target_id in ((10, 1), (11, 6)):
             number = journal.intend("plan", "collections", source_id, WriteKind.CREATE, wanted=wanted)
             journal.done(number, target_id=target_id, held=held)

@@ -14,6 +14,7 @@ from pipelines.migration.apply.run import Selection
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.plan import Plan
 from pipelines.service.clock import SystemClock
+from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import Applies, KillingWay
 from tests.migration.library_pair import LibraryPair
@@ -67,7 +68,7 @@ def verdict(pair: LibraryPair, operation: Operation, alternative: Alternative) -
     address = next(
         line for line in pair.config.read_text().split("[tenants.new]")[1].splitlines() if "base_url" in line
     )
-    with closing(KnownForms(data, address.split('"')[1], SystemClock())) as known:
+    with closing(KnownForms(LocalState(data), address.split('"')[1], SystemClock())) as known:
         return known.verdict("collections", operation, alternative)
 
 

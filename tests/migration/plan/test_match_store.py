@@ -16,6 +16,7 @@ from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.plan.match_store import MatchStore, PreparedRecord
 from pipelines.service.clock import SystemClock
 from pipelines.store.encryption import PersonalKey
+from tests.state_places import Place
 
 USERS, COLLECTIONS = RESOURCE_TYPES["users"], RESOURCE_TYPES["collections"]
 PERSON = {"email": "ada@library.example", "name": "Ada"}
@@ -34,8 +35,8 @@ def named(**names: str) -> dict[int, dict[str, Any]]:
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    journal = Journal(tmp_path / "state.db", "https://a", "https://b", SystemClock())
+def journal(place: Place) -> Iterator[Journal]:
+    journal = Journal(place.state(clock := SystemClock()), "https://a", "https://b", clock)
     yield journal
     journal.close()
 

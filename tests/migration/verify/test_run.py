@@ -24,6 +24,7 @@ from pipelines.migration.verify.verdict import (
 from pipelines.service.client import open_client
 from pipelines.service.files.upload import Uploads
 from pipelines.settings.loading import load_settings
+from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
@@ -56,7 +57,7 @@ def upload(pair: LibraryPair, content: bytes, described: dict[str, Any], presign
     settings = load_settings(pair.config)
     metadata = described["metadata"]
     with (
-        open_client(settings, "new", state=settings.data / "state.db") as client,
+        open_client(settings, "new", state=LocalState(settings.data / "state.db")) as client,
         closing(Uploads(client)) as uploads,
     ):
         return dict(

@@ -25,7 +25,9 @@ from hypothesis import strategies as st
 from pipelines.errors import StorageError, TemporaryError
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import MARGIN, SEND_SECONDS, TICKET_SECONDS, Budget
+from pipelines.state.local import LocalState
 from tests.service.manual_clock import ManualClock
+from tests.state_places import Place, postgres_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,8 +75,12 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def budget(path: Path, clock: Clock, limit: int = 1) -> Budget:
-    return Budget(path, LIBRARY, limit, clock)
+def budget(place: Place, clock: Clock, limit: int = 1) -> Budget:
+    return Budget(place.state(clock), LIBRARY, limit, clock)
+
+
+def file_budget(path: Path, clock: Clock, limit: int = 1) -> Budget:
+    return Budget(LocalState(path), LIBRARY, limit, clock)
 
 
 def most_in_a_window(moments: list[float], window: float = 60.0) -> int:
@@ -105,12 +111,19 @@ arrivals = st.builds(
 
 
 @pytest.fixture(scope="module")
-def one_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def one_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A file for many libraries that stays open: creating a file takes longer than a thousand requests."""
-    path = tmp_path_factory.mktemp("budget") / "state.db"
-    keeper = budget(path, ManualClock())
-    yield path
+    place = Place(tmp_path_factory.mktemp("budget") / "state.db")
+    keeper = budget(place, ManualClock())
+    yield place
     keeper.close()
+
+
+@pytest.fixture(scope="module")
+def one_database(state_server: str) -> Iterator[Place]:
+    """A database for many libraries."""
+    with postgres_place(state_server) as place:
+        yield place
 
 
 numbers = itertools.count()
@@ -118,8 +131,23 @@ numbers = itertools.count()
 
 @settings(max_examples=60, deadline=None)
 @given(limit=st.integers(1, 6), late=st.sampled_from([0.0, 0.05]), work=st.lists(arrivals, max_size=40))
-def test_no_window_ever_holds_more_than_the_limit(one_file: Path, limit: int, late: float, work: list[Arrival]) -> None:
+def test_no_window_ever_holds_more_than_the_limit(
+    one_file: Place, limit: int, late: float, work: list[Arrival]
+) -> None:
     """I1: never more than n requests in any 60-second window, whatever the arrivals, connection times, failures and deaths."""
+    check_windows(one_file, limit, late, work)
+
+
+@settings(max_examples=25, deadline=None)
+@given(limit=st.integers(1, 4), late=st.sampled_from([0.0, 0.05]), work=st.lists(arrivals, max_size=24))
+def test_no_window_ever_holds_more_in_a_database(
+    one_database: Place, limit: int, late: float, work: list[Arrival]
+) -> None:
+    """The same, with fewer examples: each look at a database takes as long as twenty at a file."""
+    check_windows(one_database, limit, late, work)
+
+
+def check_windows(place: Place, limit: int, late: float, work: list[Arrival]) -> None:
     left: list[float] = []
     clock = ManualClock(late=late)
     library = f"library {next(numbers)}"
@@ -127,7 +155,7 @@ def test_no_window_ever_holds_more_than_the_limit(one_file: Path, limit: int, la
     def leave() -> None:
         left.append(clock.monotonic())
 
-    processes = [Budget(one_file, library, limit, clock) for _ in range(3)]
+    processes = [Budget(place.state(clock), library, limit, clock) for _ in range(3)]
     for arrival in work:
         clock.sleep(arrival.gap)
         grant = processes[arrival.process].acquire()
@@ -149,10 +177,10 @@ def test_no_window_ever_holds_more_than_the_limit(one_file: Path, limit: int, la
 
 
 @pytest.mark.parametrize("limit", [1, 60, 600])
-def test_at_least_99_percent_are_used_while_work_waits(path: Path, limit: int) -> None:
+def test_at_least_99_percent_are_used_while_work_waits(place: Place, limit: int) -> None:
     """I1: at least 99 % used while work waits, with wake-ups 20 ms late and headers that leave 50 ms after the slot is taken."""
     clock = ManualClock(late=0.02)
-    shared = budget(path, clock, limit)
+    shared = budget(place, clock, limit)
     left: list[float] = []
 
     for _ in range(5 * limit + 1):
@@ -165,9 +193,9 @@ def test_at_least_99_percent_are_used_while_work_waits(path: Path, limit: int) -
     assert most_in_a_window(left[: 2 * limit + 1]) == limit
 
 
-def test_a_slot_is_free_a_minute_after_its_request_left(path: Path, clock: ManualClock) -> None:
+def test_a_slot_is_free_a_minute_after_its_request_left(place: Place, clock: ManualClock) -> None:
     """I1: the moment at which the request leaves counts, before or after the expected moment."""
-    shared = budget(path, clock)
+    shared = budget(place, clock)
     for delay in (0.0, 3.0, SEND_SECONDS + 5):
         grant = shared.acquire()
         clock.sleep(delay)
@@ -177,17 +205,19 @@ def test_a_slot_is_free_a_minute_after_its_request_left(path: Path, clock: Manua
         assert clock.monotonic() - sent == pytest.approx(KEPT)
 
 
-def test_a_killed_process_has_paid_for_its_possible_request(path: Path, clock: ManualClock) -> None:
+def test_a_killed_process_has_paid_for_its_possible_request(place: Place, clock: ManualClock) -> None:
     """I1: a slot without `sent` counts as sent at the latest likely moment, and then becomes free by itself."""
-    budget(path, clock).acquire()
+    budget(place, clock).acquire()
     killed = clock.monotonic()
-    budget(path, clock).acquire()
+    budget(place, clock).acquire()
     assert clock.monotonic() - killed == pytest.approx(SEND_SECONDS + KEPT)
 
 
-def test_a_request_that_leaves_after_its_slot_was_given_away_waits_for_another(path: Path, clock: ManualClock) -> None:
+def test_a_request_that_leaves_after_its_slot_was_given_away_waits_for_another(
+    place: Place, clock: ManualClock
+) -> None:
     """I1: exact at the moment of sending, even for a process that was stopped for longer than its slot stays taken."""
-    shared = budget(path, clock)
+    shared = budget(place, clock)
     stopped = shared.acquire()
     clock.sleep(100)
     shared.acquire().sent()
@@ -197,9 +227,9 @@ def test_a_request_that_leaves_after_its_slot_was_given_away_waits_for_another(p
     assert shared.used() == 1
 
 
-def test_release_gives_the_slot_back_unless_the_request_was_sent(path: Path, clock: ManualClock) -> None:
+def test_release_gives_the_slot_back_unless_the_request_was_sent(place: Place, clock: ManualClock) -> None:
     """I1: a request that never left costs nothing; one that left cannot be taken back."""
-    shared = budget(path, clock, 2)
+    shared = budget(place, clock, 2)
     shared.acquire().release()
     assert shared.used() == 0
     grant = shared.acquire()
@@ -208,9 +238,9 @@ def test_release_gives_the_slot_back_unless_the_request_was_sent(path: Path, clo
     assert shared.used() == 1
 
 
-def test_a_pause_holds_everybody_back_in_full(path: Path, clock: ManualClock) -> None:
+def test_a_pause_holds_everybody_back_in_full(place: Place, clock: ManualClock) -> None:
     """I1: a 429 waits the full Retry-After, in every process; a later, shorter one does not shorten it."""
-    paused, other = budget(path, clock, 60), budget(path, clock, 60)
+    paused, other = budget(place, clock, 60), budget(place, clock, 60)
     start = clock.monotonic()
     paused.pause(90)
     paused.pause(5)
@@ -219,9 +249,9 @@ def test_a_pause_holds_everybody_back_in_full(path: Path, clock: ManualClock) ->
     assert clock.monotonic() - start == pytest.approx(90)
 
 
-def test_a_pause_applies_to_waiting_threads(path: Path, clock: ManualClock) -> None:
+def test_a_pause_applies_to_waiting_threads(place: Place, clock: ManualClock) -> None:
     """I1: a pause that begins while others wait applies to them, too."""
-    shared = budget(path, clock)
+    shared = budget(place, clock)
     shared.acquire().sent()
     start = clock.monotonic()
     clock.at(start + 50, lambda: shared.pause(30))
@@ -230,30 +260,30 @@ def test_a_pause_applies_to_waiting_threads(path: Path, clock: ManualClock) -> N
 
 
 @pytest.mark.parametrize("seconds", [float("inf"), float("nan")])
-def test_a_pause_must_end(path: Path, clock: ManualClock, seconds: float) -> None:
+def test_a_pause_must_end(place: Place, clock: ManualClock, seconds: float) -> None:
     with pytest.raises(ValueError, match="never end"):
-        budget(path, clock).pause(seconds)
+        budget(place, clock).pause(seconds)
 
 
-def test_a_limit_below_one_is_refused(path: Path, clock: ManualClock) -> None:
+def test_a_limit_below_one_is_refused(place: Place, clock: ManualClock) -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        budget(path, clock, 0)
+        budget(place, clock, 0)
 
 
-def test_libraries_in_one_file_have_budgets_of_their_own(path: Path, clock: ManualClock) -> None:
+def test_libraries_in_one_file_have_budgets_of_their_own(place: Place, clock: ManualClock) -> None:
     """I1: the limit belongs to one library; another library does not wait for it."""
     start = clock.monotonic()
-    budget(path, clock).acquire()
-    budget(path, clock).pause(100)
-    Budget(path, "https://other.example.org", 1, clock).acquire()
+    budget(place, clock).acquire()
+    budget(place, clock).pause(100)
+    Budget(place.state(clock), "https://other.example.org", 1, clock).acquire()
     assert clock.monotonic() == start
 
 
-def test_processes_share_alike_however_many_threads_they_have(path: Path) -> None:
+def test_processes_share_alike_however_many_threads_they_have(place: Place) -> None:
     """I1: a process with one thread gets as much as a process with eight."""
     clock = _LockstepClock(start=60.0, crowd=2, end=660.0)
     before = ManualClock(0.0)
-    first = budget(path, before, 60)
+    first = budget(place, before, 60)
     for _ in range(60):
         first.acquire().sent()
         before.sleep(1)
@@ -269,7 +299,7 @@ def test_processes_share_alike_however_many_threads_they_have(path: Path) -> Non
         except _LockstepClock.EndError:
             pass
 
-    eight, one = budget(path, clock, 60), budget(path, clock, 60)
+    eight, one = budget(place, clock, 60), budget(place, clock, 60)
     threads = [threading.Thread(target=work, args=("eight", eight)) for _ in range(8)]
     threads.append(threading.Thread(target=work, args=("one", one)))
     for thread in threads:
@@ -283,10 +313,10 @@ def test_processes_share_alike_however_many_threads_they_have(path: Path) -> Non
 
 
 def test_a_process_that_dies_in_the_queue_delays_no_other(
-    path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    place: Place, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I1: of two free slots, one is reserved for the dead process until its ticket is void; the other one can be taken at once."""
-    shared = budget(path, clock, 2)
+    shared = budget(place, clock, 2)
     shared.acquire().sent()
     shared.acquire().sent()
     start = clock.monotonic()
@@ -297,7 +327,7 @@ def test_a_process_that_dies_in_the_queue_delays_no_other(
     def die() -> None:
         raise KilledError
 
-    dying = budget(path, clock, 2)
+    dying = budget(place, clock, 2)
     monkeypatch.setattr(dying, "_leave_queue", lambda _: None)  # the dead do not tidy up
     clock.at(start + 59.9, die)
     with pytest.raises(KilledError):
@@ -309,9 +339,9 @@ def test_a_process_that_dies_in_the_queue_delays_no_other(
     assert clock.monotonic() - start <= KEPT + TICKET_SECONDS
 
 
-def test_an_interrupted_wait_leaves_the_queue(path: Path, clock: ManualClock) -> None:
+def test_an_interrupted_wait_leaves_the_queue(place: Place, clock: ManualClock) -> None:
     """I1: a caller that stops waiting, for whatever reason, takes no slot from the others."""
-    shared, impatient = budget(path, clock), budget(path, clock)
+    shared, impatient = budget(place, clock), budget(place, clock)
     shared.acquire().sent()
     start = clock.monotonic()
 
@@ -328,49 +358,49 @@ def test_an_interrupted_wait_leaves_the_queue(path: Path, clock: ManualClock) ->
 def test_after_a_boot_no_slot_is_taken_for_hours(path: Path) -> None:
     """I1: the clock starts anew at boot. Earlier requests count as sent just now, once, and a pause begins again."""
     before = ManualClock(1_000_000.0)
-    shared = budget(path, before, 2)
+    shared = file_budget(path, before, 2)
     shared.acquire().sent()
     shared.acquire().sent()
     shared.close()
 
     after = ManualClock(20.0)
-    budget(path, after, 2).acquire()
+    file_budget(path, after, 2).acquire()
     assert after.monotonic() == pytest.approx(20 + KEPT)
 
-    budget(path, before).pause(100)
+    file_budget(path, before).pause(100)
     rebooted = ManualClock(30.0)
-    budget(path, rebooted).acquire()
+    file_budget(path, rebooted).acquire()
     assert 130 <= rebooted.monotonic() <= 130 + SEND_SECONDS + KEPT
 
 
 def test_after_a_boot_no_ticket_of_before_is_left(path: Path) -> None:
     """I1: a ticket from before the boot must not keep a slot idle until its time comes round again."""
     before, after = ManualClock(1_000_000.0), ManualClock(20.0)
-    budget(path, before).close()
+    file_budget(path, before).close()
     with sqlite3.connect(path) as db:
         db.execute(
             "INSERT INTO budget_queue (library, void_at) VALUES (?, ?)", (LIBRARY, before.monotonic() + TICKET_SECONDS)
         )
     db.close()
-    budget(path, after).acquire()
+    file_budget(path, after).acquire()
     assert after.monotonic() == 20.0
 
 
-def test_on_wait_hears_of_long_waits_once(path: Path, clock: ManualClock) -> None:
+def test_on_wait_hears_of_long_waits_once(place: Place, clock: ManualClock) -> None:
     """I1: a wait is reported once, and again when it becomes longer."""
     waits: list[float] = []
-    shared = Budget(path, LIBRARY, 1, clock, on_wait=waits.append)
+    shared = Budget(place.state(clock), LIBRARY, 1, clock, on_wait=waits.append)
     shared.acquire().sent()
     clock.at(clock.monotonic() + 30, lambda: shared.pause(60))
     shared.acquire()
     assert waits == [pytest.approx(KEPT), pytest.approx(60, abs=TICKET_SECONDS / 4)]
 
 
-def test_the_report_distinguishes_a_pause_from_a_used_up_budget(path: Path, clock: ManualClock) -> None:
+def test_the_report_distinguishes_a_pause_from_a_used_up_budget(place: Place, clock: ManualClock) -> None:
     """The report says who asks for the wait: the service, or our own limit."""
     waits: list[float] = []
     pauses: list[float] = []
-    shared = Budget(path, LIBRARY, 1, clock, on_wait=waits.append, on_pause=pauses.append)
+    shared = Budget(place.state(clock), LIBRARY, 1, clock, on_wait=waits.append, on_pause=pauses.append)
     shared.pause(40)
     shared.acquire().sent()
     assert (waits, pauses) == ([], [pytest.approx(40)])
@@ -389,10 +419,10 @@ def interrupt_soon() -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.parametrize("behind_a_thread", [False, True])
-def test_a_signal_ends_the_wait(path: Path, interrupt_soon: Callable[[], None], behind_a_thread: bool) -> None:
+def test_a_signal_ends_the_wait(place: Place, interrupt_soon: Callable[[], None], behind_a_thread: bool) -> None:
     """Ctrl-C ends the wait at once, also if another thread of the process is ahead in the queue."""
     stop = threading.Event()
-    shared = Budget(path, LIBRARY, 1, SystemClock(stop))
+    shared = Budget(place.state(SystemClock(stop)), LIBRARY, 1, SystemClock(stop))
     grant = shared.acquire()
 
     def wait_in_a_thread() -> None:
@@ -413,10 +443,10 @@ def test_a_signal_ends_the_wait(path: Path, interrupt_soon: Callable[[], None], 
     assert shared.used() == 0
 
 
-def test_threads_take_turns_in_the_order_in_which_they_came(path: Path) -> None:
+def test_threads_take_turns_in_the_order_in_which_they_came(place: Place) -> None:
     """I1: no thread of a process is passed over."""
     clock = _LockstepClock(crowd=1, end=1e9)
-    shared = budget(path, clock)
+    shared = budget(place, clock)
     slots = dict[int, int]()
     shared._threads.__enter__()
 
@@ -434,29 +464,33 @@ def test_threads_take_turns_in_the_order_in_which_they_came(path: Path) -> None:
     assert sorted(slots, key=slots.__getitem__) == list(range(6))  # slots are numbered as they are granted
 
 
-def test_it_works_again_after_close(path: Path, clock: ManualClock) -> None:
-    shared = budget(path, clock, 2)
+def test_it_works_again_after_close(place: Place, clock: ManualClock) -> None:
+    shared = budget(place, clock, 2)
     grant = shared.acquire()
     shared.close()
     grant.sent()
     shared.close()
     shared.close()
-    assert budget(path, clock, 2).used() == 1
+    assert budget(place, clock, 2).used() == 1
 
 
-def output_of(script: str, path: Path) -> tuple[str, str]:
+def output_of(script: str, path: Path | str) -> tuple[str, str]:
     """Runs a Python process; returns its standard output and standard error."""
     command: list[str | Path] = [sys.executable, "-c", script, path]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     return done.stdout, done.stderr
 
 
-def test_it_survives_a_fork(path: Path) -> None:
+def test_it_survives_a_fork(place: Place) -> None:
     """I1: a forked process shares the budget with its parent, and neither damages the file of the other."""
     script = """if True:
         import os, pathlib, sys
         from pipelines.service.http.budget import Budget
-        shared = Budget(pathlib.Path(sys.argv[1]), "library", 100)
+        from pipelines.state.local import LocalState
+        from pipelines.state.postgres import PostgresState
+        is_file = "://" not in sys.argv[1]
+        state = LocalState(pathlib.Path(sys.argv[1])) if is_file else PostgresState(sys.argv[1])
+        shared = Budget(state, "library", 100)
         shared.acquire().sent()
         children = []
         for _ in range(3):
@@ -469,7 +503,7 @@ def test_it_survives_a_fork(path: Path) -> None:
         assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
         print(shared.used())
     """
-    assert output_of(script, path) == ("64\n", "")
+    assert output_of(script, place.path or place.address) == ("64\n", "")
 
 
 def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
@@ -477,13 +511,14 @@ def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
     script = """if True:
         import multiprocessing, os, pathlib, sys
         from pipelines.service.http.budget import Budget
+        from pipelines.state.local import LocalState
         together = multiprocessing.get_context("fork").Barrier(4)
         children = []
         for _ in range(4):
             if (child := os.fork()) == 0:
                 for number in range(60):
                     together.wait(200)
-                    Budget(pathlib.Path(sys.argv[1], f"{number}.db"), "library", 1).close()
+                    Budget(LocalState(pathlib.Path(sys.argv[1], f"{number}.db")), "library", 1).close()
                 os._exit(0)
             children.append(child)
         assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0, 0]
@@ -495,17 +530,17 @@ def test_a_file_that_is_no_database_is_a_storage_error(path: Path, clock: Manual
     """The message names the file, what came back and what to do."""
     path.write_bytes(b"this is not a database, but long enough for a database " * 100)
     with pytest.raises(StorageError, match=r"state\.db .*not a database.* restore it from a copy"):
-        budget(path, clock)
+        file_budget(path, clock)
 
 
 def test_a_missing_folder_is_a_storage_error(path: Path, clock: ManualClock) -> None:
     with pytest.raises(StorageError, match=r"unable to open database file.*Does its folder exist"):
-        budget(path / "below", clock)
+        file_budget(path / "below", clock)
 
 
 def test_a_locked_file_is_a_storage_error(path: Path, clock: ManualClock) -> None:
-    shared = budget(path, clock)
-    shared._file._connection.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
+    shared = file_budget(path, clock)
+    shared._store._connection.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StorageError, match=r"locked.*end that program"):
@@ -515,8 +550,8 @@ def test_a_locked_file_is_a_storage_error(path: Path, clock: ManualClock) -> Non
 
 
 def test_a_full_disk_is_a_storage_error_and_takes_no_slot(path: Path, clock: ManualClock) -> None:
-    shared = budget(path, clock, 10_000)
-    shared._file._connection.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]
+    shared = file_budget(path, clock, 10_000)
+    shared._store._connection.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]
     taken = 0
     with pytest.raises(StorageError, match=r"full.*free some space"):  # noqa: PT012  it fails when the pages it has are used up
         while True:
@@ -527,7 +562,7 @@ def test_a_full_disk_is_a_storage_error_and_takes_no_slot(path: Path, clock: Man
 
 def test_the_count_of_slots_is_right_after_everything(path: Path, clock: ManualClock) -> None:
     """I1: the stored number of slots is the number of rows."""
-    shared = budget(path, clock, 50)
+    shared = file_budget(path, clock, 50)
     for number in range(200):
         grant = shared.acquire()
         (grant.release, grant.sent, lambda: None)[number % 3]()

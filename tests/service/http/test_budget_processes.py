@@ -8,12 +8,13 @@ import threading
 import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import MARGIN, Budget
+from tests.state_places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,9 +67,9 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def send_for_ever(path: Path, port: int, name: str, together: Barrier) -> None:
+def send_for_ever(place: Place, port: int, name: str, together: Barrier) -> None:
     """The work of each process when all have started: one request after the other, as fast as the budget allows."""
-    budget = Budget(path, "library", LIMIT, window=WINDOW)
+    budget = Budget(place.state(clock := SystemClock()), "library", LIMIT, clock, window=WINDOW)
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.connect()
     together.wait()
@@ -90,13 +91,11 @@ def service() -> Iterator[_Service]:
 
 
 @pytest.fixture
-def processes(service: _Service, tmp_path: Path) -> Iterator[Sequence[multiprocessing.process.BaseProcess]]:
+def processes(service: _Service, place: Place) -> Iterator[Sequence[multiprocessing.process.BaseProcess]]:
     spawn = multiprocessing.get_context("spawn")
     together = spawn.Barrier(PROCESSES)
     started = [
-        spawn.Process(
-            target=send_for_ever, args=(tmp_path / "state.db", service.server_port, f"/{number}", together), daemon=True
-        )
+        spawn.Process(target=send_for_ever, args=(place, service.server_port, f"/{number}", together), daemon=True)
         for number in range(PROCESSES)
     ]
     for process in started:

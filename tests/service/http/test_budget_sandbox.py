@@ -24,6 +24,7 @@ READER = f"""
     from pipelines.errors import BookferryError
     from pipelines.service.client import open_client
     from pipelines.settings.loading import load_settings
+    from pipelines.state.local import LocalState
 
     def say(text):
         sys.stdout.write(text + "\\n")  # in one piece: several threads talk
@@ -39,7 +40,7 @@ READER = f"""
         say(f"waiting {{wait.seconds:.0f}} {{wait.reason}}")
 
     settings = load_settings(Path(sys.argv[1]))
-    with open_client(settings, "library", state=Path(sys.argv[2]), on_wait=tell) as client:
+    with open_client(settings, "library", state=LocalState(Path(sys.argv[2])), on_wait=tell) as client:
         threads = [threading.Thread(target=read_for_ever, args=(client,), daemon=True) for _ in range({PROCESSES})]
         say("ready")
         sys.stdin.readline()

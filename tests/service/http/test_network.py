@@ -20,6 +20,7 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.network import NetworkTransport, proxy_for
 from pipelines.service.http.transport import BudgetTransport, RequestMeter
+from pipelines.state.local import LocalState
 from tests.service.conftest import PASSWORD
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
@@ -78,7 +79,7 @@ def test_a_proxy_sees_neither_sign_in_nor_request(
     assert {(one.method, one.target) for one in proxy.received} == {("CONNECT", "library.example.org:443")}
     assert not any("authorization" in one.headers for one in proxy.received)
     assert client.requests == 0
-    assert Budget(tmp_path / "state.db", LIBRARY, 1, ManualClock()).used() == 0
+    assert Budget(LocalState(tmp_path / "state.db"), LIBRARY, 1, ManualClock()).used() == 0
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +187,7 @@ def test_close_ends_the_wait_of_another_thread() -> None:
 def test_nothing_leaves_after_close(serve: Serve, tmp_path: Path, clock: ManualClock) -> None:
     """I1: a thread that got its slot just when the run was stopped gives the slot back."""
     server = serve(lambda _: Answer([]))
-    shared = Budget(tmp_path / "state.db", "library", 1, clock)
+    shared = Budget(LocalState(tmp_path / "state.db"), "library", 1, clock)
     ring = BudgetTransport(NetworkTransport(server.url), budget=shared, meter=RequestMeter(), clock=clock)
     ring.close()
     with pytest.raises(TemporaryError, match="stopped before this request was sent"):

@@ -16,6 +16,7 @@ from pipelines.service.http.budget import MARGIN, Budget
 from pipelines.service.http.retries import LEFT_AT
 from pipelines.service.http.retry_after import DEFAULT_PAUSE
 from pipelines.service.http.transport import BudgetTransport, RequestMeter
+from pipelines.state.local import LocalState
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 
@@ -50,7 +51,7 @@ class SteppedTransport(httpx.BaseTransport):
 @pytest.fixture
 def budget(tmp_path: Path, clock: ManualClock) -> Budget:
     """One request a minute."""
-    return Budget(tmp_path / "state.db", "library", 1, clock)
+    return Budget(LocalState(tmp_path / "state.db"), "library", 1, clock)
 
 
 def send(
@@ -128,7 +129,7 @@ def test_a_429_stops_every_request_for_the_full_time(
     tmp_path: Path, clock: ManualClock, headers: dict[str, str], seconds: float
 ) -> None:
     """I1: a 429 waits the full Retry-After; without one, a few seconds; an absurd one ends the run and stops no other run."""
-    paused, other = (Budget(tmp_path / "state.db", "library", 60, clock) for _ in range(2))
+    paused, other = (Budget(LocalState(tmp_path / "state.db"), "library", 60, clock) for _ in range(2))
     send(paused, clock, [], httpx.Response(429, headers=headers))
     assert seconds_until_free(other, clock) == pytest.approx(seconds)
 
@@ -155,7 +156,7 @@ def test_over_a_real_socket_each_request_is_charged_once(
     """I1: httpcore really reports when the headers leave; meter, budget and server agree, also on a reused connection."""
     server = serve(lambda _: Answer([]))
     clock = SystemClock()
-    shared, meter = Budget(tmp_path / "state.db", "library", 100, clock), RequestMeter()
+    shared, meter = Budget(LocalState(tmp_path / "state.db"), "library", 100, clock), RequestMeter()
     with BudgetTransport(httpx.HTTPTransport(), budget=shared, meter=meter, clock=clock) as ring:
         for _ in range(3):
             asked = clock.monotonic()
@@ -170,7 +171,7 @@ def test_over_a_real_socket_each_request_is_charged_once(
 def test_a_run_that_is_stopped_while_it_waits_keeps_no_slot(tmp_path: Path) -> None:
     """I1: a request that Ctrl-C stopped takes nothing from the next run."""
     stop = threading.Event()
-    shared = Budget(tmp_path / "state.db", "library", 1, SystemClock(stop))
+    shared = Budget(LocalState(tmp_path / "state.db"), "library", 1, SystemClock(stop))
     shared.acquire().sent()
     stop.set()
     ring = BudgetTransport(

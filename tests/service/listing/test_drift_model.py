@@ -20,6 +20,7 @@ from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import CollectionMovedError, Listing
 from pipelines.service.listing.listing_facts import ListingFacts
+from pipelines.state.local import LocalState
 from pipelines.store.duplicates import DuplicateIds
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 
@@ -131,7 +132,7 @@ def proved(listing: ListingFacts, rows: list[tuple[int, int]]) -> tuple[Resource
 @pytest.fixture(scope="module")
 def one_budget(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Budget]:
     """A budget without a limit for many clients."""
-    shared = Budget(tmp_path_factory.mktemp("moving") / "state.db", BASE, 10_000_000, SystemClock())
+    shared = Budget(LocalState(tmp_path_factory.mktemp("moving") / "state.db"), BASE, 10_000_000, SystemClock())
     yield shared
     shared.close()
 

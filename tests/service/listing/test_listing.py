@@ -32,6 +32,7 @@ from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.prefetch import AT_ONCE, MAX_AHEAD, QUICK, PrefetchDepth
+from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
@@ -134,7 +135,7 @@ models = st.builds(
 @pytest.fixture(scope="module")
 def one_budget(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Budget]:
     """A budget without a limit for many clients: creating one takes longer than a walk."""
-    shared = Budget(tmp_path_factory.mktemp("listing") / "state.db", BASE, 10_000_000, SystemClock())
+    shared = Budget(LocalState(tmp_path_factory.mktemp("listing") / "state.db"), BASE, 10_000_000, SystemClock())
     yield shared
     shared.close()
 

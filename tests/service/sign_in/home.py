@@ -22,6 +22,7 @@ from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES
+from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess
 
 ROOT = Path(__file__).parents[3]
@@ -86,9 +87,9 @@ class Home:
         return load_settings(self.folder / "bookferry.toml")
 
     @property
-    def state(self) -> Path:
-        """The file of the budget."""
-        return self.folder / "library-data" / "state.db"
+    def state(self) -> LocalState:
+        """The file with the budget."""
+        return LocalState(self.folder / "library-data" / "state.db")
 
     @property
     def stored(self) -> StoredSignIn:

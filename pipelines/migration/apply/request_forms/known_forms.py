@@ -1,12 +1,11 @@
-"""The forms of writes that a target was found to take or to refuse, in `state.db`: each is tried once for all plans and runs (A6)."""
+"""The forms of writes that a target was found to take or to refuse, in the state: each is tried once for all plans and runs (A6)."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 
 from pipelines.service.clock import Clock
-from pipelines.service.state_file import StateFile
+from pipelines.state.store import State
 
 
 class Operation(StrEnum):
@@ -43,28 +42,19 @@ class Verdict(StrEnum):
     REFUSED = "refused"
 
 
-_SCHEMA = (
-    """CREATE TABLE IF NOT EXISTS request_forms (
-        target TEXT NOT NULL, resource TEXT NOT NULL, operation TEXT NOT NULL, alternative TEXT NOT NULL,
-        verdict TEXT NOT NULL, learned_at TEXT NOT NULL,
-        PRIMARY KEY (target, resource, operation, alternative)
-    ) WITHOUT ROWID""",
-)
-
-
 class KnownForms:
     """The known forms of one library, which is named by its address. Several threads may use it."""
 
-    def __init__(self, path: Path, target: str, clock: Clock) -> None:
+    def __init__(self, state: State, target: str, clock: Clock) -> None:
         self._target = target.rstrip("/").lower()
         self._clock = clock
-        self._file = StateFile(path, clock, _SCHEMA, what="What is known of a library's requests", durable=True)
+        self._store = state.open(clock, what="What is known of a library's requests", durable=True)
         self._verdicts: dict[tuple[str, str, str], str] | None = None
 
     def verdict(self, resource: str, operation: Operation, alternative: str) -> str | None:
         """What is known of an alternative; None where it was never tried."""
         if self._verdicts is None:
-            with self._file.transaction() as db:
+            with self._store.transaction() as db:
                 rows = db.execute(
                     "SELECT resource, operation, alternative, verdict FROM request_forms WHERE target = ?",
                     (self._target,),
@@ -87,15 +77,16 @@ class KnownForms:
         if self.verdict(resource, operation, alternative) == verdict:
             return
         moment = self._clock.now().isoformat(timespec="seconds")
-        with self._file.transaction() as db:
+        with self._store.transaction() as db:
             db.execute(
                 "INSERT INTO request_forms VALUES (?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET verdict = excluded.verdict, learned_at = excluded.learned_at",
+                "ON CONFLICT (target, resource, operation, alternative) "
+                "DO UPDATE SET verdict = excluded.verdict, learned_at = excluded.learned_at",
                 (self._target, resource, operation, alternative, verdict, moment),
             )
         if self._verdicts is not None:
             self._verdicts[resource, operation, alternative] = verdict
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the store."""
+        self._store.close()

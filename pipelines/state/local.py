@@ -1,47 +1,69 @@
-"""The SQLite file that the processes on one data folder share: one connection for each process, opened late and closed before a fork."""
+"""The state in the SQLite file that the processes on one data folder share.
+
+There is one connection for each process and purpose, opened late and closed before a fork.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import threading
-import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
+from typing import Any, cast
 
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.file_access import make_file
-from pipelines.service.clock import Clock
+from pipelines.state.store import Moment, Session, Ticking, weakly
+from pipelines.state.tables import VERSION, upgrade, version_of
 
 LOCK_SECONDS = 30.0
 """Seconds to wait for other writers of the file; each of them needs well under a millisecond."""
 
 
-class StateFile:
+class LocalState:
+    """The state in the file `path`. Nothing is opened yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def place(self) -> str:
+        """The file."""
+        return str(self.path)
+
+    def open(self, clock: Ticking, *, what: str = "The budget of requests", durable: bool = False) -> SqliteStore:
+        """The tables for one purpose, on a connection of their own."""
+        return SqliteStore(self.path, clock, what=what, durable=durable)
+
+    def lease(self, tenant: str, data: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Nothing: the lock file of the data folder is the lease."""
+        return nullcontext()
+
+    def is_leased(self, tenant: str, data: str) -> bool:  # noqa: ARG002
+        """Never: the lock file of the data folder is the lease."""
+        return False
+
+    def close(self) -> None:
+        """Nothing: each store closes its own connection."""
+
+
+class SqliteStore:
     """One connection to the SQLite file for all threads of a process, opened when needed.
 
     `what` names the content of the file in messages. `durable`: a write survives a loss of power too, at the price of waiting for the disk.
-    `upgrade` gets each new connection after the schema, to change what an earlier version left.
     The connection is closed before every fork: SQLite in the child would take the locks of the parent's connection for its own.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        clock: Clock,
-        schema: Sequence[str],
-        *,
-        what: str = "The budget of requests",
-        durable: bool = False,
-        upgrade: Callable[[sqlite3.Connection], None] = lambda _: None,
-    ) -> None:
+    taken = "taken"
+    allowance = 0.0
+
+    def __init__(self, path: Path, clock: Ticking, *, what: str, durable: bool) -> None:
         self._path = path
-        self._schema = schema
         self._what = what
         self._durable = durable
-        self._upgrade = upgrade
         self._clock = clock
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -49,20 +71,33 @@ class StateFile:
         os.register_at_fork(before=weakly(self._before_fork), after_in_parent=after, after_in_child=after)
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[Session]:
         """Write everything or nothing, while no other process writes."""
         with self._lock:
             try:
                 db = self._connection = self._connection or self._open()
                 try:
                     db.execute("BEGIN IMMEDIATE")
-                    yield db
+                    yield cast("Session", db)
                     db.execute("COMMIT")
                 finally:
                     if db.in_transaction:
                         db.rollback()
             except sqlite3.Error as error:
                 raise _storage_error(self._what, self._path, error) from error
+
+    def moment(self, session: Session, library: str) -> Moment:  # noqa: ARG002
+        """The time of the machine's monotonic clock: one machine at a time works on a data folder. A transaction excludes all others."""
+        return Moment(self._clock.monotonic())
+
+    def stream(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """Yield rows while they are read, on a connection of its own."""
+        if not self._path.exists():
+            return
+        with self.transaction():
+            pass  # this creates the table
+        with closing(sqlite3.connect(self._path, timeout=LOCK_SECONDS, check_same_thread=False)) as db:
+            yield from db.execute(query, values)
 
     def close(self) -> None:
         """Close the connection; the next transaction opens another."""
@@ -77,9 +112,11 @@ class StateFile:
             db.execute(
                 f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}"
             )  # a killed process loses nothing either way
-            for statement in self._schema:
-                db.execute(statement)
-            self._upgrade(db)
+            tables = _SqliteTables(db)
+            if version_of(tables) != VERSION:
+                db.execute("BEGIN IMMEDIATE")
+                upgrade(tables, str(self._path))
+                db.execute("COMMIT")
         except BaseException:
             db.close()
             raise
@@ -111,18 +148,15 @@ class StateFile:
         self._lock.release()
 
 
-def weakly(method: Callable[[], None]) -> Callable[[], None]:
-    """Returns a function that calls the method while its object lives.
+class _SqliteTables:
+    numbered = "INTEGER PRIMARY KEY AUTOINCREMENT"
+    is_shared = False
 
-    A function that is registered for forks can never be unregistered.
-    """
-    reference = weakref.WeakMethod(method)
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.execute = db.execute
 
-    def call() -> None:
-        if (bound := reference()) is not None:
-            bound()
-
-    return call
+    def has_table(self, name: str) -> bool:
+        return self.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
 
 
 _REMEDIES = {

@@ -1,0 +1,31 @@
+"""Opens the state that the settings name: the file in the data folder, or the database of `postgres_env`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from pipelines.settings.settings import Settings
+from pipelines.state.local import LocalState
+from pipelines.state.store import State
+
+STATE_FILE = "state.db"
+
+
+def open_state(settings: Settings, environ: Mapping[str, str] = os.environ) -> State:
+    """The state of these settings. Nothing is read or written yet."""
+    if settings.state == "local":
+        return local_state(settings)
+    return postgres_state(settings, environ)
+
+
+def local_state(settings: Settings) -> LocalState:
+    """The state in the data folder, whatever the settings name."""
+    return LocalState(settings.data / STATE_FILE)
+
+
+def postgres_state(settings: Settings, environ: Mapping[str, str] = os.environ) -> State:
+    """The state in the database, whatever the settings name."""
+    from pipelines.state.postgres import PostgresState  # noqa: PLC0415  most users have no database
+
+    return PostgresState(settings.state_database(environ))

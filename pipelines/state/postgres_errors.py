@@ -1,0 +1,56 @@
+"""Turns the errors of psycopg about the shared state into ours: what was tried, what came back, what to do; without a password (I10)."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+
+from pipelines.errors import BookferryError, ConfigurationError, StorageError
+
+_WRONG_ADDRESS = re.compile(
+    r"authentication failed|does not exist|pg_hba\.conf|no password supplied|not permitted to log in"
+)
+"""Messages that mean a wrong address rather than an absent server. Before a session exists there is no code for it."""
+
+_REMEDIES = {
+    "42501": "This user must own Bookferry's tables, and may have to be allowed to make a schema (GRANT CREATE ON DATABASE ... TO ...).",
+    "25006": "The address names a read-only server, a standby perhaps: name the primary one.",
+    "55P03": "Another session keeps it locked: it is given up after half a minute. Run the command again.",
+    "53": "The server has no free connections, memory or disk: when it has, run the command again.",
+}
+"""SQLSTATE, or its beginning → what to do."""
+
+_LATER = "Is the server running? When it is, run the command again: nothing was sent without its permission."
+
+MOST_CHARACTERS = 300
+"""Characters of a server's message."""
+
+
+def connection_error(place: str, secret: str, error: psycopg.Error) -> BookferryError:
+    """Returns the error of a connection that could not be opened."""
+    message = server_message(error, secret)
+    if _WRONG_ADDRESS.search(message):
+        return ConfigurationError(
+            f"{place} refuses the connection: {message}. Correct the variable that postgres_env names, or the server."
+        )
+    return StorageError(
+        f"The state in {place} cannot be reached: {message}. Is the server running, and is the address in the variable of postgres_env "
+        "right?"
+    )
+
+
+def statement_error(what: str, place: str, secret: str, error: psycopg.Error) -> StorageError:
+    """Returns the error of a statement."""
+    code = error.sqlstate or ""
+    remedy = _REMEDIES.get(code) or _REMEDIES.get(code[:2]) or _LATER
+    return StorageError(f"{what} in {place} could not be read or written: {server_message(error, secret)}. {remedy}")
+
+
+def server_message(error: Exception, secret: str) -> str:
+    """The server's message on one line. Its detail is left out, because it may have somebody's data."""
+    primary = getattr(getattr(error, "diag", None), "message_primary", None)
+    text = primary or re.sub(r"^.*?(?:ERROR|FATAL):\s+", "", str(error), count=1, flags=re.DOTALL)
+    line = " ".join(re.split(r"\n(?:DETAIL|CONTEXT|HINT):|\n\tIs the server", text, maxsplit=1)[0].split()).rstrip(". ")
+    printable = "".join(character if character.isprintable() else "?" for character in line[:MOST_CHARACTERS])
+    return printable.replace(secret, "***") if secret else printable

@@ -1,0 +1,124 @@
+"""The time of a library's budget on the shared state: the server's clock, less what it was set forward, as the machines' own clocks tell.
+
+The server's clock is wall time, which a person or NTP may set. Each machine therefore keeps, in its row, when it last read the budget's
+time and what its own monotonic clock said just before and just after. At the next reading the two must have gone on by the same:
+
+- The budget's time went on by more than the machine's clock can have: the server's clock was set forward, and the difference is added to
+  the library's shift. Slots stay taken as long as they should.
+- It went on by less: the server's clock was set back, and the difference is taken from the shift. Otherwise slots would stay taken for
+  hours. What is taken at that moment counts as taken from now on, because some of it may have been granted by the wrong time.
+- A machine without a row cannot compare. It counts what was taken when the time was last read as taken from now on.
+
+After a step the rows of all other machines are removed: nobody knows by which time they were written. A row is written again once it is a
+second old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+from pipelines.errors import StorageError
+from pipelines.running_process import this_machine
+from pipelines.state.server import Statements
+from pipelines.state.session import ServerSession
+from pipelines.state.store import Moment, Ticking
+
+_AHEAD = 0.001
+"""Seconds by which the server's clock may gain on a machine's before that is undone. Undoing it frees slots later, never earlier."""
+
+_STEP = 0.1
+"""Seconds by which it may fall behind before that is undone, which frees slots earlier; and by which clocks differ only if one was set."""
+
+_DRIFT = 0.001
+"""Seconds in a second by which clocks differ that nobody set: NTP corrects them by half of that at most."""
+
+_FRESH = 1.0
+"""Seconds until a machine's row is written again."""
+
+_FORGOTTEN = 30 * 86_400.0
+"""Seconds until the row of a machine that is not seen any more is removed."""
+
+_LOOK = """
+    SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8), c.shift, c.server, c.seen, m.asked_at, m.told_at, m.seen,
+        (SELECT count(*) FROM leases WHERE {held})
+    FROM budget_libraries l LEFT JOIN budget_clocks c ON c.library = l.library
+        LEFT JOIN budget_machines m ON m.library = l.library AND m.machine = ?
+    WHERE l.library = ?
+"""
+
+
+_KEEP_CLOCK = """
+    INSERT INTO budget_clocks (library, shift, seen, server) VALUES (?, ?, ?, ?)
+    ON CONFLICT (library) DO UPDATE SET shift = excluded.shift, seen = excluded.seen, server = excluded.server
+"""
+_KEEP_MACHINE = """
+    INSERT INTO budget_machines (library, machine, asked_at, told_at, seen) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (library, machine) DO UPDATE SET asked_at = excluded.asked_at, told_at = excluded.told_at, seen = excluded.seen
+"""
+
+
+class ServerTime:
+    """Reads the time in the transactions of one session. `server_clock` replaces the server's clock in tests."""
+
+    def __init__(
+        self, session: ServerSession, *, server_clock: Callable[[], float] | None = None, machine: str | None = None
+    ) -> None:
+        self._session = session
+        self._server_clock = server_clock
+        self._machine = machine or this_machine() or uuid4().hex
+
+    def read(self, statements: Statements, library: str, clock: Ticking) -> Moment:
+        """Lock the library's row and return the time. Raises `StorageError` where a lease of this session has a new owner."""
+        statements.execute("SELECT 1 FROM budget_libraries WHERE library = ? FOR UPDATE", (library,))
+        held = " OR ".join("name = ? AND fence = ?" for _ in self._session.leases) or "false"
+        fences = [value for pair in self._session.leases.items() for value in pair]
+        asked_at = clock.monotonic()
+        row = statements.execute(_LOOK.replace("{held}", held), [*fences, self._machine, library]).fetchone()
+        told_at = clock.monotonic()
+        if row is None:
+            raise StorageError(
+                f"The budget of {library} is no longer in {self._session.server.place}: the state was moved. Nothing further is sent. "
+                "Correct `state` in bookferry.toml, then run the same command again."
+            )
+        if row[7] != len(self._session.leases):
+            raise StorageError(
+                f"Another run has taken over a lease of this one (`leases` in {self._session.server.place}). Nothing further is sent. "
+                "Run the same command again when that run has ended."
+            )
+        return self._moment(statements, library, row, (asked_at, told_at))
+
+    def _moment(self, statements: Statements, library: str, row: tuple[Any, ...], span: tuple[float, float]) -> Moment:
+        server_now, shift, server, last_seen, asked_before, told_before, seen, _ = row
+        if self._server_clock is not None:
+            server_now = self._server_clock()
+        history, shift = self._session.facts.history, shift or 0.0
+        uncorrected = server_now - shift
+        change = 0.0
+        if seen is not None:
+            passed = uncorrected - seen
+            most, least = span[1] - asked_before, span[0] - told_before
+            if passed - most > _AHEAD:
+                change = passed - most
+            elif least - passed > _STEP + _DRIFT * max(0.0, least):
+                change = passed - least
+        now = uncorrected - change
+        is_step = abs(change) > _STEP
+        if is_step:
+            others = "DELETE FROM budget_machines WHERE library = ? AND machine != ?"
+            statements.execute(others, (library, self._machine))
+        if seen is None or change or server != history or now - seen >= _FRESH:
+            statements.execute(_KEEP_CLOCK, (library, shift + change, now, history))
+            statements.execute(_KEEP_MACHINE, (library, self._machine, *span, now))
+        if seen is None:
+            statements.execute(
+                "DELETE FROM budget_machines WHERE library = ? AND seen < ?", (library, now - _FORGOTTEN)
+            )
+        return Moment(
+            now,
+            span[0],
+            stepped=is_step or seen is None,
+            known_until=last_seen if seen is None else uncorrected if change < -_STEP else None,
+            lost=server not in (None, history),
+        )

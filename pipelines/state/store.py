@@ -1,0 +1,127 @@
+"""What the budget, the journal and the leases need of the place where the state is."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+Values = Sequence[Any] | Mapping[str, Any]
+"""The values of a statement: in the order of its `?`, or by the names of its `:name`."""
+
+
+class Ticking(Protocol):
+    """The part of a clock that a store needs."""
+
+    def monotonic(self) -> float:
+        """Return seconds since a moment that all processes on this machine share."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Return after `seconds` or slightly later."""
+        ...
+
+
+class Result(Protocol):
+    """The result of a statement. `rowcount`: rows that were changed."""
+
+    @property
+    def rowcount(self) -> int: ...  # noqa: D102
+
+    def fetchone(self) -> Any: ...  # noqa: D102
+
+    def fetchall(self) -> list[Any]: ...  # noqa: D102
+
+
+class Session(Protocol):
+    """Executes statements within one transaction. Their text is valid in SQLite and in Postgres, with `?` or `:name` for values."""
+
+    def execute(self, statement: str, values: Values = ..., /) -> Result: ...  # noqa: D102
+
+    def executemany(self, statement: str, values: Sequence[Sequence[Any]], /) -> object: ...  # noqa: D102
+
+
+class Moment(NamedTuple):
+    """The time of a library's budget, in seconds, as all who share the state measure it.
+
+    `asked_at`: the clock's monotonic time just before it was read. `stepped`: it was set back, so that stored times may lie too far ahead.
+    `known_until`: the time after which how much time passed is not known; None if all is known. `lost`: the store may have forgotten what
+    it granted.
+    """
+
+    now: float
+    asked_at: float = 0.0
+    stepped: bool = False
+    known_until: float | None = None
+    lost: bool = False
+
+
+class Store(Protocol):
+    """The tables of the state, for one purpose. Several threads may use it; it survives a fork, and works again after `close`.
+
+    `taken`: SQL for the number of slots that a library has taken. `allowance`: seconds that a commit may take before the budget's time is
+    read again; 0 where a commit has no way to go.
+    """
+
+    taken: str
+    allowance: float
+
+    def transaction(self) -> AbstractContextManager[Session]:
+        """Write everything or nothing. Raises `StorageError` if the store cannot be used."""
+        ...
+
+    def moment(self, session: Session, library: str) -> Moment:
+        """Wait until no other transaction works on the budget of a library, and return its time.
+
+        Raises `StorageError` where this run has lost a lease.
+        """
+        ...
+
+    def stream(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """Yield rows while they are read, beside other transactions."""
+        ...
+
+    def close(self) -> None:
+        """Close connections; the next transaction opens another."""
+        ...
+
+
+class State(Protocol):
+    """The place of the state. `place` names it in messages, without a password."""
+
+    @property
+    def place(self) -> str: ...  # noqa: D102
+
+    def open(self, clock: Ticking, *, what: str = ..., durable: bool = ...) -> Store:
+        """The tables for one purpose. `what` names their content in messages. `durable`: a write survives a loss of power, too."""
+        ...
+
+    def lease(self, tenant: str, data: str) -> AbstractContextManager[None]:
+        """The exclusive right to work on a tenant of the data at an address, among all who share the state.
+
+        Raises `TenantBusyError` at once where another run has it.
+        """
+        ...
+
+    def is_leased(self, tenant: str, data: str) -> bool:
+        """Whether a run has that right now."""
+        ...
+
+    def close(self) -> None:
+        """Close connections."""
+        ...
+
+
+def weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """Returns a function that calls the method while its object lives.
+
+    A function that is registered for forks can never be unregistered.
+    """
+    reference = weakref.WeakMethod(method)
+
+    def call() -> None:
+        if (bound := reference()) is not None:
+            bound()
+
+    return call

@@ -1,0 +1,1 @@
+"""The state that machines share: its time, its leases, its servers, its moves."""
