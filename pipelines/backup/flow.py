@@ -27,6 +27,7 @@ from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.encryption import personal_keys
+from pipelines.store.snapshots.capture_copies import CaptureCopy, copy_key
 from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.snapshots.leases import Leases
 from pipelines.store.snapshots.manifest import columns_before
@@ -76,6 +77,8 @@ class Backup:
         self._with_files = with_files
         self._clock = clock
         self._leases = Leases(self.data)
+        self._copies: dict[str, CaptureCopy] = {}
+        """Tenant → the copy of its capture, where several machines work on the data."""
 
     @classmethod
     def open(cls, config: Path, asked: Collection[str] = ()) -> Self:
@@ -93,6 +96,7 @@ class Backup:
         self._begin_step(tenant)
         with self._client(tenant) as client:
             capture = self._capture(tenant, run, wanted or (resource,))
+            self._keep_copy(capture)
             if (done := capture.facts.resources.get(resource)) is not None:
                 return capture, done
             asked = resource in self._asked.union(chosen.resources or ())
@@ -138,6 +142,8 @@ class Backup:
         """Publish the capture of `run`, and rebuild the catalogue."""
         self._begin_step(tenant)
         snapshot = self.data.publish(self.data.capture(tenant, run), self._now())
+        if (copied := self._copies.pop(tenant, None)) is not None:
+            copied.remove()
         try:
             rebuild_catalogue(self.data)
         except StorageError as error:
@@ -176,7 +182,9 @@ class Backup:
         return loads
 
     def close(self) -> None:
-        """Release the leases."""
+        """Copy what is unfinished, where another machine may continue it, and release the leases."""
+        while self._copies:
+            self._copies.popitem()[1].close()
         self._leases.release()
 
     def __enter__(self) -> Self:
@@ -184,6 +192,18 @@ class Backup:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _keep_copy(self, capture: Capture) -> None:
+        """Copy a capture from now on, so that another machine can continue it."""
+        tenant = capture.facts.tenant
+        if self.data.is_shared and tenant not in self._copies:
+            self._copies[tenant] = CaptureCopy(
+                self.data.objects,
+                capture.path,
+                copy_key(capture.facts),
+                machine=self.data.machine(),
+                check=partial(self.data.check_lease, tenant),
+            )
 
     def _now(self) -> datetime:
         return self._clock.now() if self._clock is not None else datetime.now(UTC)

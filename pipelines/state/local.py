@@ -26,8 +26,15 @@ LOCK_SECONDS = 30.0
 class LocalState:
     """The state in the file `path`. Nothing is opened yet."""
 
+    is_shared = False
+    identity = ""
+
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    def fence(self, tenant: str, data: str) -> int:  # noqa: ARG002
+        """None: the lock file of the data folder is the lease."""
+        return 0
 
     @property
     def place(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import psycopg
 
+from pipelines.errors import StorageError
 from pipelines.state.postgres_errors import statement_error
 from pipelines.state.server import IDLE_SECONDS, Server, ServerFacts, Statements
 from pipelines.state.server_time import ServerTime
@@ -30,6 +31,8 @@ class PostgresState:
     `idle_seconds`: after so much silence the server takes the leases. `beat_seconds`: a session with leases says something that often.
     `server_clock` and `machine` are for tests.
     """
+
+    is_shared = True
 
     def __init__(
         self,
@@ -63,6 +66,26 @@ class PostgresState:
         finally:
             self._session.release(name)
             self._session.rest()
+
+    @property
+    def identity(self) -> str:
+        """The name of the state, made with its tables."""
+        with self._session.transaction("The state") as statements:
+            row = statements.execute("SELECT name FROM state_identity").fetchone()
+        return str(row[0]) if row else ""
+
+    def fence(self, tenant: str, data: str) -> int:
+        """The number of the lease, as the database has it now."""
+        name = _lease_name(tenant, data)
+        with self._session.transaction("The leases") as statements:
+            row = statements.execute("SELECT fence FROM leases WHERE name = ?", (name,)).fetchone()
+        ours = self._session.leases.get(name)
+        if ours is None or row != (ours,):
+            raise StorageError(
+                f"This run has lost the lease of '{tenant}' (`leases` in {self.place}). Nothing further is written. Run the same command "
+                "again."
+            )
+        return ours
 
     def is_leased(self, tenant: str, data: str) -> bool:
         """Whether a session holds the lock of that lease."""

@@ -90,8 +90,23 @@ class Store(Protocol):
 class State(Protocol):
     """The place of the state. `place` names it in messages, without a password."""
 
+    is_shared: bool
+    """Whether several machines share it."""
+
     @property
     def place(self) -> str: ...  # noqa: D102
+
+    @property
+    def identity(self) -> str:
+        """The name of a shared state, which never changes; empty for one that is not shared."""
+        ...
+
+    def fence(self, tenant: str, data: str) -> int:
+        """The number of the lease that this run has, which grows with each owner; 0 where no other machine can have it.
+
+        Raises `StorageError` where the lease was lost.
+        """
+        ...
 
     def open(self, clock: Ticking, *, what: str = ..., durable: bool = ...) -> Store:
         """The tables for one purpose. `what` names their content in messages. `durable`: a write survives a loss of power, too."""

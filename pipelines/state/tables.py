@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Protocol
+from uuid import uuid4
 
 from pipelines.errors import StorageError
 
@@ -147,7 +148,14 @@ def _shared(tables: Tables) -> None:
         tables.execute(statement)
 
 
-_STEPS: tuple[Callable[[Tables], None], ...] = (_first, _doubts, _shared)
+def _identity(tables: Tables) -> None:
+    """The name of a shared state, by which its machines know each other's unfinished work in a bucket."""
+    if tables.is_shared:
+        tables.execute("CREATE TABLE state_identity (name TEXT NOT NULL)")
+        tables.execute("INSERT INTO state_identity (name) VALUES (?)", (uuid4().hex,))
+
+
+_STEPS: tuple[Callable[[Tables], None], ...] = (_first, _doubts, _shared, _identity)
 
 VERSION = len(_STEPS)
 """The version of the tables that this program uses."""

@@ -17,13 +17,22 @@ def open_data(settings: Settings, keys: PersonalKeys | None = None) -> DataFolde
     if settings.bucket is None:
         return DataFolder(settings.data, keys, state=open_state(settings))
     from pipelines.store.objects.buckets import open_bucket  # noqa: PLC0415  most data is in a folder
+    from pipelines.store.objects.claims import Owner  # noqa: PLC0415
 
-    folder = Folder(settings.data)
-    bucket = open_bucket(settings.bucket, lambda: _owner(folder), os.environ)
-    return DataFolder(settings.data, keys, bucket, open_state(settings))
+    folder, state, address = Folder(settings.data), open_state(settings), settings.bucket
+
+    def owner(key: str) -> Owner:
+        """All machines that share a state are one owner: the lease says which of them may work."""
+        if not state.is_shared:
+            return Owner(_machine(folder))
+        tenant = key.partition("tenant=")[2].partition("/")[0]
+        return Owner(state.identity, state.fence(tenant, address))
+
+    bucket = open_bucket(address, owner, os.environ)
+    return DataFolder(settings.data, keys, bucket, state, lambda: _machine(folder))
 
 
-def _owner(folder: Folder) -> str:
-    """The name of this work folder, made on its first use. It identifies the owner of a claim in a bucket."""
+def _machine(folder: Folder) -> str:
+    """The name of this work folder, made on its first use. It identifies the owner of a claim in a bucket, and the writer of a copy."""
     folder.put("owner", uuid4().hex.encode())
     return folder.read("owner").decode()

@@ -25,6 +25,7 @@ from pipelines.store.maintenance.referenced_blobs import referenced_blobs
 from pipelines.store.maintenance.reports import remove_orphaned_reports
 from pipelines.store.maintenance.verification import VERIFICATIONS
 from pipelines.store.objects.objects import ObjectInfo
+from pipelines.store.snapshots.capture_copies import copied_captures
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.manifest import MANIFEST
 from pipelines.store.snapshots.snapshots import BLOBS, DataFolder, Snapshot
@@ -256,9 +257,12 @@ def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResu
     """Remove, or in a dry run count, the blobs that no snapshot names. `without`: snapshots that count as removed."""
     if next(data.objects.below(BLOBS), None) is None:
         return
-    if unfinished := sorted(data.work_path.glob(f"*/*/{Capture.FACTS}")):
+    unfinished = [str(path.parent) for path in sorted(data.work_path.glob(f"*/*/{Capture.FACTS}"))]
+    if data.is_shared:
+        unfinished += [data.objects.address_of(copied.key) for copied in copied_captures(data.objects)]
+    if unfinished:
         pruning.notes.append(
-            f"No blobs were removed: {unfinished[0].parent} is an unfinished backup, which may need any of them. They are checked again "
+            f"No blobs were removed: {unfinished[0]} is an unfinished backup, which may need any of them. They are checked again "
             "after the next backup of that library."
         )
         return

@@ -48,9 +48,9 @@ RETRIES = 6
 
 
 class Bucket:
-    """The objects below a prefix of a bucket. `owner` names the work folder that unfinished work belongs to, for claims."""
+    """The objects below a prefix of a bucket. `owner` returns to whom unfinished work belongs below a key, for claims."""
 
-    def __init__(self, store: ObjectStore, address: str, owner: Callable[[], str]) -> None:
+    def __init__(self, store: ObjectStore, address: str, owner: Callable[[str], claims.Owner]) -> None:
         self._store = store
         self.address = address
         self._owner = owner
@@ -149,15 +149,15 @@ class Bucket:
 
     def publish(self, folder: Path, key: str, files: Sequence[str]) -> None:
         """Claim the key, upload, compare the listing, then upload the last file."""
-        claims.publish(self, self._owner(), folder, key, files)
+        claims.publish(self, self._owner(key), folder, key, files)
 
     def hide(self, key: str, last: str) -> None:
         """Claim the key and delete the last object."""
-        claims.hide(self, self._owner(), key, last)
+        claims.hide(self, self._owner(key), key, last)
 
     def clear(self, folder: str) -> None:
         """Remove this owner's unfinished work."""
-        claims.clear(self, self._owner(), folder)
+        claims.clear(self, self._owner(folder), folder)
 
     def unfinished(self, folder: str) -> set[str]:
         """The keys that are claimed and lack their last object."""
@@ -210,7 +210,7 @@ class _RangeReader(io.RawIOBase):
 
 
 def open_bucket(
-    address: str, owner: Callable[[], str], environ: Mapping[str, str], *, retries: int = RETRIES
+    address: str, owner: Callable[[str], claims.Owner], environ: Mapping[str, str], *, retries: int = RETRIES
 ) -> Bucket:
     """Open the bucket of an address that the settings have checked. No request is sent yet."""
     client: ClientConfig = {"connect_timeout": "10s", "timeout": "120s", "allow_http": False}

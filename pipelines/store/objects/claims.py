@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,14 +19,22 @@ from pipelines.store.objects.objects import Objects
 CLAIMS = "unfinished"
 
 
-class Claim(msgspec.Struct):
+class Owner(NamedTuple):
+    """Who publishes or removes: a work folder, or all machines that share a state. Of these, `fence` tells who has the lease now."""
+
+    name: str
+    fence: int = 0
+
+
+class Claim(msgspec.Struct, omit_defaults=True):
     """The owner of an unfinished publication or removal, and the name of the object that completes it."""
 
     owner: str
     last: str
+    fence: int = 0
 
 
-def publish(objects: Objects, owner: str, folder: Path, key: str, files: Sequence[str]) -> None:
+def publish(objects: Objects, owner: Owner, folder: Path, key: str, files: Sequence[str]) -> None:
     """Upload `files`, the last one only when all others are there in their size. Can be repeated after a kill at any point."""
     last = files[-1]
     if _take_claim(objects, owner, key, last):
@@ -39,6 +48,7 @@ def publish(objects: Objects, owner: str, folder: Path, key: str, files: Sequenc
             f"{objects.address_of(key)}: the store does not list what was uploaded to it. Nothing was published. Run the command again; if "
             "this happens again, the store is not reliable."
         )
+    _check_claim(objects, owner, key, last)
     content = (folder / last).read_bytes()
     if not objects.put(f"{key}/{last}", content) and objects.read(f"{key}/{last}") != content:
         raise _collision(objects, f"{key}/{last}")
@@ -46,16 +56,16 @@ def publish(objects: Objects, owner: str, folder: Path, key: str, files: Sequenc
     shutil.rmtree(folder)
 
 
-def hide(objects: Objects, owner: str, key: str, last: str) -> None:
+def hide(objects: Objects, owner: Owner, key: str, last: str) -> None:
     """Claim a key, and remove the object that completes it."""
     objects.replace(_claim_key(key), _content(owner, last))
     objects.delete(f"{key}/{last}")
 
 
-def clear(objects: Objects, owner: str, folder: str) -> None:
+def clear(objects: Objects, owner: Owner, folder: str) -> None:
     """Remove the unfinished work of this owner below a folder. Completed publications stay; only their claim goes."""
     for key, claim in _claims(objects, folder):
-        if claim.owner == owner:
+        if claim.owner == owner.name:
             if objects.size(f"{key}/{claim.last}") is None:
                 _remove_below(objects, key)
             objects.delete(_claim_key(key))
@@ -66,17 +76,34 @@ def unfinished(objects: Objects, folder: str) -> set[str]:
     return {key for key, claim in _claims(objects, folder) if objects.size(f"{key}/{claim.last}") is None}
 
 
-def _take_claim(objects: Objects, owner: str, key: str, last: str) -> bool:
+def _take_claim(objects: Objects, owner: Owner, key: str, last: str) -> bool:
     """Claim a key. Returns whether this owner had claimed it before."""
     claimed_before = not objects.put(_claim_key(key), _content(owner, last))
-    if claimed_before and msgspec.json.decode(objects.read(_claim_key(key)), type=Claim).owner != owner:
-        raise TenantBusyError(
-            f"{objects.address_of(key)} is being written by another machine, or by this one with another `work` folder. One library is "
-            "backed up from one machine; end the other one, then run this again."
-        )
+    if claimed_before:
+        claim = msgspec.json.decode(objects.read(_claim_key(key)), type=Claim)
+        if claim.owner != owner.name:
+            raise TenantBusyError(
+                f"{objects.address_of(key)} is being written by another machine, or by this one with another `work` folder. One library is "
+                "backed up from one machine; end the other one, then run this again."
+            )
+        if claim.fence > owner.fence:
+            raise _taken_over(objects, key)
+        objects.replace(_claim_key(key), _content(owner, last))
     if objects.size(f"{key}/{last}") is not None:
         raise _collision(objects, f"{key}/{last}")
     return claimed_before
+
+
+def _check_claim(objects: Objects, owner: Owner, key: str, last: str) -> None:
+    """Raises where the next owner of the lease has taken the claim over."""
+    if owner.fence and next(iter(objects.read_all([_claim_key(key)]))) != _content(owner, last):
+        raise _taken_over(objects, key)
+
+
+def _taken_over(objects: Objects, key: str) -> TenantBusyError:
+    return TenantBusyError(
+        f"{objects.address_of(key)}: this run lost its lease, and another machine has taken over its work. Nothing further was written."
+    )
 
 
 def _claims(objects: Objects, folder: str) -> list[tuple[str, Claim]]:
@@ -92,8 +119,8 @@ def _claim_key(key: str) -> str:
     return f"{CLAIMS}/{key}"
 
 
-def _content(owner: str, last: str) -> bytes:
-    return msgspec.json.encode(Claim(owner, last))
+def _content(owner: Owner, last: str) -> bytes:
+    return msgspec.json.encode(Claim(owner.name, last, owner.fence))
 
 
 def _remove_below(objects: Objects, key: str) -> None:

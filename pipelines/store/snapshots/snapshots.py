@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -84,6 +84,7 @@ class DataFolder:
 
     `path` is the local folder for everything that only runs need. `objects` are the snapshots and stored files: in the same folder, or in a
     bucket. `keys` encrypt and decrypt personal data. `state` is what runs share: in a file of the folder unless another one is given.
+    `machine` names this work folder among those of other machines.
     """
 
     def __init__(
@@ -92,12 +93,14 @@ class DataFolder:
         keys: PersonalKeys | None = None,
         objects: Objects | None = None,
         state: State | None = None,
+        machine: Callable[[], str] = lambda: "",
     ) -> None:
         self.path = path
         self.keys = keys or PersonalKeys()
         self.objects = objects or Folder(path)
         self.work_path = path / "work"
         self.state = state or LocalState(path / "state.db")
+        self.machine = machine
         self.catalogue_path = path / "library.duckdb"
 
     def prepare(self) -> None:
@@ -132,6 +135,15 @@ class DataFolder:
                 yield
         finally:
             lock.release()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several machines work on the data: it is in a bucket, and the state in a database."""
+        return self.state.is_shared and not isinstance(self.objects, Folder)
+
+    def check_lease(self, tenant: str) -> None:
+        """Raise `StorageError` where this run has lost the lease of a tenant."""
+        self.state.fence(tenant, self.objects.address)
 
     def is_leased(self, tenant: str) -> bool:
         """Whether a run has the lease of a tenant. Raises `BookferryError` where that cannot be known."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.store.durable import storage_errors
+from pipelines.store.snapshots.capture_copies import copied_captures, copy_key, fetch_copy, remove_copy
 from pipelines.store.snapshots.captures import Capture, CaptureFacts
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.version import VERSION
@@ -37,7 +38,7 @@ def begin_capture(
     data.objects.clear(f"snapshots/tenant={tenant}")
     for path, unfinished in _unfinished(data, tenant):
         if unfinished is None or unfinished.facts.wanted == facts.wanted or path.name == run:
-            _remove(path)
+            _give_up(data, path, unfinished)
     return Capture.create(_path(data, tenant, run), facts, data.keys.to_write())
 
 
@@ -48,10 +49,12 @@ def resume_capture(
 
     Captures that began at `begun_after` or before are too old to continue, and are removed.
     """
+    if data.is_shared:
+        _fetch_copies(data, tenant)
     resumable, current = None, (sorted(wanted), base_url, api, VERSION, data.keys.to_write())
     for path, unfinished in _unfinished(data, tenant):
         if unfinished is None or datetime.fromisoformat(unfinished.facts.started_at) <= begun_after:
-            _remove(path)
+            _give_up(data, path, unfinished)
             continue
         facts = unfinished.facts
         if (facts.wanted, facts.base_url, facts.api, facts.tool, unfinished.key) == current:
@@ -61,6 +64,23 @@ def resume_capture(
     with storage_errors(resumable):
         resumable.rename(_path(data, tenant, run))
     return data.capture(tenant, run)
+
+
+def _fetch_copies(data: DataFolder, tenant: str) -> None:
+    """Make the local captures those of the copies: another machine may have begun, continued, published or given up one.
+
+    What this machine wrote last stays as it is. A local capture without a copy goes: its snapshot was published or given up elsewhere, or
+    it is less than a minute old.
+    """
+    copies = {copied.facts.snapshot: copied for copied in copied_captures(data.objects, tenant)}
+    for path, local in _unfinished(data, tenant):
+        copied = copies.get(local.facts.snapshot) if local is not None else None
+        if copied is not None and copied.writer == data.machine():
+            del copies[copied.facts.snapshot]
+        else:
+            _remove(path)
+    for copied in copies.values():
+        fetch_copy(data.objects, copied, _path(data, tenant, f"copy-{copied.facts.snapshot}"))
 
 
 def _unfinished(data: DataFolder, tenant: str) -> Iterator[tuple[Path, Capture | None]]:
@@ -74,6 +94,13 @@ def _unfinished(data: DataFolder, tenant: str) -> Iterator[tuple[Path, Capture |
 
 def _path(data: DataFolder, tenant: str, run: str) -> Path:
     return data.work_path / f"tenant={tenant}" / run
+
+
+def _give_up(data: DataFolder, folder: Path, capture: Capture | None) -> None:
+    """Remove a capture, and its copy."""
+    if capture is not None and data.is_shared:
+        remove_copy(data.objects, copy_key(capture.facts))
+    _remove(folder)
 
 
 def _remove(folder: Path) -> None:

@@ -13,6 +13,7 @@ from pipelines.doctor.findings import CheckStatus
 from pipelines.doctor.storage import FOLDER, bucket
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
 from pipelines.store.objects.buckets import Bucket, open_bucket
+from pipelines.store.objects.claims import Owner
 from tests.service.scripted import Answer, ScriptedServer
 from tests.store.s3 import S3, SECRET
 
@@ -29,7 +30,7 @@ def refusal(code: str, message: str, status: int = 403) -> Answer:
 def opened(endpoint: str, monkeypatch: pytest.MonkeyPatch, address: str = "s3://library/nights") -> Bucket:
     for name, value in S3(endpoint).environ.items():
         monkeypatch.setenv(name, value)
-    return open_bucket(address, lambda: "me", S3(endpoint).environ, retries=1)
+    return open_bucket(address, lambda _: Owner("me"), S3(endpoint).environ, retries=1)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_azure_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variables of each service are named."""
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(ConfigurationError, match="AZURE_STORAGE_ACCOUNT_NAME"):
-        open_bucket("az://library/nights", lambda: "me", {})
+        open_bucket("az://library/nights", lambda _: Owner("me"), {})
 
 
 class TestDoctor:
@@ -114,7 +115,7 @@ class TestDoctor:
 
     def test_a_good_store(self, s3: S3) -> None:
         """Nothing is left of the test."""
-        one = open_bucket(f"s3://{s3.bucket()}/x", lambda: "me", s3.environ)
+        one = open_bucket(f"s3://{s3.bucket()}/x", lambda _: Owner("me"), s3.environ)
         assert bucket(one).status is CheckStatus.OK
         assert list(one.below(FOLDER)) == []
 
@@ -126,7 +127,7 @@ class TestDoctor:
                 self.replace(key, content)
                 return True
 
-        found = bucket(Replacing(MemoryStore(), "s3://like", lambda: "me"))
+        found = bucket(Replacing(MemoryStore(), "s3://like", lambda _: Owner("me")))
         assert (found.status, "If-None-Match" in found.message) == (CheckStatus.PROBLEM, True)
 
     def test_a_store_that_does_not_delete(self) -> None:
@@ -136,10 +137,13 @@ class TestDoctor:
             def delete(self, key: str) -> None:
                 pass
 
-        assert "a deleted object is still there" in bucket(Keeping(MemoryStore(), "s3://locked", lambda: "me")).message
+        assert (
+            "a deleted object is still there"
+            in bucket(Keeping(MemoryStore(), "s3://locked", lambda _: Owner("me"))).message
+        )
 
     def test_no_bucket(self, s3: S3) -> None:
         """The exit status is that of a configuration error."""
-        found = bucket(open_bucket("s3://no-such-bucket", lambda: "me", s3.environ))
+        found = bucket(open_bucket("s3://no-such-bucket", lambda _: Owner("me"), s3.environ))
         assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, ConfigurationError.exit_status)
         assert "no such bucket" in found.message

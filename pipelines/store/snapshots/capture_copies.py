@@ -1,0 +1,224 @@
+"""Copies of unfinished captures in the bucket, from which another machine continues a backup whose worker is gone (I9).
+
+There are copies only where several machines share the state, because only there may another machine continue. A copy is kept below
+`captures/tenant=<tenant>/<snapshot>/`, at least once a minute and at the end of a run:
+
+- `capture.json` and the finished tables as they are: tables about people are encrypted;
+- `writer` names the machine that wrote the copy last. Its own capture is not older than the copy; that of any other machine is;
+- the page logs in segments of whole frames, `pages/<resource>/<first byte>-<first byte after it>`, sealed for people's records. A page
+  log only grows, so that a segment never changes.
+
+All functions need the tenant's lease. A run that lost it stops copying, so that it overwrites nothing of its successor.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import msgspec
+
+from pipelines.errors import BookferryError
+from pipelines.store.durable import storage_errors, temporary_folder
+from pipelines.store.objects.objects import Objects
+from pipelines.store.snapshots.captures import Capture, CaptureFacts
+from pipelines.store.snapshots.file_list import FILE_LIST
+from pipelines.store.snapshots.page_log import end_of_frames
+
+CAPTURES = "captures"
+
+COPY_SECONDS = 45.0
+"""Seconds between the end of a copy and the next one: with the time that a copy takes, it is no older than a minute."""
+
+_WRITER = "writer"
+
+MOST_SEGMENT_BYTES = 8 * 1024 * 1024
+"""Bytes of a segment, so that each is one put."""
+
+MOST_FILE_LIST_BYTES = 64 * 1024 * 1024
+"""A larger list of files is not copied: another machine fetches again what the list says is there."""
+
+
+class CaptureCopy:
+    """Keeps the copy of one capture up to date in a thread of its own until `close`. `check` raises where the lease was lost."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        path: Path,
+        key: str,
+        *,
+        machine: str,
+        check: Callable[[], None],
+        seconds: float = COPY_SECONDS,
+    ) -> None:
+        self._objects = objects
+        self._path = path
+        self._key = key
+        self._machine = machine
+        self._check = check
+        self._seconds = seconds
+        self._copied: dict[str, tuple[int, int]] = {}
+        """Name of a file → its size and time of change, or hash, when it was copied."""
+        self._ends: dict[str, int] | None = None
+        """Resource → bytes of its page log that the copy has; None until the copy was looked at."""
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="copy of the capture", daemon=True)
+        self._thread.start()
+
+    def copy(self) -> None:
+        """Copy what is new. Raises the errors of the store, and those of a lost lease."""
+        with self._lock:
+            self._check()
+            try:
+                content = (self._path / Capture.FACTS).read_bytes()
+            except FileNotFoundError:
+                return  # published meanwhile
+            facts, ends = msgspec.json.decode(content, type=CaptureFacts), self._known_ends()
+            self._copy_content(_WRITER, self._machine.encode())
+            for path in sorted(self._path.glob("pages/*")):
+                self._copy_log(path, ends)
+            for table in facts.tables.values():
+                self._copy_file(table.path)
+            self._copy_list_of_files()
+            self._copy_content(Capture.FACTS, content)  # after the tables that it names
+            for name in ends.keys() & facts.resources.keys():  # after the table that has its records
+                _delete_below(self._objects, f"{self._key}/pages/{name}")
+                del ends[name]
+
+    def close(self) -> None:
+        """Copy once more, as far as that is possible, and end the thread."""
+        self._ended.set()
+        self._thread.join()
+        with suppress(BookferryError, OSError):
+            self.copy()
+
+    def remove(self) -> None:
+        """End the thread, and remove the copy: the capture was published."""
+        self._ended.set()
+        self._thread.join()
+        remove_copy(self._objects, self._key)
+
+    def _run(self) -> None:
+        while True:
+            with suppress(BookferryError, OSError):  # the next copy has it all; a lost lease ends the run itself
+                self.copy()
+            if self._ended.wait(self._seconds):
+                return
+
+    def _known_ends(self) -> dict[str, int]:
+        if self._ends is None:
+            self._ends = {}
+            prefix = f"{self._key}/pages/"
+            for entry in self._objects.below(prefix.rstrip("/")):
+                name, _, span = entry.key.removeprefix(prefix).rpartition("/")
+                self._ends[name] = max(self._ends.get(name, 0), int(span.partition("-")[2]))
+        return self._ends
+
+    def _copy_log(self, path: Path, ends: dict[str, int]) -> None:
+        """Copy the whole frames of a page log that the copy lacks."""
+        name, begin = path.name, ends.get(path.name, 0)
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            end = end_of_frames(file, begin)
+            if end < begin:  # the log began anew
+                _delete_below(self._objects, f"{self._key}/pages/{name}")
+                begin, end = 0, end_of_frames(file, 0)
+            while begin < end:
+                file.seek(begin)
+                content = file.read(min(MOST_SEGMENT_BYTES, end - begin))
+                self._objects.replace(f"{self._key}/pages/{name}/{begin:015}-{begin + len(content):015}", content)
+                begin += len(content)
+                ends[name] = begin
+
+    def _copy_file(self, name: str) -> None:
+        path = self._path / name
+        with suppress(FileNotFoundError):
+            found = path.stat()
+            seen = (found.st_size, found.st_mtime_ns)
+            if self._copied.get(name) != seen:
+                self._objects.replace_file(f"{self._key}/{name}", path)
+                self._copied[name] = seen
+
+    def _copy_list_of_files(self) -> None:
+        path = self._path / FILE_LIST
+        if not path.exists() or path.stat().st_size > MOST_FILE_LIST_BYTES:
+            return
+        whole = path.with_suffix(".copy")
+        try:
+            with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(whole)) as target:
+                source.backup(target)
+            content = whole.read_bytes()
+        except sqlite3.Error:
+            return
+        finally:
+            whole.unlink(missing_ok=True)
+        self._copy_content(FILE_LIST, content)
+
+    def _copy_content(self, name: str, content: bytes) -> None:
+        seen = (len(content), hash(content))
+        if self._copied.get(name) != seen:
+            self._objects.replace(f"{self._key}/{name}", content)
+            self._copied[name] = seen
+
+
+class CopiedCapture(msgspec.Struct):
+    """The copy of an unfinished capture: the key of its folder, the facts in it, and the machine that wrote it."""
+
+    key: str
+    facts: CaptureFacts
+    writer: str
+
+
+def copy_key(facts: CaptureFacts) -> str:
+    """The key of the copy of a capture."""
+    return f"{CAPTURES}/tenant={facts.tenant}/{facts.snapshot}"
+
+
+def copied_captures(objects: Objects, tenant: str | None = None) -> list[CopiedCapture]:
+    """The copies of one tenant's captures, or of all, oldest first. One that cannot be read is left out."""
+    tenants = objects.folders(CAPTURES) if tenant is None else [f"tenant={tenant}"]
+    keys = [f"{CAPTURES}/{name}/{one}" for name in tenants for one in objects.folders(f"{CAPTURES}/{name}")]
+    contents = [*objects.read_all(f"{key}/{name}" for key in keys for name in (Capture.FACTS, _WRITER))]
+    found = []
+    for key, facts, writer in zip(keys, contents[::2], contents[1::2], strict=True):
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            if facts is not None:
+                decoded = msgspec.json.decode(facts, type=CaptureFacts)
+                found.append(CopiedCapture(key, decoded, (writer or b"").decode()))
+    return sorted(found, key=lambda copied: copied.facts.snapshot)
+
+
+def fetch_copy(objects: Objects, copied: CopiedCapture, folder: Path) -> None:
+    """Make the folder of a capture from its copy, whole or not at all."""
+    prefix = f"{copied.key}/"
+    with storage_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_folder(folder.with_name(f".{folder.name}")) as partly:
+        for entry in objects.below(copied.key):  # segments in the order of their bytes
+            parts = entry.key.removeprefix(prefix).split("/")
+            if parts == [_WRITER]:
+                continue
+            target = partly.joinpath(*(parts[:-1] if parts[0] == "pages" else parts))
+            with storage_errors(target), objects.open(entry.key) as content:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("ab") as file:
+                    shutil.copyfileobj(content, file)
+        with storage_errors(folder):
+            (partly / "raw").mkdir(exist_ok=True)
+            partly.rename(folder)
+
+
+def remove_copy(objects: Objects, key: str) -> None:
+    """Remove a copy, its facts first: without them it is none."""
+    objects.delete(f"{key}/{Capture.FACTS}")
+    _delete_below(objects, key)
+
+
+def _delete_below(objects: Objects, key: str) -> None:
+    for entry in list(objects.below(key)):
+        objects.delete(entry.key)

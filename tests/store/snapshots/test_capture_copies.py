@@ -1,0 +1,147 @@
+"""Copies of unfinished captures in a bucket, from which another machine continues (I9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from obstore.store import MemoryStore
+
+from pipelines.errors import StorageError
+from pipelines.store.encryption import PersonalKey, PersonalKeys
+from pipelines.store.objects.buckets import Bucket
+from pipelines.store.objects.claims import Owner
+from pipelines.store.snapshots.capture_copies import CAPTURES, CaptureCopy, copied_captures, copy_key, fetch_copy
+from pipelines.store.snapshots.captures import Capture, CaptureFacts
+from pipelines.store.snapshots.file_list import FILE_LIST, FileList
+from tests.store.snapshot_factory import STARTED_AT
+
+KEY = PersonalKey(bytes(32))
+NEVER = 10_000.0
+"""Seconds between copies: a test says when."""
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    return Bucket(MemoryStore(), "memory://here", lambda _: Owner("shared", 1))
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Capture:
+    facts = CaptureFacts(
+        tenant="old",
+        snapshot="20261122T020000Z",
+        base_url="https://library.example.org",
+        api="v3",
+        started_at=STARTED_AT.isoformat(timespec="seconds"),
+        tool="0.1.0",
+        wanted=["publications", "users"],
+    )
+    return Capture.create(tmp_path / "here" / "run", facts, KEY)
+
+
+@contextmanager
+def copying(bucket: Bucket, capture: Capture, check: Callable[[], None] = lambda: None) -> Iterator[CaptureCopy]:
+    copy = CaptureCopy(bucket, capture.path, copy_key(capture.facts), machine="here", check=check, seconds=NEVER)
+    try:
+        yield copy
+    finally:
+        copy.close()
+
+
+def fetched(bucket: Bucket, folder: Path) -> Capture:
+    """The capture that another machine makes from the only copy."""
+    [copied] = copied_captures(bucket, "old")
+    assert (copied.writer, copied_captures(bucket)) == ("here", [copied])
+    fetch_copy(bucket, copied, folder)
+    return Capture.open(folder, PersonalKeys([KEY]))
+
+
+def pages(capture: Capture, resource: str) -> list[tuple[bytes, bytes]]:
+    with capture.page_log(resource) as log:
+        return [*log.replay()]
+
+
+def test_another_machine_gets_every_page_that_was_copied(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
+    """In segments of whole frames: one that is being written is left for the next copy."""
+    wanted = [(b"%d" % number, b"page %d" % number * 100) for number in range(7)]
+    with copying(bucket, capture) as copy, capture.page_log("publications") as log:
+        for mark, body in wanted[:3]:
+            log.append(mark, body)
+        copy.copy()
+        for mark, body in wanted[3:]:
+            log.append(mark, body)
+        with (capture.path / "pages" / "publications").open("ab") as file:
+            file.write(b"page\0\0")  # the beginning of a frame
+        copy.copy()
+        copy.copy()
+        segments = [entry.key for entry in bucket.below(f"{copy_key(capture.facts)}/pages")]
+        assert len(segments) == 2
+        assert pages(fetched(bucket, tmp_path / "there"), "publications") == wanted
+
+
+def test_a_copy_goes_on_where_that_of_a_process_that_died_ended(
+    bucket: Bucket, capture: Capture, tmp_path: Path
+) -> None:
+    for number in range(3):
+        with copying(bucket, capture) as copy, capture.page_log("publications") as log:
+            assert len([*log.replay()]) == number
+            log.append(b"mark", b"%d" % number)
+            copy.copy()
+    assert [body for _mark, body in pages(fetched(bucket, tmp_path / "there"), "publications")] == [b"0", b"1", b"2"]
+
+
+def test_people_are_sealed_in_a_copy(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
+    with copying(bucket, capture) as copy, capture.page_log("users") as log:
+        log.append(b"mark", b"ada@library.example")
+        copy.copy()
+    assert not [entry for entry in bucket.below(CAPTURES) if b"ada@" in bucket.read(entry.key)]
+    assert pages(fetched(bucket, tmp_path / "there"), "users") == [(b"mark", b"ada@library.example")]
+
+
+def test_tables_and_the_list_of_files_come_along(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
+    """The pages of a resource go once its table is in the copy."""
+    with capture.page_log("publications") as log:
+        log.append(b"mark", b"body")
+    FileList(capture.path, 0.0).add_known([])
+    with copying(bucket, capture) as copy:
+        copy.copy()
+        raw = capture.raw_path("publications")
+        raw.write_bytes(b"records")
+        capture.add_table("raw_publications", raw, 1)
+        capture.save()
+        capture.delete_pages("publications")
+        copy.copy()
+        assert [*bucket.below(f"{copy_key(capture.facts)}/pages")], "the facts do not have the resource yet"
+        there = fetched(bucket, tmp_path / "there")
+    assert there.raw_path("publications").read_bytes() == b"records"
+    assert not FileList(there.path, 0.0).is_new
+    assert (there.path / FILE_LIST).exists()
+
+
+def test_a_run_that_lost_its_lease_copies_nothing(bucket: Bucket, capture: Capture) -> None:
+    """Not even at its end: another machine may be writing that copy."""
+    lost = False
+
+    def check() -> None:
+        if lost:
+            raise StorageError("lost")
+
+    with copying(bucket, capture, check) as copy, capture.page_log("publications") as log:
+        log.append(b"mark", b"body")
+        copy.copy()
+        before = [*bucket.below(CAPTURES)]
+        lost = True
+        log.append(b"mark", b"another body")
+        with pytest.raises(StorageError):
+            copy.copy()
+    assert [*bucket.below(CAPTURES)] == before
+
+
+def test_a_published_capture_leaves_no_copy(bucket: Bucket, capture: Capture) -> None:
+    copy = CaptureCopy(bucket, capture.path, copy_key(capture.facts), machine="here", check=lambda: None, seconds=NEVER)
+    copy.copy()
+    copy.remove()
+    assert [*bucket.below(CAPTURES)] == []
