@@ -109,17 +109,15 @@ def test_a_holder_that_was_stopped_sends_nothing_after_another_took_over(
 ) -> None:
     """SIGSTOP, and SIGCONT when another run is at work: neither what was granted before leaves, nor anything new."""
     os.kill(holder.pid, signal.SIGSTOP)
-    try:
-        until(lambda: is_free(state))
-        with state.lease("old", DATA):
-            os.kill(holder.pid, signal.SIGCONT)
-            said = said_at_last(holder)
-    finally:
+    until(lambda: is_free(state))
+    with state.lease("old", DATA):
         os.kill(holder.pid, signal.SIGCONT)
+        said = said_at_last(holder)
     assert len(said) == 2
     for line in said:
         assert line.startswith("StorageError The session with the state in postgresql://")
-        assert "lease" in line and "Nothing further is sent. Run the same command again." in line
+        assert "lease" in line
+        assert "Nothing further is sent. Run the same command again." in line
     assert shared_place.rows("SELECT count(*) FROM budget_slots") == [(1,)]
 
 
@@ -145,7 +143,8 @@ def test_who_is_cut_off_sends_nothing_and_may_begin_anew(shared_place: Place, st
 def test_each_owner_raises_the_fence_and_an_old_one_is_shut_out(state: State, shared_place: Place) -> None:
     """Even if its session lives on, as behind a server that forgot its locks."""
     fence = "SELECT fence FROM leases WHERE name LIKE 'old%'"
-    assert is_free(state) and is_free(shared_place.state(CLOCK))
+    assert is_free(state)
+    assert is_free(shared_place.state(CLOCK))
     assert shared_place.rows(fence) == [(2,)]
     budget = Budget(state, "library", 100)
     with state.lease("old", DATA):
