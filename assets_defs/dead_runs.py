@@ -59,9 +59,8 @@ def _is_gone(settings: Settings, instance: dg.DagsterInstance, run: dg.DagsterRu
     if process is not None and process.run == run.run_id:  # not that of the run which this one repeats
         if (gone := is_gone(process)) is not None:
             return gone
-        shared = settings.state == "postgres" and _is_backup(
-            run
-        )  # on any machine, and it holds its leases until it ends
+        # On any machine where the state is shared: a backup holds its leases until it ends
+        shared = settings.state == "postgres" and _is_backup(run)
         if shared or is_on_this_kernel(process):  # in another container, whose processes cannot be seen from here
             return not any(_is_leased(settings, tenant) for tenant in _tenants(settings, run))
     return _launcher_says_gone(instance, run)

@@ -12,6 +12,7 @@ from cli.commands.migration import drill, migrate, restore
 from cli.commands.sign_in import login, whoami
 from cli.commands.snapshots import snapshots
 from cli.commands.start import demo, init, sandbox, ui
+from cli.commands.state import state
 from pipelines.version import VERSION
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options"
 )
 app.add_typer(snapshots, name="snapshots")
 app.add_typer(migrate, name="migrate")
+app.add_typer(state, name="state")
 
 
 def _print_version(wanted: bool) -> None:

@@ -30,7 +30,7 @@ FLOORS = {
         {"drill"},
         {"migration"},
         {"analysis", "backup", "doctor", "notify"},
-        {"examples", "report", "scopes", "sign_in_health"},
+        {"examples", "report", "scopes", "sign_in_health", "state_move"},
         {"service", "store"},
         {"state"},
         {"shapes"},

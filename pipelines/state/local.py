@@ -17,20 +17,21 @@ from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.file_access import make_file
 from pipelines.state.store import Moment, Session, Ticking, weakly
-from pipelines.state.tables import VERSION, upgrade, version_of
+from pipelines.state.tables import VERSION, check_moves, upgrade, version_of
 
 LOCK_SECONDS = 30.0
 """Seconds to wait for other writers of the file; each of them needs well under a millisecond."""
 
 
 class LocalState:
-    """The state in the file `path`. Nothing is opened yet."""
+    """The state in the file `path`. Nothing is opened yet. `moving`: use it although it was moved, to finish that."""
 
-    is_shared = False
+    is_own = True
     identity = ""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, moving: bool = False) -> None:
         self.path = path
+        self._moving = moving
 
     def fence(self, tenant: str, data: str) -> int:  # noqa: ARG002
         """None: the lock file of the data folder is the lease."""
@@ -43,7 +44,7 @@ class LocalState:
 
     def open(self, clock: Ticking, *, what: str = "The budget of requests", durable: bool = False) -> SqliteStore:
         """The tables for one purpose, on a connection of their own."""
-        return SqliteStore(self.path, clock, what=what, durable=durable)
+        return SqliteStore(self.path, clock, what=what, durable=durable, moving=self._moving)
 
     def lease(self, tenant: str, data: str) -> AbstractContextManager[None]:  # noqa: ARG002
         """Nothing: the lock file of the data folder is the lease."""
@@ -52,6 +53,9 @@ class LocalState:
     def is_leased(self, tenant: str, data: str) -> bool:  # noqa: ARG002
         """Never: the lock file of the data folder is the lease."""
         return False
+
+    def exclude_writers(self, session: Session) -> None:
+        """Nothing: each transaction does."""
 
     def close(self) -> None:
         """Nothing: each store closes its own connection."""
@@ -67,10 +71,11 @@ class SqliteStore:
     taken = "taken"
     allowance = 0.0
 
-    def __init__(self, path: Path, clock: Ticking, *, what: str, durable: bool) -> None:
+    def __init__(self, path: Path, clock: Ticking, *, what: str, durable: bool, moving: bool = False) -> None:
         self._path = path
         self._what = what
         self._durable = durable
+        self._moving = moving
         self._clock = clock
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -124,6 +129,8 @@ class SqliteStore:
                 db.execute("BEGIN IMMEDIATE")
                 upgrade(tables, str(self._path))
                 db.execute("COMMIT")
+            if not self._moving:
+                check_moves(tables, str(self._path))
         except BaseException:
             db.close()
             raise

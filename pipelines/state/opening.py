@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pipelines.settings.settings import Settings
 from pipelines.state.local import LocalState
 from pipelines.state.store import State
+from pipelines.state.tables import library_key
 
 STATE_FILE = "state.db"
 
@@ -19,13 +20,18 @@ def open_state(settings: Settings, environ: Mapping[str, str] = os.environ) -> S
     return postgres_state(settings, environ)
 
 
-def local_state(settings: Settings) -> LocalState:
-    """The state in the data folder, whatever the settings name."""
-    return LocalState(settings.data / STATE_FILE)
+def local_state(settings: Settings, *, moving: bool = False) -> LocalState:
+    """The state in the data folder, whatever the settings name. `moving`: also if it was moved."""
+    return LocalState(settings.data / STATE_FILE, moving=moving)
 
 
-def postgres_state(settings: Settings, environ: Mapping[str, str] = os.environ) -> State:
-    """The state in the database, whatever the settings name."""
+def postgres_state(settings: Settings, environ: Mapping[str, str] = os.environ, *, moving: bool = False) -> State:
+    """The state in the database, whatever the settings name. `moving`: also if it was moved."""
     from pipelines.state.postgres import PostgresState  # noqa: PLC0415  most users have no database
 
-    return PostgresState(settings.state_database(environ))
+    return PostgresState(settings.state_database(environ), libraries=() if moving else libraries_of(settings))
+
+
+def libraries_of(settings: Settings) -> set[str]:
+    """The libraries of a configuration, as moves name them."""
+    return {library_key(tenant.base_url) for tenant in settings.tenants.values()}

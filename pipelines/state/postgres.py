@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
 from typing import Any, cast
@@ -28,22 +28,23 @@ _STREAMED_ROWS = 1000
 class PostgresState:
     """The state at the address of a database. Nothing is opened yet; all stores and leases of this object share one session.
 
-    `idle_seconds`: after so much silence the server takes the leases. `beat_seconds`: a session with leases says something that often.
-    `server_clock` and `machine` are for tests.
+    `libraries`: those whose state must not have been moved away. `idle_seconds`: after so much silence the server takes the leases.
+    `beat_seconds`: a session with leases says something that often. `server_clock` and `machine` are for tests.
     """
 
-    is_shared = True
+    is_own = False
 
     def __init__(
         self,
         address: str,
         *,
+        libraries: Collection[str] = (),
         idle_seconds: float = IDLE_SECONDS,
         beat_seconds: float = IDLE_SECONDS / 4,
         server_clock: Callable[[], float] | None = None,
         machine: str | None = None,
     ) -> None:
-        self._server = Server(address, idle_seconds=idle_seconds)
+        self._server = Server(address, libraries=libraries, idle_seconds=idle_seconds)
         self._session = ServerSession(self._server, beat_seconds=beat_seconds)
         self._time = ServerTime(self._session, server_clock=server_clock, machine=machine)
 
@@ -96,6 +97,7 @@ class PostgresState:
                 "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
                 (number >> 32, number & 0xFFFF_FFFF),
             ).fetchone()
+        self.close()
         return row is not None
 
     def examine(self) -> tuple[ServerFacts, float]:
@@ -106,7 +108,13 @@ class PostgresState:
                 begun = perf_counter()
                 statements.execute("SELECT 1")
                 trips.append(perf_counter() - begun)
+        self.close()
         return facts, min(trips)
+
+    def exclude_writers(self, session: Session) -> None:
+        """Lock the tables against everybody else's changes."""
+        session.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # the other place may take its time
+        session.execute("LOCK TABLE migration_writes, request_forms, state_moves IN SHARE ROW EXCLUSIVE MODE")
 
     def close(self) -> None:
         """Close the session, unless it holds a lease."""

@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from pipelines.settings.storage import POSTGRES_TIMEOUTS
 from pipelines.state.postgres_errors import connection_error
 from pipelines.state.statements import for_postgres, values_for_postgres
 from pipelines.state.store import Values
-from pipelines.state.tables import VERSION, upgrade, version_of
+from pipelines.state.tables import VERSION, check_moves, upgrade, version_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -83,9 +83,9 @@ class ServerFacts:
 
 
 class Server:
-    """The database by its address. `place` is the address without user and password."""
+    """The database by its address. `place` is the address without user and password. `libraries`: those whose state must be there."""
 
-    def __init__(self, address: str, *, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, address: str, *, libraries: Collection[str] = (), idle_seconds: float = IDLE_SECONDS) -> None:
         plain = re.sub(r"^postgres(?:ql)?(?:\+\w+)?://", "postgresql://", address)
         try:
             parts = conninfo_to_dict(plain)
@@ -99,6 +99,7 @@ class Server:
         self._address = make_conninfo(
             plain, **{name: value for name, value in POSTGRES_TIMEOUTS.items() if name not in parts}
         )
+        self._libraries = libraries
         self._idle_seconds = idle_seconds
 
     def connect(self) -> tuple[Connection, ServerFacts]:
@@ -108,6 +109,7 @@ class Server:
             try:
                 facts = self._prepare(connection)
                 self._upgrade(connection)
+                check_moves(Statements(connection), self.place, self._libraries)
             except BaseException:
                 connection.close()
                 raise

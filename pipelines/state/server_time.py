@@ -6,11 +6,14 @@ time and what its own monotonic clock said just before and just after. At the ne
 - The budget's time went on by more than the machine's clock can have: the server's clock was set forward, and the difference is added to
   the library's shift. Slots stay taken as long as they should.
 - It went on by less: the server's clock was set back, and the difference is taken from the shift. Otherwise slots would stay taken for
-  hours. What is taken at that moment counts as taken from now on, because some of it may have been granted by the wrong time.
-- A machine without a row cannot compare. It counts what was taken when the time was last read as taken from now on.
+  hours.
+- A machine without a row cannot compare.
 
-After a step the rows of all other machines are removed: nobody knows by which time they were written. A row is written again once it is a
-second old.
+Where a machine finds a step or cannot compare, what was taken when somebody last read the time counts as taken from now on: nobody knows by
+which time it was granted. After a step, the rows of all other machines are removed for the same reason. So a step costs a window at most.
+A row is written again once it is a second old.
+
+What nobody can see: steps that cancel each other while every machine with a row is silent, and another one grants by the wrong time.
 """
 
 from __future__ import annotations
@@ -119,6 +122,6 @@ class ServerTime:
             now,
             span[0],
             stepped=is_step or seen is None,
-            known_until=last_seen if seen is None else uncorrected if change < -_STEP else None,
+            known_until=last_seen if seen is None or is_step else None,
             lost=server not in (None, history),
         )

@@ -31,6 +31,8 @@ class Result(Protocol):
 
     def fetchone(self) -> Any: ...  # noqa: D102
 
+    def fetchmany(self, size: int, /) -> list[Any]: ...  # noqa: D102
+
     def fetchall(self) -> list[Any]: ...  # noqa: D102
 
 
@@ -88,10 +90,9 @@ class Store(Protocol):
 
 
 class State(Protocol):
-    """The place of the state. `place` names it in messages, without a password."""
+    """The place of the state. `place` names it in messages, without a password. `is_own`: only one data folder uses it."""
 
-    is_shared: bool
-    """Whether several machines share it."""
+    is_own: bool
 
     @property
     def place(self) -> str: ...  # noqa: D102
@@ -121,6 +122,10 @@ class State(Protocol):
 
     def is_leased(self, tenant: str, data: str) -> bool:
         """Whether a run has that right now."""
+        ...
+
+    def exclude_writers(self, session: Session) -> None:
+        """Let nobody else write to the tables until a transaction ends."""
         ...
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ Columns have types that both understand: SQLite takes BIGINT for INTEGER and DOU
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -25,7 +25,26 @@ class Tables(Protocol):
     def has_table(self, name: str) -> bool: ...  # noqa: D102
 
 
-BUDGET_TABLES = ("budget_libraries", "budget_slots", "budget_queue")
+MOVED = {
+    "migration_writes": (
+        *(
+            "source",
+            "target",
+            "plan",
+            "resource",
+            "source_id",
+            "kind",
+            "part",
+            "state",
+            "target_id",
+            "asset_id",
+            "content",
+        ),
+        *("wanted", "held", "before", "status", "message", "begun_at", "ended_at", "sent_at", "sent_tick", "repeated"),
+    ),
+    "request_forms": ("target", "resource", "operation", "alternative", "verdict", "learned_at"),
+}
+"""Table → its columns, of those that a move of the state copies as they are. Each row belongs to the library `target`."""
 
 
 def upgrade(tables: Tables, place: str) -> None:
@@ -120,7 +139,16 @@ def _doubts(tables: Tables) -> None:
 
 
 def _shared(tables: Tables) -> None:
-    """What only a state that several machines share has: the time that they measure together, and the leases."""
+    """The moves of libraries between states; and what only a shared state has, the time that machines measure together and the leases."""
+    tables.execute(
+        """CREATE TABLE state_moves (
+            library TEXT PRIMARY KEY,
+            move TEXT NOT NULL,
+            stage TEXT NOT NULL,                -- 'left' here for the other place, or still 'arriving' here from it
+            place TEXT NOT NULL,                -- the other one
+            moved_at TEXT NOT NULL
+        )"""
+    )
     if not tables.is_shared:
         return
     for statement in (
@@ -153,6 +181,26 @@ def _identity(tables: Tables) -> None:
     if tables.is_shared:
         tables.execute("CREATE TABLE state_identity (name TEXT NOT NULL)")
         tables.execute("INSERT INTO state_identity (name) VALUES (?)", (uuid4().hex,))
+
+
+def check_moves(tables: Tables, place: str, libraries: Collection[str] | None = None) -> None:
+    """Raise `StorageError` where the state of some libraries (None: of any) has left this place or has not arrived yet."""
+    for library, stage, other in tables.execute("SELECT library, stage, place FROM state_moves").fetchall():
+        if libraries is not None and library not in libraries:
+            continue
+        if stage == "left":
+            raise StorageError(
+                f"The state of {library} in {place} was moved to {other}. Correct `state` in bookferry.toml; nothing was sent."
+            )
+        raise StorageError(
+            f"A move of the state of {library} from {other} to {place} was stopped before its end. Run `bookferry state move` again, as "
+            "before: it finishes, or begins anew. Nothing was sent."
+        )
+
+
+def library_key(base_url: str) -> str:
+    """The name of a library in `state_moves`, by its address."""
+    return base_url.rstrip("/").lower()
 
 
 _STEPS: tuple[Callable[[Tables], None], ...] = (_first, _doubts, _shared, _identity)

@@ -23,7 +23,7 @@ def open_data(settings: Settings, keys: PersonalKeys | None = None) -> DataFolde
 
     def owner(key: str) -> Owner:
         """All machines that share a state are one owner: the lease says which of them may work."""
-        if not state.is_shared:
+        if state.is_own:
             return Owner(_machine(folder))
         tenant = key.partition("tenant=")[2].partition("/")[0]
         return Owner(state.identity, state.fence(tenant, address))

@@ -25,10 +25,13 @@ from assets_defs.backup import backup_keys
 from assets_defs.dead_runs import dead_runs
 from assets_defs.definitions import build_definitions
 from pipelines.running_process import RunningProcess, is_gone, this_process
+from pipelines.service.clock import SystemClock
+from pipelines.settings.loading import load_settings
 from resources.run_tags import DATA, PROCESS, data_address
 from tests.assets_defs.installation import DagsterInstallation
 from tests.assets_defs.test_notifications import NotificationSensor
 from tests.sandbox.process import SandboxProcess
+from tests.state_places import Place
 
 OURS = "assets_defs.definitions"
 COMMAND = ("job", "execute", "-m", OURS, "-j", "nightly_backup")
@@ -208,6 +211,24 @@ def test_in_another_container_of_this_machine_the_lease_decides(
     if not this_process("").boot:
         pytest.skip("this system has no containers")
     with installation.data.lease("old"):
+        watch.evaluate(times=3)
+        assert watch.status(run) is STARTED
+    watch.evaluate(times=2)
+    assert watch.status(run) is FAILURE
+
+
+def test_of_a_backup_elsewhere_the_shared_lease_decides(
+    watch: Watch, installation: DagsterInstallation, shared_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of another machine is left alone while it holds its lease in the shared state, and ended once it does not."""
+    config = installation.settings.path
+    head = 'state = "postgres"\npostgres_env = "TEST_STATE"\npostgres.load = false\n'
+    config.write_text(head + config.read_text())
+    monkeypatch.setenv("TEST_STATE", shared_place.address)
+    installation.settings = load_settings(config)
+    run = watch.run(OURS)
+    watch.process(run, host="another machine", boot="another", pid=ended_process())
+    with shared_place.state(SystemClock()).lease("old", str(installation.settings.data)):
         watch.evaluate(times=3)
         assert watch.status(run) is STARTED
     watch.evaluate(times=2)

@@ -188,7 +188,7 @@ def test_types_of_identifiers(load: Load) -> None:
     [
         (
             'dta = "x"',
-            "personal_key_env, postgres, postgres_env, retention, tenants, timezone, tokens, verify_at, work.",
+            "personal_key_env, postgres, postgres_env, retention, state, tenants, timezone, tokens, verify_at, work.",
         ),
         ("data = 5", "data: 5 input should be a valid string"),
         (

@@ -109,13 +109,10 @@ def test_a_holder_that_was_stopped_sends_nothing_after_another_took_over(
 ) -> None:
     """SIGSTOP, and SIGCONT when another run is at work: neither what was granted before leaves, nor anything new."""
     os.kill(holder.pid, signal.SIGSTOP)
-    try:
-        until(lambda: is_free(state))
-        with state.lease("old", DATA):
-            os.kill(holder.pid, signal.SIGCONT)
-            said = said_at_last(holder)
-    finally:
+    until(lambda: is_free(state))
+    with state.lease("old", DATA):
         os.kill(holder.pid, signal.SIGCONT)
+        said = said_at_last(holder)
     assert len(said) == 2
     for line in said:
         assert line.startswith("StorageError The session with the state in postgresql://")

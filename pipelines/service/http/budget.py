@@ -178,9 +178,14 @@ class Budget:
         Return the slots taken, the tickets ahead of this one (None: of a new one) and the end of the pause.
         """
         db.execute("DELETE FROM budget_slots WHERE library = ? AND free_at <= ?", (self._library, now))
-        row: tuple[int, int, float] = db.execute(
+        row: tuple[int, int, float] | None = db.execute(
             self._looking, (sys.maxsize if ticket is None else ticket, now, self._library)
         ).fetchone()
+        if row is None:
+            raise StorageError(
+                f"The budget of {self._library} is no longer here: the state was moved. Nothing further is sent. Correct `state` in "
+                "bookferry.toml, then run the same command again."
+            )
         return row
 
     def _renew(self, db: Session, ticket: int | None, void_at: float) -> int:

@@ -139,7 +139,7 @@ class DataFolder:
     @property
     def is_shared(self) -> bool:
         """Whether several machines work on the data: it is in a bucket, and the state in a database."""
-        return self.state.is_shared and not isinstance(self.objects, Folder)
+        return not self.state.is_own and not isinstance(self.objects, Folder)
 
     def check_lease(self, tenant: str) -> None:
         """Raise `StorageError` where this run has lost the lease of a tenant."""

@@ -1,0 +1,89 @@
+"""`state = "postgres"`: two machines with folders of their own share the budget, the leases and what they know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pipelines.errors import TenantBusyError
+from pipelines.service.clock import SystemClock
+from pipelines.state.postgres import PostgresState
+from pipelines.store.objects.folders import Folder
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.cli.command import Installation
+from tests.postgres import database
+from tests.sandbox.process import SandboxProcess
+from tests.state_places import Place
+
+
+@pytest.fixture
+def address(state_server: str) -> Iterator[str]:
+    """An empty database."""
+    with database(state_server) as one:
+        yield one
+
+
+def shared(folder: Path, sandbox: SandboxProcess, limit: int = 100_000) -> Installation:
+    """An installation whose state is in the database."""
+    installation = Installation.make(folder, sandbox, "small", limit)
+    config = folder / "bookferry.toml"
+    head = 'state = "postgres"\npostgres_env = "TEST_POSTGRES"\npostgres.load = false\n'
+    config.write_text(head + config.read_text())
+    return installation
+
+
+def test_two_machines_count_in_one_budget(address: str, sandbox: SandboxProcess, tmp_path: Path) -> None:
+    """Both back up without a file for the state, and doctor on one knows the requests of the other."""
+    one, other = (shared(tmp_path / name, sandbox) for name in ("one", "other"))
+    variables = {**one.sign_in, "TEST_POSTGRES": address}
+    assert one.backup("--no-files", variables=variables).status == 0
+    assert not list(tmp_path.rglob("state.db*"))
+    with psycopg.connect(address) as connection:
+        [(taken,)] = connection.execute("SELECT count(*) FROM bookferry_state.budget_slots").fetchall()
+        assert connection.execute("SELECT fence FROM bookferry_state.leases").fetchall() == [(1,)]
+    assert taken >= 2
+    done = other.run("doctor", "small", "--json", variables=variables)
+    checks = {check["name"]: check for check in done.document["tenants"][0]["checks"]}
+    assert checks["rate"]["used_by_others"] == taken
+    found = checks["database"]
+    assert (found["status"], found["server_version"].split(".")[0].isdigit()) == ("warning", True)
+    assert "answers in" in found["message"]
+    assert "fsync = off" in found["message"]
+    assert found["round_trip_ms"] < 1000
+    assert other.backup("--no-files", variables=variables).status == 0
+
+
+def test_without_a_database_nothing_is_sent(sandbox: SandboxProcess, tmp_path: Path) -> None:
+    installation = shared(tmp_path, sandbox)
+    sandbox.reset("counts")
+    gone = {**installation.sign_in, "TEST_POSTGRES": "postgresql://me:sesame-open@127.0.0.1:1/state"}
+    installation.backup(variables=gone).assert_failed(
+        1, "The state in postgresql://127.0.0.1:1/state cannot be reached"
+    )
+    installation.backup(variables=installation.sign_in).assert_failed(2, "TEST_POSTGRES, which is not set")
+    config = tmp_path / "bookferry.toml"
+    config.write_text(config.read_text().replace('postgres_env = "TEST_POSTGRES"\n', ""))
+    installation.backup().assert_failed(2, 'postgres_env = "BOOKFERRY_POSTGRES"')
+    assert sandbox.counts()["requests"] == 0
+
+
+def test_two_work_folders_of_one_bucket_exclude_each_other(shared_place: Place, tmp_path: Path) -> None:
+    """Each machine has its own lock files; the lease is for the data, wherever its working files are."""
+    clock = SystemClock()
+    objects = Folder(tmp_path / "bucket")
+    one, other = (
+        DataFolder(tmp_path / name, objects=objects, state=shared_place.state(clock)) for name in ("one", "other")
+    )
+    with one.lease("old"):
+        assert other.is_leased("old")
+        with pytest.raises(TenantBusyError, match="Another run is at work on 'old'"), other.lease("old"):
+            pass
+        with other.lease("new"):
+            pass
+    assert not other.is_leased("old")
+    with other.lease("old"):
+        pass
+    assert isinstance(one.state, PostgresState)

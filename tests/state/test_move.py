@@ -1,0 +1,231 @@
+"""`bookferry state move`: the state is in one place or in the other, whole, and nobody goes on with an old one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pipelines.errors import StorageError, TenantBusyError
+from pipelines.migration.apply.request_forms.known_forms import Alternative, KnownForms, Operation, Verdict
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WriteKind, WriteState
+from pipelines.service.clock import SystemClock
+from pipelines.service.http.budget import Budget
+from pipelines.settings.loading import load_settings
+from pipelines.settings.settings import Settings
+from pipelines.state.opening import open_state
+from pipelines.state.store import State
+from pipelines.state_move import move_state
+from pipelines.store.stores import open_data
+from tests.cli.command import run
+from tests.state_places import Place
+
+CLOCK = SystemClock()
+OLD, NEW = "https://old.example.org", "https://new.example.org"
+CONFIG = """
+state = "{state}"
+postgres_env = "TEST_STATE"
+postgres.load = false
+[tenants.old]
+base_url = "https://old.example.org"
+api = "v3"
+[tenants.new]
+base_url = "https://new.example.org"
+api = "v3"
+"""
+
+KILLED_AT = {
+    "the rows are copied": "move._copy_rows",
+    "the copy is not committed yet": "move._copy_budget",
+    "the copy is committed, and the origin still has all": "after the copy",
+    "the origin has let go": "move._arrive",
+}
+STOPPED = """
+import os, signal, sys
+from pathlib import Path
+from pipelines import state_move as move
+from pipelines.settings.loading import load_settings
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+where = sys.argv[3]
+if where == "after the copy":
+    delete = move._delete
+    move._delete = lambda session, table, *rest: die() if table == "budget_slots" else delete(session, table, *rest)
+else:
+    setattr(move, where.partition(".")[2], die)
+move.move_state(load_settings(Path(sys.argv[1])), sys.argv[2])
+"""
+
+At = Callable[[str], Settings]
+
+
+@pytest.fixture
+def at(tmp_path: Path, shared_place: Place, monkeypatch: pytest.MonkeyPatch) -> At:
+    """The settings with the state in this place."""
+    monkeypatch.setenv("TEST_STATE", shared_place.address)
+
+    def settings(state: str) -> Settings:
+        path = tmp_path / "bookferry.toml"
+        path.write_text(CONFIG.format(state=state))
+        (tmp_path / "library-data").mkdir(exist_ok=True)
+        return load_settings(path)
+
+    return settings
+
+
+def fill(state: State, writes: int = 150) -> None:
+    """Writes of two plans in all states, known forms, and a used budget."""
+    with closing(Journal(state, OLD, NEW, CLOCK)) as journal:
+        for source_id in range(writes):
+            number = journal.intend(
+                "plan", "publications", source_id, WriteKind.CREATE, wanted={"title": str(source_id)}
+            )
+            if source_id % 3 == 0:
+                journal.sent(number)
+            elif source_id < 100:
+                journal.done(number, target_id=source_id + 7, held={"title": "x"})
+        journal.refused(
+            journal.intend("later", "users", 1, WriteKind.PATCH, target_id=9, before={"name": "é"}), "no", 422
+        )
+    with closing(KnownForms(state, NEW, CLOCK)) as forms:
+        forms.learn("users", Operation.CHANGE, Alternative.PUT, Verdict.TAKEN)
+    with closing(Budget(state, NEW, 60, CLOCK)) as budget:
+        for _ in range(5):
+            budget.acquire().sent()
+        budget.pause(1000)
+
+
+def content(state: State) -> list[Any]:
+    """All that a run asks of the state."""
+    with closing(Journal(state, OLD, NEW, CLOCK)) as journal:
+        entries = [
+            msgspec.structs.replace(entry, number=0, sent_tick=None)
+            for plan in ("plan", "later")
+            for entry in journal.of_plan(plan)
+        ]
+        written = [(one.source_id, one.target_id) for one in journal.written("publications")]
+    with closing(KnownForms(state, NEW, CLOCK)) as forms:
+        verdict = forms.verdict("users", Operation.CHANGE, Alternative.PUT)
+    with closing(Budget(state, NEW, 60, CLOCK)) as budget:
+        used = budget.used()
+    return [entries, written, verdict, used]
+
+
+def refused(settings: Settings) -> str:
+    """Why a run with these settings ends before it sends anything."""
+    with pytest.raises(StorageError) as caught:
+        Budget(open_state(settings), NEW, 60, CLOCK)
+    return str(caught.value)
+
+
+def test_there_and_back_again(at: At) -> None:
+    """Entries, forms, the used budget and its pause are the same; the place that was left refuses with one line."""
+    local = at("local")
+    fill(open_state(local), 1500)
+    before = content(open_state(local))
+    assert before[3] == 5
+    moved = move_state(local, "postgres")
+    assert (moved.writes, moved.forms, moved.libraries) == (1501, 1, (NEW, OLD))
+    assert refused(local).startswith(f"The state of {NEW} in {local.data / 'state.db'} was moved to postgresql://")
+    shared = open_state(at("postgres"))
+    assert content(shared) == before
+    waits: list[float] = []
+    budget = Budget(shared, NEW, 60, StoppedClock(), on_pause=waits.append)
+    with pytest.raises(StopAsyncIteration):
+        budget.acquire()
+    assert 900 < waits[0] <= 1000
+    shared.close()
+    assert move_state(at("postgres"), "local").writes == 1501
+    assert "was moved to" in refused(at("postgres"))
+    assert content(open_state(at("local"))) == before
+    assert move_state(at("local"), "postgres").writes == 1501
+
+
+class StoppedClock(SystemClock):
+    """Ends the first wait."""
+
+    def sleep(self, seconds: float) -> None:
+        """Does not wait."""
+        raise StopAsyncIteration(seconds)
+
+
+@pytest.mark.parametrize("where", KILLED_AT.values(), ids=KILLED_AT)
+@pytest.mark.parametrize("to", ["postgres", "local"])
+def test_a_move_that_was_killed_leaves_one_valid_place(at: At, to: str, where: str) -> None:
+    """Before the origin lets go it has all; afterwards the destination has. The same command finishes in either case."""
+    origin, destination = ("local", "postgres") if to == "postgres" else ("postgres", "local")
+    settings = at(origin)
+    fill(open_state(settings))
+    before = content(open_state(settings))
+    command = [sys.executable, "-c", STOPPED, str(settings.path), to, where]
+    assert subprocess.run(command, cwd=Path(__file__).parents[2], check=False).returncode == -9
+    if where != "move._arrive":
+        assert content(open_state(settings)) == before
+    else:
+        assert "was moved to" in refused(settings)
+        assert "state move` again" in refused(at(destination))
+    moved = move_state(at(origin), to)
+    assert moved.finished == (where == "move._arrive")
+    *rest, used = content(open_state(at(destination)))
+    assert rest == before[:-1]
+    assert used in (5, 10), "a copy that was begun twice may count requests twice, for a window"
+    assert "was moved to" in refused(at(origin))
+    open_state(at(destination)).close()
+
+
+def test_nothing_is_moved_while_a_run_is_at_work(at: At) -> None:
+    settings = at("local")
+    with open_data(settings).lease("new"), pytest.raises(TenantBusyError):
+        move_state(settings, "postgres")
+    with open_data(at("postgres")).lease("old"), pytest.raises(TenantBusyError):
+        move_state(at("postgres"), "local")
+    Budget(open_state(at("local")), NEW, 60, CLOCK).close()
+
+
+def test_two_journals_of_one_library_are_not_mixed(at: At) -> None:
+    """Another machine has begun to write with the shared state: what was written twice could not be told any more."""
+    fill(open_state(at("local")))
+    before = content(open_state(at("local")))
+    with closing(Journal(open_state(at("postgres")), OLD, NEW, CLOCK)) as other:
+        other.intend("another", "users", 1, WriteKind.CREATE)
+    with pytest.raises(StorageError, match=r"has a journal of writes to https://new\.example\.org already"):
+        move_state(at("local"), "postgres")
+    assert content(open_state(at("local"))) == before
+    with closing(Journal(open_state(at("postgres")), OLD, NEW, CLOCK)) as other:
+        assert [entry.state for entry in other.of_plan("another")] == [WriteState.INTENDED]
+
+
+def test_a_request_that_was_under_way_is_not_granted_by_the_place_that_was_left(at: At) -> None:
+    """A process without a lease, such as doctor, had its connection open."""
+    for origin, to in (("local", "postgres"), ("postgres", "local")):
+        budget = Budget(open_state(at(origin)), NEW, 60, CLOCK)
+        permit = budget.acquire()
+        move_state(at(origin), to)
+        for send in (permit.sent, budget.acquire):
+            with pytest.raises(StorageError, match="moved"):
+                send()
+        budget.close()
+
+
+def test_the_command_says_what_to_write(at: At, shared_place: Place, tmp_path: Path) -> None:
+    fill(open_state(at("local")))
+    variables = {"TEST_STATE": shared_place.address}
+    moved = run("state", "move", "--to", "postgres", "--json", folder=tmp_path, variables=variables)
+    assert moved.status == 0, moved.err
+    assert (moved.document["writes"], moved.document["set"]) == (151, 'state = "postgres"')
+    again = run("state", "move", "--to", "postgres", folder=tmp_path, variables=variables)
+    again.assert_failed(1, "is not the valid one: it was moved to")
+    back = run("state", "move", "--to", "local", folder=tmp_path, variables=variables)
+    assert back.status == 0, back.err
+    assert back.lines[0].startswith("Moved 151 writes of the journal of 2 libraries from postgresql://")
+    assert json.dumps(moved.document)

@@ -1,0 +1,186 @@
+"""Servers on which a lease or a slot could be lost are refused: poolers, standbys, tables of a newer Bookferry."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from pipelines.errors import ConfigurationError, StorageError
+from pipelines.migration.apply.request_forms.known_forms import Alternative, KnownForms, Operation, Verdict
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WriteKind
+from pipelines.service.clock import SystemClock
+from pipelines.service.http.budget import Budget
+from pipelines.state.local import LocalState
+from pipelines.state.postgres import PostgresState
+from tests.postgres import postgres_user
+from tests.state_places import Place
+
+CLOCK = SystemClock()
+PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+
+Pooler = Callable[[str, int], str]
+
+
+@pytest.fixture
+def pooler(shared_place: Place, tmp_path: Path) -> Iterator[Pooler]:
+    """Starts PgBouncer before the database with a pool mode and a size; returns its address."""
+    if PGBOUNCER is None:
+        pytest.skip("no PgBouncer is installed")
+    url = sa.make_url(shared_place.address)
+    with ExitStack() as stack:
+
+        def start(settings: str, size: int) -> str:
+            with closing(socket.create_server(("127.0.0.1", 0))) as probe:
+                port = probe.getsockname()[1]
+            folder = tmp_path / "pooler"
+            folder.mkdir()
+            (folder / "users.txt").write_text(f'"{url.username}" ""\n')
+            (folder / "pooler.ini").write_text(
+                f"[databases]\n{url.database} = host={url.query['host']} dbname={url.database} user={url.username}\n"
+                f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
+                f"default_pool_size = {size}\n{settings}\n"
+            )
+            user = postgres_user()  # PgBouncer refuses to run as root, too
+            if user is not None:
+                for path in (folder, *folder.iterdir()):
+                    shutil.chown(path, user)
+                for parent in (tmp_path, *tmp_path.parents):
+                    if parent.owner() == "root" and parent != Path("/") and parent != Path("/tmp"):
+                        parent.chmod(parent.stat().st_mode | 0o011)
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [str(PGBOUNCER), "pooler.ini"],
+                    cwd=folder,
+                    user=user,
+                    stderr=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                )
+            )
+            stack.callback(process.kill)
+            address = f"postgresql://{url.username}@127.0.0.1:{port}/{url.database}"
+            deadline = time.monotonic() + 60
+            while True:
+                try:
+                    psycopg.connect(address).close()
+                except psycopg.OperationalError:
+                    assert process.poll() is None
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+                else:
+                    return address
+
+        yield start
+
+
+@pytest.mark.parametrize("order", ["", "server_round_robin = 1"], ids=["last in, first out", "first in, first out"])
+def test_a_pooler_in_transaction_mode_is_refused(pooler: Pooler, order: str) -> None:
+    """It would give the session with the lease to somebody else."""
+    with pytest.raises(ConfigurationError, match=r"pooler that gives each transaction another session.*session mode"):
+        PostgresState(pooler(f"pool_mode = transaction\n{order}", 20)).examine()
+
+
+def test_a_pooler_with_one_session_is_refused(pooler: Pooler) -> None:
+    """A second client would wait for ever, without a word."""
+    with pytest.raises(ConfigurationError, match="pooler that has too few sessions"):
+        PostgresState(pooler("pool_mode = transaction", 1)).examine()
+
+
+def test_a_pooler_in_session_mode_is_used(pooler: Pooler) -> None:
+    state = PostgresState(pooler("pool_mode = session", 20))
+    budget = Budget(state, "library", 2, CLOCK)
+    with state.lease("old", "here"):
+        budget.acquire().sent()
+        assert state.examine()[0].pooled
+    assert budget.used() == 1
+    budget.close()
+
+
+def test_a_state_of_a_newer_bookferry_is_left_alone(place: Place) -> None:
+    """One machine was updated before the other."""
+    budget = Budget(place.state(CLOCK), "library", 2, CLOCK)
+    with budget._store.transaction() as session:
+        session.execute("UPDATE state_version SET version = 1000")
+    budget.close()
+    with pytest.raises(StorageError, match=r"newer Bookferry \(version 1000"):
+        Budget(place.state(CLOCK), "library", 2, CLOCK)
+
+
+def test_several_machines_can_make_the_tables_at_once(shared_place: Place) -> None:
+    together = threading.Barrier(6)
+    used: list[int] = []
+
+    def begin() -> None:
+        state = shared_place.state(CLOCK)
+        together.wait()
+        budget = Budget(state, "library", 10, CLOCK)
+        budget.acquire()
+        used.append(budget.used())
+
+    threads = [threading.Thread(target=begin) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(used) == 6
+
+
+def test_what_a_library_takes_is_known_to_the_next_run(place: Place) -> None:
+    """The forms of requests are those of one target; a later verdict replaces the earlier one."""
+    target = "https://Library.example.org/"
+    first = KnownForms(place.state(CLOCK), target, CLOCK)
+    first.learn("users", Operation.CREATE, Alternative.WRAPPED, Verdict.BEGUN)
+    first.learn("users", Operation.CREATE, Alternative.WRAPPED, Verdict.TAKEN)
+    first.close()
+    again = KnownForms(place.state(CLOCK), target.lower().rstrip("/"), CLOCK)
+    assert again.verdict("users", Operation.CREATE, Alternative.WRAPPED) == Verdict.TAKEN
+    assert again.verdict("users", Operation.CHANGE, Alternative.PUT) is None
+    other = KnownForms(place.state(CLOCK), "https://other.example.org", CLOCK)
+    assert other.verdict("users", Operation.CREATE, Alternative.WRAPPED) is None
+    again.close()
+    other.close()
+
+
+def test_a_text_that_postgres_cannot_store_is_stored_nearly(place: Place) -> None:
+    """A message of a service may have a NUL. The entry must not be lost for it."""
+    journal = Journal(place.state(CLOCK), "https://a", "https://b", CLOCK)
+    number = journal.intend("plan", "users", 1, WriteKind.CREATE, "a\0file", wanted={"name": "x\0y 100 % ? :z"})
+    journal.refused(number, "no\0t this one: 100 %?")
+    [entry] = journal.of_record("users", 1)
+    assert entry.wanted == {"name": "x\0y 100 % ? :z"}
+    assert (entry.message or "").replace("\0", "\ufffd") == "no\ufffdt this one: 100 %?"
+    assert journal.intend("plan", "users", 1, WriteKind.CREATE, "a\0file") == number
+    journal.close()
+
+
+def test_rows_are_streamed_beside_writes(place: Place) -> None:
+    """A long reading of the journal neither waits for writes nor holds them up."""
+    journal = Journal(place.state(CLOCK), "https://a", "https://b", CLOCK)
+    for source_id in range(5):
+        journal.done(journal.intend("plan", "users", source_id, WriteKind.CREATE), target_id=source_id + 10)
+    found = []
+    for record in journal.written("users"):
+        found.append(record.target_id)
+        journal.intend("plan", "users", 100 + record.source_id, WriteKind.CREATE)
+    assert found == [10, 11, 12, 13, 14]
+    journal.close()
+
+
+def test_an_address_without_a_server_is_told_without_its_password(tmp_path: Path) -> None:
+    state = PostgresState(f"postgresql+psycopg://keeper:a-long-secret-word@/state?host={tmp_path}")
+    with pytest.raises(StorageError, match=r"cannot be reached.*Is the server running") as caught:
+        Budget(state, "library", 1, CLOCK)
+    assert "a-long-secret-word" not in str(caught.value)
+    with pytest.raises(ConfigurationError, match="no address such as"):
+        PostgresState("postgresql://host:port:port/x y")
+    assert LocalState(tmp_path / "state.db").place == str(tmp_path / "state.db")
