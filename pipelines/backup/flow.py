@@ -186,6 +186,7 @@ class Backup:
         while self._copies:
             self._copies.popitem()[1].close()
         self._leases.release()
+        self.data.state.close()
 
     def __enter__(self) -> Self:
         return self

@@ -108,6 +108,7 @@ class MigrationSession:
     def close(self) -> None:
         """Give the leases back."""
         self._leases.release()
+        self.data.state.close()
 
 
 def check_same_target(settings: Settings, plan: Plan) -> None:

@@ -1,0 +1,161 @@
+"""Two machines without a shared disk, with one bucket and one database: what one of them began, the other one continues (I9)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from pipelines.backup.flow import Backup
+from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.store.maintenance.verification import verify
+from pipelines.store.snapshots.capture_copies import CAPTURES
+from pipelines.store.snapshots.snapshots import BLOBS, Snapshot
+from tests.cli.command import PATIENCE, ROOT
+from tests.postgres import database
+from tests.sandbox.process import SandboxProcess
+from tests.store.s3 import S3, s3_server
+
+PAGES = 40
+CONFIG = """
+data = "s3://{bucket}/library"
+work = "{work}"
+state = "postgres"
+postgres_env = "TEST_POSTGRES"
+postgres.load = false
+
+[tenants.old]
+base_url = "{base_url}"
+api = "v2"
+username_env = "TEST_USER"
+password_env = "TEST_PASSWORD"
+requests_per_minute = 100000
+"""
+WORKER = """
+import sys
+from pathlib import Path
+from pipelines.backup.flow import Backup
+from pipelines.store.snapshots import capture_copies
+
+capture_copies.CaptureCopy.__init__.__kwdefaults__["seconds"] = 0.1
+with Backup.open(Path(sys.argv[1])) as backup:
+    backup.read_raw("old", "first", "publications")
+"""
+"""A backup that copies what it has read ten times a second instead of once a minute."""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxProcess]:
+    with SandboxProcess(f"--tenant=library=real:{50 * PAGES}", "--requests-per-minute", "0") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def machine(
+    sandbox: SandboxProcess, s3: S3, state_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], Path]]:
+    """Makes the configuration of a machine with a work folder of its own; all have one bucket and one database."""
+    sandbox.reset("counts", "faults", "settings")
+    for name, value in {**s3.environ, "TEST_USER": sandbox.user, "TEST_PASSWORD": sandbox.password}.items():
+        monkeypatch.setenv(name, value)
+    bucket = s3.bucket()
+
+    def make(name: str) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        config = folder / "bookferry.toml"
+        config.write_text(CONFIG.format(bucket=bucket, work=folder / "work", base_url=sandbox.base_url()))
+        return config
+
+    with database(state_server) as address:
+        monkeypatch.setenv("TEST_POSTGRES", address)
+        yield make
+
+
+def copied(config: Path) -> int:
+    """How many segments of pages the bucket has."""
+    with Backup.open(config) as backup:
+        return len([one for one in backup.data.objects.below(CAPTURES) if "/pages/" in one.key])
+
+
+def killed_within_the_listing(config: Path, sandbox: SandboxProcess) -> int:
+    """Back up on a machine that is lost after a few pages were copied. Returns the requests until then."""
+    sandbox.change(latency=0.05)
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(config)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    deadline = time.monotonic() + PATIENCE
+    while copied(config) < 3:
+        assert worker.poll() is None, "the backup ended"
+        assert time.monotonic() < deadline
+    worker.send_signal(signal.SIGKILL)
+    worker.wait(PATIENCE)
+    sandbox.change(latency=0)
+    return sandbox.counts()["requests"]
+
+
+def finished(config: Path, run: str = "second") -> tuple[Snapshot, int]:
+    """Back up to the end. Returns the snapshot, and the pages that an earlier run had read."""
+    with Backup.open(config) as backup:
+        _capture, facts = backup.read_raw("old", run, "publications")
+        backup.stage("old", run, "publications")
+        backup.fetch_files("old", run)
+        return backup.publish("old", run), getattr(facts, "resumed", 0)
+
+
+def test_another_machine_continues_a_backup_whose_worker_is_gone(
+    machine: Callable[[str], Path], sandbox: SandboxProcess
+) -> None:
+    """It reads again only what the copy lacked, and leaves nothing of the first one behind."""
+    one, other = machine("one"), machine("other")
+    before = killed_within_the_listing(one, sandbox)
+    snapshot, resumed = finished(other)
+    assert 3 <= resumed <= before
+    assert (snapshot.manifest.complete, snapshot.counts["publications"]) == (True, 50 * PAGES)
+    files = sandbox.counts()["requests"] - before - (PAGES - resumed)
+    assert files < PAGES, "no page twice"
+    with Backup.open(other) as backup:
+        assert verify(backup.data, snapshot.key, now=backup._now()).ok
+        assert [*backup.data.objects.below(CAPTURES)] == []
+    again, resumed = finished(one)
+    assert (again.manifest.complete, resumed) == (True, 0), (
+        "what the first one has on its disk is of a snapshot that is published"
+    )
+
+
+def test_prune_on_another_machine_keeps_what_an_unfinished_backup_relies_on(
+    machine: Callable[[str], Path], sandbox: SandboxProcess
+) -> None:
+    one, other = machine("one"), machine("other")
+    killed_within_the_listing(one, sandbox)
+    with Backup.open(other) as backup:
+        blobs = [*backup.data.objects.below(BLOBS)]
+        assert blobs, "files are fetched while the records are listed"
+        result = prune(backup.data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
+        assert [*backup.data.objects.below(BLOBS)] == blobs
+    assert any("is an unfinished backup" in note for note in result.notes)
+
+
+def test_prune_beside_a_running_backup_of_another_machine_leaves_its_blobs(machine: Callable[[str], Path]) -> None:
+    one, other = machine("one"), machine("other")
+    with Backup.open(one) as running:
+        running.read_raw("old", "first", "publications")
+        with Backup.open(other) as backup:
+            result = prune(
+                backup.data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False, pass_over_busy=True
+            )
+    assert result.blobs_removed == 0
+    assert any("Blobs were left as they are" in note for note in result.notes)
