@@ -9,8 +9,8 @@ from rich.console import Console
 from cli.output import Output
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
+from pipelines.migration.state_move import MovedState, move_state
 from pipelines.settings.settings import Settings
-from pipelines.state_move import MovedState, move_state
 
 
 def move_to(settings: Settings, to: str, output: Output) -> ExitStatus:

@@ -30,7 +30,7 @@ FLOORS = {
         {"drill"},
         {"migration"},
         {"analysis", "backup", "doctor", "notify"},
-        {"examples", "report", "scopes", "sign_in_health", "state_move"},
+        {"examples", "report", "scopes", "sign_in_health"},
         {"service", "store"},
         {"state"},
         {"shapes"},
@@ -70,7 +70,7 @@ FLOORS = {
         {"undo", "verify"},
         {"apply"},
         {"plan"},
-        {"rehearsal", "session"},
+        {"rehearsal", "session", "state_move"},
         {"limits", "model"},
     ),
 }

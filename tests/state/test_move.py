@@ -17,13 +17,13 @@ from pipelines.errors import StorageError, TenantBusyError
 from pipelines.migration.apply.request_forms.known_forms import Alternative, KnownForms, Operation, Verdict
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
+from pipelines.migration.state_move import move_state
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.state.opening import open_state
 from pipelines.state.store import State
-from pipelines.state_move import move_state
 from pipelines.store.stores import open_data
 from tests.cli.command import run
 from tests.state_places import Place
@@ -51,7 +51,7 @@ KILLED_AT = {
 STOPPED = """
 import os, signal, sys
 from pathlib import Path
-from pipelines import state_move as move
+from pipelines.migration import state_move as move
 from pipelines.settings.loading import load_settings
 
 def die(*_):
