@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pipelines.settings.loading import load_settings
 from tests.cli.command import ROOT
 from tests.postgres import database, postgres_server
 
@@ -107,6 +108,16 @@ def test_each_service_of_compose_waits_for_what_it_needs() -> None:
             source = volume.split(":")[0]
             assert not source.startswith(".") or (DEPLOY / "compose" / source).is_file(), (name, source)
     assert [one for service in services.values() for one in service.get("ports", ())] == ["127.0.0.1:3000:3000"]
+
+
+def test_compose_sets_the_variables_that_its_configuration_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = read("compose/compose.yaml")["x-bookferry"]["environment"]
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    settings = load_settings(DEPLOY / "compose" / "bookferry.toml")
+    assert (settings.bucket, settings.state) == ("s3://backups/bookferry", "postgres")
+    assert settings.postgres() == environment["BOOKFERRY_POSTGRES"]
+    settings.check_sign_in("demo")
 
 
 def test_the_extras_bring_the_launchers_at_versions_that_fit() -> None:
