@@ -11,6 +11,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.plan_folders import find_plan
+from pipelines.migration.model.shared_plans import share_plans
 from pipelines.migration.model.target_reading import TargetReader
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.kinds import Kinds
@@ -106,9 +107,12 @@ class MigrationSession:
         return self.source_data.objects.open(blob_key(sha256))
 
     def close(self) -> None:
-        """Give the leases back."""
-        self._leases.release()
-        self.data.state.close()
+        """Share what was made of plans with other machines, and give the leases back."""
+        try:
+            share_plans(self.data)
+        finally:
+            self._leases.release()
+            self.data.state.close()
 
 
 def check_same_target(settings: Settings, plan: Plan) -> None:

@@ -15,14 +15,16 @@ import msgspec
 from pipelines.errors import ConfigurationError, StopError, StorageError
 from pipelines.file_access import folder_mode, make_folder
 from pipelines.migration.model.plan import FACTS, FORMAT, Plan, PlanFacts
+from pipelines.migration.model.shared_plans import PLANS, fetch_plans
 from pipelines.store.durable import storage_errors, temporary_folder, write_atomically
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.snapshots.snapshots import DataFolder
 
 
 def plans_folder(data: DataFolder) -> Path:
-    """The folder of all plans."""
-    return data.path / "plans"
+    """The folder of all plans, with those of other machines."""
+    fetch_plans(data)
+    return data.path / PLANS
 
 
 def plan_name(source: str, target: str, moment: datetime) -> str:
