@@ -1,0 +1,150 @@
+"""A migration on two machines without a shared disk: planned on one, applied on the other, continued on the first (I8, I9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from pipelines.errors import ConfigurationError
+from pipelines.migration.model.plan import CONFLICTS
+from pipelines.migration.model.plan_folders import all_plans, find_plan
+from pipelines.migration.model.shared_plans import OTHERS, PLANS
+from pipelines.settings.loading import load_settings
+from pipelines.settings.tenant import SCOPES
+from pipelines.store.stores import open_data
+from tests.backup.other_resources.signing import sign_in
+from tests.migration.chaos import Applies, KillingWay
+from tests.migration.library_pair import BASIC, CONFIG, LibraryPair
+from tests.postgres import database
+from tests.sandbox.process import SandboxProcess
+from tests.store.s3 import S3, s3_server
+
+SHARED = """
+data = "s3://{bucket}/library"
+work = "work"
+state = "postgres"
+postgres_env = "TEST_POSTGRES"
+postgres.load = false
+"""
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def way(sandbox: SandboxProcess) -> Iterator[KillingWay]:
+    """A proxy before both libraries, with one address for both machines."""
+    with KillingWay(sandbox.url) as one:
+        yield one
+
+
+@pytest.fixture
+def machine(  # noqa: PLR0917  fixtures
+    sandbox: SandboxProcess,
+    numbers: Iterator[int],
+    way: KillingWay,
+    s3: S3,
+    state_server: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[[str], LibraryPair]]:
+    """Makes a machine with a folder of its own; all have one bucket, one database, one source and one target."""
+    sandbox.reset("faults", "settings")
+    for name, value in {**s3.environ, "TEST_USER": sandbox.user, "TEST_PASSWORD": sandbox.password}.items():
+        monkeypatch.setenv(name, value)
+    bucket, target, signed_in = s3.bucket(), f"empty{next(numbers)}", list[str]()
+
+    def make(name: str) -> LibraryPair:
+        config = tmp_path / name / "bookferry.toml"
+        config.parent.mkdir()
+        source, new = (way.url + urlsplit(sandbox.base_url(one)).path for one in ("library", target))
+        text = CONFIG.format(source=source, target=new, api="v2", signed=BASIC)
+        text = text.replace('data = "library-data"\ntokens = "sign-ins"\n', SHARED.format(bucket=bucket))
+        config.write_text(text)
+        if not signed_in:  # the sign-in is in the database
+            signed_in.append(sign_in(config, "new", sandbox, target, SCOPES))
+        return LibraryPair(config, sandbox, target, signed_in[0])
+
+    with database(state_server) as address:
+        monkeypatch.setenv("TEST_POSTGRES", address)
+        yield make
+
+
+def test_what_one_machine_planned_another_applies_and_the_first_verifies(
+    machine: Callable[[str], LibraryPair], way: KillingWay
+) -> None:
+    """The other one is lost in the middle of a creation, after its effect: nothing is there twice."""
+    one, other = machine("one"), machine("other")
+    plan = one.plan(one.back_up())
+    creates = plan.facts.counts["publications"]["create"]
+    with closing(Applies()) as applies:
+        way.kill_at(applies, "POST", "/publications$", "after")
+        assert applies.run(other.config, plan.name) < 0
+    assert 0 < len(one.publications()) < creates
+    applied = one.apply(find_plan(open_data(load_settings(one.config)), plan.name)).applied
+    assert (applied.failed, applied.twins) == (0, [])
+    assert len(one.publications()) == creates
+    with other.migration() as migration:
+        there = find_plan(migration.data, plan.name)
+        assert (there.facts.seal, there.folder.parents[1]) == (plan.facts.seal, other.config.parent / "work")
+        assert migration.verify(there).equal
+    with one.migration() as migration:
+        names = {path.name for path in find_plan(migration.data, plan.name).folder.glob("verif*")}
+        assert names == {path.name for path in there.folder.glob("verif*")} != set()
+    assert other.plan(other.newest()).facts.empty
+
+
+def test_decisions_of_two_machines_are_put_together_by_a_person(machine: Callable[[str], LibraryPair]) -> None:
+    one, other = machine("one"), machine("other")
+    plan = one.plan(one.back_up())
+
+    def plans(pair: LibraryPair) -> Path:
+        """The table of conflicts on a machine, after a command looked at its plans."""
+        with pair.migration() as migration:
+            [found] = all_plans(migration.data)
+        return found.path(CONFLICTS)
+
+    there = plans(other)
+    there.write_text(there.read_text() + "publications\t1\t\t\t\t\tskip\n")
+    plans(other)
+    assert plans(one).read_text().endswith("skip\n"), "edited on one side: it is copied"
+    here = plan.path(CONFLICTS)
+    here.write_text(here.read_text() + "publications\t2\t\t\t\t\tskip\n")
+    there.write_text(there.read_text() + "publications\t3\t\t\t\t\tskip\n")
+    plans(one)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="was edited on this machine and on another one"):
+            plans(other)
+    assert "publications\t2" in (there.parent / OTHERS).read_text()
+    there.write_text(here.read_text() + "publications\t3\t\t\t\t\tskip\n")
+    plans(other)
+    assert plans(one).read_text() == there.read_text()
+    assert not (there.parent / OTHERS).exists()
+
+
+def test_a_plan_is_there_as_a_whole_or_not_at_all(machine: Callable[[str], LibraryPair]) -> None:
+    """Half uploaded, it is none; an object that was changed is refused and replaces nothing."""
+    one, other = machine("one"), machine("other")
+    plan = one.plan(one.back_up())
+    bucket = open_data(load_settings(one.config)).objects
+    index = bucket.read(f"{PLANS}/{plan.name}.json")
+    bucket.delete(f"{PLANS}/{plan.name}.json")
+    with other.migration() as migration:
+        assert all_plans(migration.data) == []
+    bucket.replace(f"{PLANS}/{plan.name}.json", index)
+    rows = f"{PLANS}/{plan.name}/plan.parquet"
+    whole = bucket.read(rows)
+    bucket.replace(rows, whole[:-1] + b"x")
+    with pytest.raises(Exception, match="not as it was uploaded"), other.migration() as migration:
+        all_plans(migration.data)
+    assert not [*(other.config.parent / "work" / "plans").glob("*/*")]
+    bucket.replace(rows, whole)
+    with other.migration() as migration:
+        assert [one.name for one in all_plans(migration.data)] == [plan.name]
