@@ -147,6 +147,9 @@ class PostgresStore:
         server = self._session.server
         connection, _ = server.connect()
         try:
+            connection.execute(
+                "SET idle_in_transaction_session_timeout = 0"
+            )  # it only reads, and its reader may be slow
             with connection, connection.transaction(), connection.cursor(name="rows") as cursor:
                 cursor.itersize = _STREAMED_ROWS
                 cursor.execute(for_postgres(query), values_for_postgres(values) or None)

@@ -21,6 +21,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
+from pipelines.state import server
 from pipelines.state.local import LocalState
 from pipelines.state.postgres import PostgresState
 from tests.postgres import postgres_user
@@ -173,6 +174,21 @@ def test_rows_are_streamed_beside_writes(place: Place) -> None:
         found.append(record.target_id)
         journal.intend("plan", "users", 100 + record.source_id, WriteKind.CREATE)
     assert found == [10, 11, 12, 13, 14]
+    journal.close()
+
+
+def test_a_reader_may_take_its_time(shared_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan matches for minutes between two rows of the journal; only a transaction that writes has to go on."""
+    monkeypatch.setattr(server, "_TRANSACTION_SECONDS", 1)
+    journal = Journal(shared_place.state(CLOCK), "https://a", "https://b", CLOCK)
+    for source_id in range(1500):
+        journal.done(journal.intend("plan", "users", source_id, WriteKind.CREATE), target_id=source_id)
+    found = 0
+    for record in journal.written("users"):
+        if record.source_id == 500:
+            shared_place.rows("SELECT pg_sleep(2)")
+        found += 1
+    assert found == 1500
     journal.close()
 
 

@@ -29,6 +29,9 @@ RECORD_WRITES = (WriteKind.CREATE, WriteKind.PATCH, WriteKind.ADOPT, WriteKind.L
 _OF_RECORD = f"kind IN ({', '.join('?' * len(RECORD_WRITES))})"
 """SQL whose parameters are `RECORD_WRITES`."""
 
+_MOST_VALUES = 10_000
+"""Ids in one statement; Postgres takes 65,535 values."""
+
 
 class Journal:
     """The writes from one library to another. Both are named by their addresses, because tenants may be renamed."""
@@ -180,14 +183,17 @@ class Journal:
         return self._among(resource, ids, "kind = ? AND state = ? AND ended_at < ?", values)
 
     def _among(self, resource: str, ids: Iterable[int], where: str, values: Sequence[str]) -> set[int]:
-        wanted = list(ids)
-        marks = ", ".join("?" * len(wanted))
+        wanted, found = list(ids), set[int]()
         with self._store.transaction() as db:
-            rows = db.execute(
-                f"SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND target_id IN ({marks}) AND {where}",  # noqa: S608
-                (self._pair[1], resource, *wanted, *values),
-            ).fetchall()
-        return {number for (number,) in rows}
+            for begin in range(0, len(wanted), _MOST_VALUES):
+                some = wanted[begin : begin + _MOST_VALUES]
+                marks = ", ".join("?" * len(some))
+                rows = db.execute(
+                    f"SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND target_id IN ({marks}) AND {where}",  # noqa: S608
+                    (self._pair[1], resource, *some, *values),
+                ).fetchall()
+                found.update(number for (number,) in rows)
+        return found
 
     def unanswered(self) -> list[JournalEntry]:
         """The entries of the target, of every source, whose last request has no known response: it may still take effect."""

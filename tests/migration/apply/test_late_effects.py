@@ -25,6 +25,7 @@ from tests.migration.library_pair import READ_SECONDS as SCALED
 from tests.migration.library_pair import LibraryPair
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
+from tests.state_places import Place
 
 WITHIN, BEYOND = 0.9 * SCALED, 2.0 * SCALED
 """Delays below the read timeout, and above the time for which apply waits for an effect."""
@@ -154,7 +155,7 @@ class Harness:
 
 @pytest.fixture
 def harness(
-    tmp_path: Path,
+    place: Place,
     serve: Callable[[Script], ScriptedServer],
     client_for: Callable[..., LibraryClient],
     clock: ManualClock,
@@ -164,7 +165,7 @@ def harness(
 
     waits: list[Waiting] = []
     client = client_for(serve(script).url, on_wait=waits.append)
-    return Harness(Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", clock), client, clock, waits)
+    return Harness(Journal(place.state(clock), "https://a", "https://b", clock), client, clock, waits)
 
 
 class SetClock(ManualClock):

@@ -33,11 +33,12 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.matching import comparable
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
-from pipelines.state.local import LocalState
+from pipelines.state.store import State
 from tests.migration.apply.small_library import SmallLibrary, refusal
 from tests.migration.sample_plans import plan_of, row
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Script, ScriptedServer
+from tests.state_places import Place
 
 BOOK = {"title": "A book", "identifiers": [{"type": "doi", "value": "10.1000/182"}]}
 CREATE, PATCH, A_FILE, A_COVER = WriteKind.CREATE, WriteKind.PATCH, WriteKind.ASSET, WriteKind.COVER
@@ -47,8 +48,11 @@ DONE, REFUSED, PARKED = WriteState.DONE, WriteState.REFUSED, WriteState.PARKED
 class Home:
     """A small library, and what applies plans to it."""
 
-    def __init__(self, library: SmallLibrary, client: LibraryClient, journal: Journal, folder: Path) -> None:
-        self.library, self.client, self.journal, self.folder = library, client, journal, folder
+    def __init__(
+        self, library: SmallLibrary, client: LibraryClient, journal: Journal, place: tuple[Path, State]
+    ) -> None:
+        self.library, self.client, self.journal = library, client, journal
+        self.folder, self.state = place
         self.before: set[int] = set()
         """Ids in the target when the plan was made."""
 
@@ -59,7 +63,7 @@ class Home:
         rows = list(rows)
         counts = {"publications": dict(Counter(str(one.action) for one in rows))}
         folder = self.folder / f"{plan}-{len(list(self.folder.glob(f'{plan}-*')))}" / plan
-        known = KnownForms(LocalState(self.folder / "state.db"), self.client.api_url, self.client.clock)
+        known = KnownForms(self.state, self.client.api_url, self.client.clock)
         with closing(known), closing(Uploads(self.client)) as uploads:
             writer = Writer(
                 plan,
@@ -157,11 +161,13 @@ def home(
     serve: Callable[[Script], ScriptedServer],
     client_for: Callable[..., LibraryClient],
     clock: ManualClock,
+    *,
     tmp_path: Path,
+    place: Place,
 ) -> Iterator[Home]:
-    client = client_for(serve(library).url)
-    with closing(Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", clock)) as journal:
-        yield Home(library, client, journal, tmp_path)
+    client, state = client_for(serve(library).url), place.state(clock)
+    with closing(Journal(state, "https://a", "https://b", clock)) as journal:
+        yield Home(library, client, journal, (tmp_path, state))
 
 
 def test_a_record_is_created_with_its_cover_and_then_gets_its_files(home: Home, library: SmallLibrary) -> None:

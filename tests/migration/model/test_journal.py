@@ -56,6 +56,8 @@ def test_records_that_any_plan_of_any_source_wrote_are_known(
     create(journal_of("https://another", NEW), 1, 40)
     assert journal.known_ids("publications", IDS) == {10, 20, 30, 40}
     assert journal.known_ids("publications", [10, 11]) == {10}
+    assert journal.known_ids("publications", []) == set()
+    assert journal.known_ids("publications", [*range(100_000, 170_000), 10]) == {10}
 
     create(journal_of(OLD, "https://elsewhere"), 4, 50)
     create(journal, 5, 60, resource="users")

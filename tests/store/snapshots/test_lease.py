@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import StorageError, TenantBusyError
+from pipelines.service.clock import SystemClock
 from pipelines.store.snapshots.snapshots import DataFolder
+from tests.state_places import Place
 
 HOLD = """
 import sys
@@ -20,6 +22,12 @@ with DataFolder(Path(sys.argv[1])).lease("old"):
     print("held", flush=True)
     sys.stdin.read()
 """
+
+
+@pytest.fixture
+def data(tmp_path: Path, place: Place) -> DataFolder:
+    """A data folder with each kind of state."""
+    return DataFolder(tmp_path / "library-data", state=place.state(SystemClock()))
 
 
 def test_a_second_process_is_refused_and_a_killed_one_loses_its_lease(data: DataFolder) -> None:

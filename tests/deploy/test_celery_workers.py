@@ -1,0 +1,190 @@
+"""Two Celery workers without a shared disk, one database, one bucket, one library: with the files of `deploy/celery`, by Dagster itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets_defs.backup import backup_keys
+from pipelines.backup.flow import Backup, nightly_resources
+from pipelines.settings.loading import load_settings
+from pipelines.store.maintenance.verification import verify
+from pipelines.store.snapshots.capture_copies import CAPTURES, copied_captures
+from tests.cli.command import BOOKFERRY, ROOT, Outcome, environment, run
+from tests.cli.web_interface import WebInterface
+from tests.postgres import database, postgres_server
+from tests.sandbox.process import SandboxProcess
+from tests.store.s3 import s3_server
+
+LIMIT = 120
+PAGES = 109
+CONFIG = """
+data = "s3://{bucket}/library"
+work = "work"
+state = "postgres"
+postgres_env = "TEST_STATE"
+postgres.load = false
+"""
+TENANT = """
+[tenants.{name}]
+base_url = "{base_url}"
+api = "v2"
+username_env = "TEST_USER"
+password_env = "TEST_PASSWORD"
+requests_per_minute = {limit}
+"""
+TENANTS = ("one", "other")
+PATIENCE = 400
+
+
+@dataclass
+class Machine:
+    """A machine: its folder is its disk. All of them reach the same servers."""
+
+    folder: Path
+    variables: dict[str, str]
+
+    @classmethod
+    def make(cls, folder: Path, config: str, variables: dict[str, str]) -> Machine:
+        """Write its configuration, and Dagster's instance as it is in `deploy/celery`."""
+        home = folder / "dagster"
+        home.mkdir(parents=True)
+        (folder / "bookferry.toml").write_text(config)
+        (home / "dagster.yaml").write_bytes((ROOT / "deploy" / "celery" / "dagster.yaml").read_bytes())
+        own = {"DAGSTER_HOME": str(home), "BOOKFERRY_CONFIG": str(folder / "bookferry.toml"), "HOME": str(folder)}
+        return cls(folder, {**variables, **own})
+
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """Start a command of Bookferry here."""
+        return self._start([*BOOKFERRY, *arguments], **options)
+
+    def start_worker(self) -> subprocess.Popen[str]:
+        """Start a worker with the command of `deploy/celery/bookferry-worker.service`, one task at a time."""
+        broker, results = self.variables["CELERY_BROKER"], self.variables["CELERY_BACKEND"]
+        unit = (ROOT / "deploy" / "celery" / "bookferry-worker.service").read_text("utf-8")
+        [line] = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+        values = {"${CELERY_BROKER}": broker, "${CELERY_BACKEND}": results, "4": "1"}
+        _program, *arguments = (values.get(part, part) for part in line.removeprefix("ExecStart=").split())
+        # The database as a broker has no broadcasts; that needs no server beside the one there is.
+        quiet = ["--without-gossip", "--without-mingle", "--hostname", self.folder.name]
+        return self._start([sys.executable, "-m", "celery", *arguments, *quiet], start_new_session=True)
+
+    def run(self, *arguments: str) -> Outcome:
+        """Run a command of Bookferry here."""
+        return run(*arguments, folder=self.folder, variables=self.variables)
+
+    def _start(self, command: list[str], **options: Any) -> subprocess.Popen[str]:
+        log = (self.folder / f"{Path(command[2]).name}.log").open("a")
+        given = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, **options}
+        return subprocess.Popen(command, cwd=self.folder, env=environment(**self.variables), text=True, **given)
+
+
+@dataclass
+class Cluster:
+    """The machines: one with Dagster's pages and daemon, and two workers."""
+
+    control: Machine
+    workers: list[Machine]
+    sandbox: SandboxProcess
+
+    def backup(self) -> Backup:
+        """The data, as any machine sees it."""
+        return Backup.open(self.control.folder / "bookferry.toml")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    with ExitStack() as stack:
+        server = stack.enter_context(postgres_server())
+        state, history, queue = (stack.enter_context(database(server)) for _ in range(3))
+        s3 = stack.enter_context(s3_server())
+        library = f"--tenant=library=real:{50 * PAGES - 5}"
+        sandbox = stack.enter_context(SandboxProcess(library, "--requests-per-minute", str(LIMIT)))
+        driver = queue.replace("postgresql://", "postgresql+psycopg2://")
+        variables = {
+            **s3.environ,
+            "TEST_STATE": state,
+            "TEST_USER": sandbox.user,
+            "TEST_PASSWORD": sandbox.password,
+            "DAGSTER_POSTGRES": history,
+            "CELERY_BROKER": f"sqla+{driver}",
+            "CELERY_BACKEND": f"db+{driver}",
+            "PYTHONPATH": str(ROOT),
+        }
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        config = CONFIG.format(bucket=s3.bucket())
+        config += "".join(TENANT.format(name=name, base_url=sandbox.base_url(), limit=LIMIT) for name in TENANTS)
+        machines = [Machine.make(tmp_path / name, config, variables) for name in ("control", "first", "second")]
+        yield Cluster(machines[0], machines[1:], sandbox)
+
+
+def wait_until(what: str, holds: Any, seconds: float = PATIENCE) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.5)
+
+
+def launch(interface: WebInterface, cluster: Cluster, tenant: str) -> str:
+    """Launch the nightly backup of a library, as the schedule does."""
+    settings = load_settings(cluster.control.folder / "bookferry.toml")
+    keys = backup_keys(tenant, nightly_resources(settings, tenant))
+    return interface.launch("nightly_backup", [key.path for key in keys], **{"bookferry/tenant": tenant})
+
+
+def kill(worker: subprocess.Popen[str]) -> None:
+    """The machine is gone: nothing of it says another word."""
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait(60)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+def test_a_worker_is_lost_and_the_other_one_goes_on(cluster: Cluster) -> None:
+    """The budget holds over both; a second run of a library is refused; the lost run ends as failed and is continued elsewhere."""
+    workers = [machine.start_worker() for machine in cluster.workers]
+    try:
+        with WebInterface(cluster.control) as interface:  # type: ignore[arg-type]  # it starts commands like an installation
+            runs = [launch(interface, cluster, tenant) for tenant in TENANTS]
+            for started in runs:
+                assert interface.wait_for(started, "STARTED") == "STARTED"
+            with cluster.backup() as backup:
+                wait_until("pages are copied", lambda: len(copied_captures(backup.data.objects)) == len(TENANTS))
+            refused = cluster.control.run("backup", "one")
+            refused.assert_failed(1, "Another run is at work on 'one'")
+
+            wait_until("both have read for a minute", lambda: cluster.sandbox.counts()["requests"] > 1.3 * LIMIT)
+            kill(workers[1])
+            ended = {started: interface.wait_for(started) for started in runs}
+            assert sorted(ended.values()) == ["FAILURE", "SUCCESS"]
+            [(lost, tenant)] = [(one, name) for one, name in zip(runs, TENANTS, strict=True) if ended[one] == "FAILURE"]
+
+            again = launch(interface, cluster, tenant)
+            assert interface.wait_for(again) == "SUCCESS", (lost, again)
+            interface.stop()
+    finally:
+        for worker in workers:
+            if worker.poll() is None:
+                kill(worker)
+    counts = cluster.sandbox.counts()
+    assert (counts["throttled"], counts["largest_window"] <= LIMIT) == (0, True)
+    assert counts["largest_window"] >= 0.98 * LIMIT
+    with cluster.backup() as backup:
+        for name in TENANTS:
+            [snapshot] = backup.data.snapshots(name)
+            assert snapshot.manifest.complete
+            assert verify(backup.data, snapshot.key, now=backup._now()).ok
+            facts = snapshot.manifest.resources["publications"]
+            assert (facts.resumed > 0) == (name == tenant), "what the lost worker had read is read by nobody again"
+        assert [*backup.data.objects.below(CAPTURES)] == []
