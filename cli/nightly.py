@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from cli.jobs import dagster_folder
 from cli.output import age
-from pipelines.doctor.findings import CheckResult, note, ok, warning
+from pipelines.doctor.findings import CheckResult, note, ok, problem, warning
+from pipelines.errors import ExitStatus
 from pipelines.settings.settings import Settings
 from resources.run_tags import TENANT
 
@@ -28,22 +29,34 @@ def nightly_runs(settings: Settings, tenant: str) -> CheckResult:
             "nightly", f"no run yet, and no scheduler: there is no Dagster instance in {home}", _RUN_IT, scheduler=None
         )
     try:
-        return _from_history(home, tenant)
+        return _from_history(settings, home, tenant)
     except Exception as error:  # noqa: BLE001  Dagster's files may be of any version, or damaged
         return note("nightly", f"Dagster's history in {home} cannot be read ({type(error).__name__})", scheduler=None)
 
+
+_ON_THIS_MACHINE = ("DefaultRunLauncher", "SyncInMemoryRunLauncher")
+"""Launchers whose runs are on the machine of the code location."""
 
 _RUN_IT = (
     "`bookferry ui` runs the nightly backup while it is up; so does `bookferry backup` from cron or a systemd timer."
 )
 
 
-def _from_history(home: Path, tenant: str) -> CheckResult:
+def _from_history(settings: Settings, home: Path, tenant: str) -> CheckResult:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import dagster as dg  # noqa: PLC0415  takes longer than all other checks, so only if there is an instance
 
         with dg.DagsterInstance.from_config(str(home)) as instance:
+            launcher = type(instance.run_launcher).__name__
+            if launcher not in _ON_THIS_MACHINE and (settings.state == "local" or settings.bucket is None):
+                return problem(
+                    "nightly",
+                    f"Dagster's {launcher} may start the runs of a library on several machines, and what they must share is on this one",
+                    'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/operating.md, "Several machines".',
+                    exit_status=ExitStatus.USAGE,
+                    launcher=launcher,
+                )
             return _check_result(_silent_seconds(instance), _last_run(instance, tenant), tenant)
 
 

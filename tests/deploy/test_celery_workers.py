@@ -60,7 +60,11 @@ class Machine:
         home = folder / "dagster"
         home.mkdir(parents=True)
         (folder / "bookferry.toml").write_text(config)
-        (home / "dagster.yaml").write_bytes((ROOT / "deploy" / "celery" / "dagster.yaml").read_bytes())
+        instance = (ROOT / "deploy" / "celery" / "dagster.yaml").read_text("utf-8")
+        [option] = [
+            line for line in instance.splitlines() if "visibility_timeout" in line
+        ]  # of Redis; here the broker is a database
+        (home / "dagster.yaml").write_text(instance.replace(option, ""))
         own = {"DAGSTER_HOME": str(home), "BOOKFERRY_CONFIG": str(folder / "bookferry.toml"), "HOME": str(folder)}
         return cls(folder, {**variables, **own})
 
