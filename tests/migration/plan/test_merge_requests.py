@@ -29,8 +29,18 @@ ID = {"type": "integer"}
 @pytest.mark.parametrize(
     ("method", "path", "body", "expected"),
     [
-        ("post", "/authorities/{id}/merges", {"target_id": ID}, MergeRequest("POST", "{}/merges", "target_id")),
-        ("patch", "/authorities/{id}/merge_into", {"into": ID}, MergeRequest("PATCH", "{}/merge_into", "into")),
+        (
+            "post",
+            "/authorities/{id}/merges",
+            {"target_id": ID},
+            MergeRequest("POST", "{}/merges", "target_id", described=True),
+        ),
+        (
+            "patch",
+            "/authorities/{id}/merge_into",
+            {"into": ID},
+            MergeRequest("PATCH", "{}/merge_into", "into", described=True),
+        ),
         ("put", "/authorities/merge/{id}", {"merge_into_id": ID}, None),
         ("patch", "/authorities/{id}/merge", {"source_id": ID}, None),
         ("patch", "/authorities/{id}/merge", {"into_id": ID, "keep_variants": {"type": "boolean"}}, None),
