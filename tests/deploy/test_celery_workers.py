@@ -88,9 +88,9 @@ class Machine:
         return run(*arguments, folder=self.folder, variables=self.variables)
 
     def _start(self, command: list[str], **options: Any) -> subprocess.Popen[str]:
-        log = (self.folder / f"{Path(command[2]).name}.log").open("a")
-        given = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, **options}
-        return subprocess.Popen(command, cwd=self.folder, env=environment(**self.variables), text=True, **given)
+        with (self.folder / f"{Path(command[2]).name}.log").open("a") as log:
+            given = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, **options}
+            return subprocess.Popen(command, cwd=self.folder, env=environment(**self.variables), text=True, **given)
 
 
 @dataclass

@@ -1,0 +1,142 @@
+"""Forty libraries on four machines of which one after the other is lost, twenty times: every library is backed up, whole."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from pipelines.backup.flow import Backup
+from pipelines.store.maintenance.verification import verify
+from pipelines.store.snapshots.capture_copies import CAPTURES
+from tests.cli.command import ROOT
+from tests.postgres import database
+from tests.sandbox.process import SandboxProcess
+from tests.store.s3 import s3_server
+
+LIBRARIES, MACHINES, KILLS = 40, 4, 20
+RECORDS, LIMIT = 250, 40
+CONFIG = """
+data = "s3://{bucket}/library"
+work = "work"
+state = "postgres"
+postgres_env = "TEST_POSTGRES"
+postgres.load = false
+"""
+TENANT = """
+[tenants.{name}]
+base_url = "{base_url}"
+api = "v2"
+username_env = "TEST_USER"
+password_env = "TEST_PASSWORD"
+requests_per_minute = {limit}
+"""
+WORKER = """
+import random, sys
+from pathlib import Path
+from pipelines.backup.flow import Backup
+from pipelines.errors import TenantBusyError
+from pipelines.store.snapshots import capture_copies
+
+capture_copies.CaptureCopy.__init__.__kwdefaults__["seconds"] = 0.2
+config, seed = Path(sys.argv[1]), sys.argv[2]
+with Backup.open(config) as backup:
+    tenants = [*backup.settings.tenants]
+random.Random(seed).shuffle(tenants)
+for tenant in tenants:
+    try:
+        with Backup.open(config) as backup:
+            if backup.data.snapshots(tenant):
+                continue
+            backup.read_raw(tenant, f"{seed}-{tenant}", "publications")
+            backup.stage(tenant, f"{seed}-{tenant}", "publications")
+            backup.fetch_files(tenant, f"{seed}-{tenant}")
+            backup.publish(tenant, f"{seed}-{tenant}")
+    except TenantBusyError:
+        continue
+"""
+"""Backs up each library that has no snapshot, in an order of its own, and leaves those at which another machine is at work."""
+
+
+class Machine:
+    """A machine with a disk of its own, which is started again whenever its process has ended."""
+
+    def __init__(self, folder: Path, config: str) -> None:
+        folder.mkdir()
+        self.config = folder / "bookferry.toml"
+        self.config.write_text(config)
+        self.starts = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start its worker."""
+        self.starts += 1
+        command = [sys.executable, "-c", WORKER, str(self.config), f"{self.config.parent.name}{self.starts}"]
+        self.process = subprocess.Popen(command, cwd=self.config.parent, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+    def kill(self) -> None:
+        """It is lost."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(60)
+
+
+@pytest.fixture
+def machines(
+    tmp_path: Path, state_server: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[SandboxProcess, list[Machine]]]:
+    with ExitStack() as stack:
+        s3 = stack.enter_context(s3_server())
+        tenants = [f"--tenant=library{number}=real:{RECORDS}" for number in range(LIBRARIES)]
+        sandbox = stack.enter_context(SandboxProcess(*tenants, "--requests-per-minute", str(LIMIT), "--latency", "0.2"))
+        variables = {"TEST_POSTGRES": stack.enter_context(database(state_server)), "TEST_USER": sandbox.user}
+        for name, value in {**s3.environ, **variables, "TEST_PASSWORD": sandbox.password}.items():
+            monkeypatch.setenv(name, value)
+        config = CONFIG.format(bucket=s3.bucket())
+        for number in range(LIBRARIES):
+            address = sandbox.base_url(f"library{number}")
+            config += TENANT.format(name=f"library{number}", base_url=address, limit=LIMIT)
+        found = [Machine(tmp_path / f"machine{number}", config) for number in range(MACHINES)]
+        try:
+            yield sandbox, found
+        finally:
+            for machine in found:
+                machine.kill()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_every_library_is_backed_up_although_machines_are_lost(
+    machines: tuple[SandboxProcess, list[Machine]],
+) -> None:
+    sandbox, running = machines
+    chance, killed, requests = random.Random(7), 0, 0
+    with Backup.open(running[0].config) as backup:
+        while len(backup.data.tenants()) < LIBRARIES:
+            now = sum(sandbox.counts(f"library{number}")["requests"] for number in range(LIBRARIES))
+            for machine in running:
+                if machine.process.poll() is not None:
+                    machine.start()
+            if now - requests >= 8 and killed < KILLS:  # work was done since the last one
+                chance.choice(running).kill()
+                killed, requests = killed + 1, now
+            time.sleep(0.1)
+        resumed = 0
+        for number in range(LIBRARIES):
+            name = f"library{number}"
+            counts = sandbox.counts(name)
+            assert (counts["throttled"], counts["largest_window"] <= LIMIT) == (0, True)
+            [snapshot] = backup.data.snapshots(name)
+            assert (snapshot.manifest.complete, snapshot.counts["publications"]) == (True, RECORDS)
+            assert verify(backup.data, snapshot.key, now=backup._now()).ok
+            resumed += snapshot.manifest.resources["publications"].resumed
+        assert killed == KILLS
+        assert resumed > 0
+        assert [*backup.data.objects.below(CAPTURES)] == []
