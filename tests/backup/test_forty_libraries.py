@@ -23,7 +23,7 @@ from tests.sandbox.process import SandboxProcess
 from tests.store.s3 import s3_server
 
 LIBRARIES, MACHINES, KILLS = 40, 4, 20
-RECORDS, LIMIT = 250, 40
+RECORDS, LIMIT = 400, 40
 CONFIG = """
 data = "s3://{bucket}/library"
 work = "work"
@@ -124,7 +124,7 @@ def test_every_library_is_backed_up_although_machines_are_lost(
             for machine in running:
                 if machine.process.poll() is not None:
                     machine.start()
-            if now - requests >= 8 and killed < KILLS:  # work was done since the last one
+            if now - requests >= 4 and killed < KILLS:  # work was done since the last one
                 chance.choice(running).kill()
                 killed, requests = killed + 1, now
             time.sleep(0.1)
