@@ -107,6 +107,17 @@ def test_a_pooler_in_session_mode_is_used(pooler: Pooler) -> None:
     budget.close()
 
 
+@pytest.mark.parametrize(("default", "used"), [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")])
+def test_a_commit_waits_for_the_disk_whatever_the_database_is_set_to(
+    shared_place: Place, default: str, used: str
+) -> None:
+    """The journal is as durable as in the file; a stronger setting is kept."""
+    name = sa.make_url(shared_place.address).database
+    with psycopg.connect(shared_place.address, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = {default}")
+    assert PostgresState(shared_place.address).examine()[0].synchronous_commit == used
+
+
 def test_a_state_of_a_newer_bookferry_is_left_alone(place: Place) -> None:
     """One machine was updated before the other."""
     budget = Budget(place.state(CLOCK), "library", 2, CLOCK)
