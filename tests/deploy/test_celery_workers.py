@@ -77,10 +77,11 @@ class Machine:
         broker, results = self.variables["CELERY_BROKER"], self.variables["CELERY_BACKEND"]
         unit = (ROOT / "deploy" / "celery" / "bookferry-worker.service").read_text("utf-8")
         [line] = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
-        values = {"${CELERY_BROKER}": broker, "${CELERY_BACKEND}": results, "4": "1"}
+        name = self.folder.name
+        values = {"${CELERY_BROKER}": broker, "${CELERY_BACKEND}": results, "4": "1", "bookferry": f"bookferry,{name}"}
         _program, *arguments = (values.get(part, part) for part in line.removeprefix("ExecStart=").split())
         # The database as a broker has no broadcasts; that needs no server beside the one there is.
-        quiet = ["--without-gossip", "--without-mingle", "--hostname", self.folder.name]
+        quiet = ["--without-gossip", "--without-mingle", "--hostname", name]
         return self._start([sys.executable, "-m", "celery", *arguments, *quiet], start_new_session=True)
 
     def run(self, *arguments: str) -> Outcome:
@@ -140,11 +141,11 @@ def wait_until(what: str, holds: Any, seconds: float = PATIENCE) -> None:
         time.sleep(0.5)
 
 
-def launch(interface: WebInterface, cluster: Cluster, tenant: str) -> str:
-    """Launch the nightly backup of a library, as the schedule does."""
+def launch(interface: WebInterface, cluster: Cluster, tenant: str, **tags: str) -> str:
+    """Launch the nightly backup of a library, as the schedule does. `tags`: of Dagster."""
     settings = load_settings(cluster.control.folder / "bookferry.toml")
     keys = backup_keys(tenant, nightly_resources(settings, tenant))
-    return interface.launch("nightly_backup", [key.path for key in keys], **{"bookferry/tenant": tenant})
+    return interface.launch("nightly_backup", [key.path for key in keys], **{"bookferry/tenant": tenant}, **tags)
 
 
 def kill(worker: subprocess.Popen[str]) -> None:
@@ -160,7 +161,10 @@ def test_a_worker_is_lost_and_the_other_one_goes_on(cluster: Cluster) -> None:
     workers = [machine.start_worker() for machine in cluster.workers]
     try:
         with WebInterface(cluster.control) as interface:  # type: ignore[arg-type]  # it starts commands like an installation
-            runs = [launch(interface, cluster, tenant) for tenant in TENANTS]
+            runs = [  # one for each worker, by the queues that only they read
+                launch(interface, cluster, tenant, **{"dagster-celery/queue": machine.folder.name})
+                for tenant, machine in zip(TENANTS, cluster.workers, strict=True)
+            ]
             for started in runs:
                 assert interface.wait_for(started, "STARTED") == "STARTED"
             with cluster.backup() as backup:
@@ -172,10 +176,8 @@ def test_a_worker_is_lost_and_the_other_one_goes_on(cluster: Cluster) -> None:
             kill(workers[1])
             ended = {started: interface.wait_for(started) for started in runs}
             assert sorted(ended.values()) == ["FAILURE", "SUCCESS"]
-            [(lost, tenant)] = [(one, name) for one, name in zip(runs, TENANTS, strict=True) if ended[one] == "FAILURE"]
-
-            again = launch(interface, cluster, tenant)
-            assert interface.wait_for(again) == "SUCCESS", (lost, again)
+            assert ended[runs[1]] == "FAILURE"
+            assert interface.wait_for(launch(interface, cluster, TENANTS[1])) == "SUCCESS"
             interface.stop()
     finally:
         for worker in workers:
@@ -190,5 +192,5 @@ def test_a_worker_is_lost_and_the_other_one_goes_on(cluster: Cluster) -> None:
             assert snapshot.manifest.complete
             assert verify(backup.data, snapshot.key, now=backup._now()).ok
             facts = snapshot.manifest.resources["publications"]
-            assert (facts.resumed > 0) == (name == tenant), "what the lost worker had read is read by nobody again"
+            assert (facts.resumed > 0) == (name == TENANTS[1]), "what the lost worker had read is read by nobody again"
         assert [*backup.data.objects.below(CAPTURES)] == []
