@@ -66,7 +66,13 @@ SQL_TYPES = {
 _FROM_PATH = ", ".join(
     f"regexp_extract(_file, '.*/{column.name}=([^/]*)/', 1) AS \"{column.name}\"" for column in SNAPSHOT_COLUMNS
 )
-"""Only the last `tenant=` and `snapshot=` of a path count. Hive partitioning would also take a `type=books` above the data folder."""
+"""Only the last `tenant=` and `snapshot=` of a path count. Hive partitioning would also take a `type=books` above the data folder.
+
+Files of older snapshots lack these two columns, so that the path says it for all of them."""
+
+_OTHER_COLUMNS = "COLUMNS(lambda name: name NOT IN ({}))".format(
+    ", ".join(literal(column.name) for column in SNAPSHOT_COLUMNS)
+)
 
 
 def rebuild_catalogue(data: DataFolder) -> Path:
@@ -250,7 +256,7 @@ def _rows(table: Table, snapshots: Iterable[Snapshot], keys: PersonalKeys | None
             return _error_rows(table, _refusal_message(table, fingerprint, keys))
     options = "union_by_name = true, hive_partitioning = false, filename = '_file'"
     return " UNION ALL BY NAME ".join(
-        f"SELECT {_FROM_PATH}, * FROM {read_parquet(addresses, fingerprint, options)}"  # noqa: S608  as above
+        f"SELECT {_FROM_PATH}, {_OTHER_COLUMNS} FROM {read_parquet(addresses, fingerprint, options)}"  # noqa: S608  as above
         for fingerprint, addresses in files.items()
     )
 
