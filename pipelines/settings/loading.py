@@ -28,7 +28,7 @@ from pipelines.settings.schedule import (
     WeeklyOrDaily,
 )
 from pipelines.settings.settings import Settings
-from pipelines.settings.storage import PostgresSettings, folder_of, storage_locations
+from pipelines.settings.storage import IcebergSettings, PostgresSettings, folder_of, storage_locations
 from pipelines.settings.tenant import TenantName, TenantSettings
 from pipelines.settings.validation_messages import explain
 
@@ -45,6 +45,7 @@ class _ConfigFile(BaseModel):
     work: str | None = None
     postgres_env: VariableName | None = None
     postgres: PostgresSettings = Field(default_factory=PostgresSettings)
+    iceberg: IcebergSettings | None = None
     personal_key_env: VariableName | None = None
     group: Annotated[str, StringConstraints(min_length=1)] | None = None
     tokens: str | None = None
@@ -107,6 +108,7 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         staging=checked.postgres,
         group=checked.group,
         libraries_at_once=checked.libraries_at_once,
+        iceberg=checked.iceberg,
     )
 
 
@@ -115,6 +117,7 @@ def _known_keys(table: Sequence[str]) -> Iterable[str]:
         "retention": RetentionSettings,
         "notify": NotifySettings,
         "postgres": PostgresSettings,
+        "iceberg": IcebergSettings,
     }
     inside = table[2:] if table[:1] == ["tenants"] else table
     if table[:1] == ["identifiers"]:

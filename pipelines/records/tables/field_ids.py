@@ -70,5 +70,5 @@ def staged_schema(table: Table) -> pa.Schema:
     fields = [*table.schema, *own]
     return pa.schema(
         [field.with_metadata({**(field.metadata or {}), FIELD_ID: str(ids[field.name]).encode()}) for field in fields],
-        metadata=table.schema.metadata,
+        metadata={"comment": table.comment},
     )
