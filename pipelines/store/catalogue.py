@@ -26,7 +26,7 @@ from filelock import FileLock
 from pipelines.errors import ConfigurationError
 from pipelines.records.shapes.columns import united, with_columns
 from pipelines.records.tables.description import Column, Table
-from pipelines.records.tables.registry import PERSONAL, STAGED, raw_table
+from pipelines.records.tables.registry import PERSONAL, STAGED, TABLES, raw_table
 from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKeys
@@ -230,6 +230,12 @@ def newest_with_table(table: Table, complete: Iterable[Snapshot]) -> list[Snapsh
     return list(
         {snapshot.manifest.tenant: snapshot for snapshot in complete if table.name in snapshot.manifest.tables}.values()
     )
+
+
+def newest_snapshots(complete: Sequence[Snapshot]) -> list[Snapshot]:
+    """The newest of a tenant's complete snapshots, and older ones where it lacks some resources; newest first."""
+    newest = {snapshot.name: snapshot for table in TABLES.values() for snapshot in newest_with_table(table, complete)}
+    return sorted(newest.values(), key=lambda snapshot: snapshot.manifest.snapshot, reverse=True)
 
 
 def _view(table: Table, source: str) -> list[str]:

@@ -116,7 +116,7 @@ def catalogue_errors(trying: str, settings: CatalogueSettings, again: str) -> It
         yield
     except BookferryError:
         raise
-    except Exception as error:  # noqa: BLE001  see above
+    except Exception as error:
         text = " ".join(str(error).split())[:500]
         for secret in settings.secrets:
             text = text.replace(secret, "[redacted]")
