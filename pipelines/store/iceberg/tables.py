@@ -146,8 +146,12 @@ class IcebergTables:
     def _session(self, trying: str, again: str) -> Iterator[Catalog]:
         """The open catalogue. One process of this machine at a time changes it; others are told apart by their commits."""
         self._data.prepare()
-        with FileLock(self._data.path / ".iceberg.lock"), catalogue_errors(trying, self._settings, again):
-            yield open_catalogue(self._settings, self._data.path)
+        with (
+            FileLock(self._data.path / ".iceberg.lock"),
+            catalogue_errors(trying, self._settings, again),
+            open_catalogue(self._settings, self._data.path) as catalog,
+        ):
+            yield catalog
 
     def _identifier(self, name: str) -> tuple[str, str]:
         return self._settings.namespace, name
