@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -14,11 +15,12 @@ import pytest
 
 from pipelines.backup.iceberg import register_again, register_new, remove_from_tables
 from pipelines.errors import ConfigurationError, StorageError
+from pipelines.records.tables.description import Table
 from pipelines.records.tables.field_ids import field_id
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.iceberg.tables import REGISTERED
 from pipelines.store.maintenance.retention import Policy, prune
-from pipelines.store.parquet import table_writer
+from pipelines.store.parquet import TableWriter, table_writer
 from pipelines.store.snapshots.captures import Capture
 from tests.store.iceberg.conftest import Library, counts, queried, settings_in
 
@@ -35,6 +37,11 @@ def added(library: Library, tenant: str = "old") -> list[tuple[str, int]]:
 def commits(library: Library) -> int:
     """Commits to all tables that a new snapshot adds."""
     return sum(len(library.table(name).metadata.snapshots) for name in library.names)
+
+
+def unstamped(self: Capture, table: Table, path: Path | None = None) -> AbstractContextManager[TableWriter]:
+    """A writer as earlier versions had it."""
+    return table_writer(path or self.table_path(table), table, self.key_of(table.name))
 
 
 def prune_to_one(library: Library, tenant: str) -> None:
@@ -201,12 +208,8 @@ def test_an_empty_table(library: Library) -> None:
 
 def test_older_snapshots_are_left_out_and_queried(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of earlier versions lack `tenant`, `snapshot` and ids. `stage` says so, and every view has both kinds."""
-
-    def writer(self: Capture, table: object, path: Path | None = None) -> object:
-        return table_writer(path or self.table_path(table), table, self.key_of(table.name))  # type: ignore[arg-type,attr-defined]
-
     with monkeypatch.context() as patch:
-        patch.setattr(Capture, "writer", writer)
+        patch.setattr(Capture, "writer", unstamped)
         library.night(3)
     assert added(library) == []
     library.night(4, day=1)
