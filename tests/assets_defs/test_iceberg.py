@@ -36,6 +36,6 @@ def test_only_the_step_that_failed_is_run_again(
         (event,) = done.asset_materializations_for_node("old__iceberg")
         metadata.append(plain(event.metadata))
     assert metadata[0]["snapshots"] == [snapshot.manifest.snapshot]
-    assert metadata[0]["catalogue"] == [f"sqlite://{tmp_path}/catalogue.db, namespace library"]
+    assert metadata[0]["catalogue"] == [f"sqlite:///{tmp_path}/catalogue.db, namespace library"]
     assert {row["table"]: row["rows"] for row in metadata[0]["preview"]}["publications"] == "120"
     assert (metadata[1]["snapshots"], metadata[1]["dagster/row_count"]) == ([], 0)

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
 from pipelines.settings.settings import Settings
+from pipelines.settings.storage import POSTGRES_TIMEOUTS
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -89,8 +90,13 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
 
 
 def _driver(address: str) -> str:
-    """The address with the driver that Bookferry has, psycopg 3; without one, SQLAlchemy would look for psycopg2."""
-    return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", address)
+    """The address with the driver that Bookferry has, psycopg 3: SQLAlchemy would look for psycopg2. A silent server is noticed."""
+    if not re.match(r"postgres(ql)?://", address):
+        return address
+    from sqlalchemy import make_url  # noqa: PLC0415  a tenth of a second
+
+    url = make_url(address).set(drivername="postgresql+psycopg")
+    return url.update_query_dict({**POSTGRES_TIMEOUTS, **url.query}).render_as_string(hide_password=False)
 
 
 def _bucket_properties(environ: Mapping[str, str]) -> dict[str, str]:
@@ -117,7 +123,7 @@ def catalogue_errors(trying: str, settings: CatalogueSettings, again: str) -> It
     except BookferryError:
         raise
     except Exception as error:
-        text = " ".join(str(error).split())[:500]
+        text = (str(error).splitlines() or [""])[0][:500]
         for secret in settings.secrets:
             text = text.replace(secret, "[redacted]")
         raise StorageError(
