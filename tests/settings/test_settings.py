@@ -192,7 +192,9 @@ def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
     assert (plain.properties["uri"], plain.warehouse) == (f"sqlite:///{data}/iceberg.db", f"file://{data}/iceberg")
     environ = {"A": f"postgresql://me:{SECRET}@h:1/db", "AWS_ENDPOINT_URL": "https://h", "AWS_REGION": "r", "T": SECRET}
     bucket = catalogue_settings(load('data = "s3://bb/x"\n[iceberg]\nuri_env = "A"'), environ)
-    assert bucket.properties["uri"].startswith(f"postgresql+psycopg://me:{SECRET}@h:1/db?application_name=bookferry&connect_timeout=10&")
+    assert bucket.properties["uri"].startswith(
+        f"postgresql+psycopg://me:{SECRET}@h:1/db?application_name=bookferry&connect_timeout=10&"
+    )
     assert {key: value for key, value in bucket.properties.items() if key != "uri"} == {
         "warehouse": "s3://bb/x/iceberg",
         "s3.endpoint": "https://h",
