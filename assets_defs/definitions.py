@@ -11,11 +11,11 @@ from assets_defs.files import file_assets
 from assets_defs.freshness import backup_freshness, freshness_checks, freshness_watch
 from assets_defs.migration import migration_assets, migration_jobs
 from assets_defs.notifications import notifications
-from assets_defs.postgres import postgres_assets
 from assets_defs.report import report_assets
 from assets_defs.retention import retention_job, retention_schedule
 from assets_defs.schedules import NIGHTLY_BACKUP, nightly_backup_schedule
 from assets_defs.sign_in import sign_in_assets, sign_in_job, sign_in_schedule, sign_in_watch
+from assets_defs.staging import staging_assets
 from assets_defs.verification import verification_assets, verification_job, verification_schedule
 from pipelines.backup.flow import Backup, nightly_resources
 from pipelines.migration.flow import Migration
@@ -48,7 +48,7 @@ def build_definitions(
                 *report_assets(name, resources),
             )
         ]
-        + postgres_assets(settings)
+        + staging_assets(settings)
         + verification_assets(settings)
         + sign_in_assets(settings)
         + migration_assets(settings)

@@ -1,6 +1,7 @@
 """Removes old snapshots on a schedule, as `[retention]` of bookferry.toml says; without that table, none."""
 
 from collections.abc import Sequence
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import dagster as dg
@@ -9,6 +10,7 @@ from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import job_schedule, run_settings, tenant_key
 from assets_defs.schedules import weekly_or_daily
 from pipelines.backup.flow import Backup
+from pipelines.backup.iceberg import remove_from_tables
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.retention import Policy, PruneResult, prune
 
@@ -28,7 +30,14 @@ def retention_job(settings: Settings) -> list[dg.JobDefinition]:
     @dg.op
     def prune_snapshots(context: dg.OpExecutionContext, backup: dg.ResourceParam[Backup]) -> None:
         pruning = prune(
-            backup.data, list(settings.tenants), policy, zone, tenant=None, dry_run=False, pass_over_busy=True
+            backup.data,
+            list(settings.tenants),
+            policy,
+            zone,
+            tenant=None,
+            dry_run=False,
+            pass_over_busy=True,
+            before_removal=partial(remove_from_tables, settings, backup.data),
         )
         for note in pruning.notes:
             context.log.warning(note)

@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets_defs.backup import backup_keys
 from assets_defs.factories import UPKEEP, run_settings
-from assets_defs.postgres import postgres_keys
+from assets_defs.staging import staging_keys
 from pipelines.backup.flow import nightly_resources
 from pipelines.settings.settings import Settings
 from resources.run_tags import TENANT
@@ -74,7 +74,7 @@ def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = no
         for name in settings.tenants:
             yield dg.RunRequest(
                 run_key=f"{name} {night:%Y-%m-%dT%H:%M%z}",
-                asset_selection=[*backup_keys(name, resources[name]), *postgres_keys(settings, name)],
+                asset_selection=[*backup_keys(name, resources[name]), *staging_keys(settings, name)],
                 tags={TENANT: name},
             )
 

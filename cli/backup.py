@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.jobs import run_backup
+from cli.jobs import BackupResult, run_backup
 from cli.notify import notifying
 from cli.output import Output, print_warning
 from cli.progress import ProgressDisplay
 from cli.snapshots import print_failed_files
-from cli.stage import load_document, print_load
+from cli.stage import load_document, print_load, print_registration
 from pipelines.backup.flow import REPORT_LIMIT, checked_resources
 from pipelines.backup.undocumented_lists import found_lists
 from pipelines.errors import ExitStatus
@@ -25,9 +24,6 @@ from pipelines.store.maintenance.reports import report_address
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 
-if TYPE_CHECKING:
-    from pipelines.store.postgres.loading import LoadResult
-
 
 def backup_tenant(
     settings: Settings, tenant: str, wanted: list[str], output: Output, *, with_files: bool = True
@@ -37,22 +33,26 @@ def backup_tenant(
     resources = checked_resources(chosen, wanted, found_lists(settings.data, tenant, chosen.base_url))
     with notifying(settings, "backup", tenant, output) as run:
         with ProgressDisplay() as display:
-            snapshot, staged = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)
+            done = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)
+        snapshot = done.snapshot
         run.ending = Ending.of_backup(snapshot)
     page = report_address(open_data(settings), snapshot)
     document = {**summary(snapshot), "report": page}
-    document |= {"postgres": [load_document(load) for load in staged]} if settings.stages else {}
+    document |= {"postgres": [load_document(load) for load in done.staged]} if settings.stages else {}
+    document |= {"iceberg": [load_document(one) for one in done.registered]} if settings.iceberg else {}
     if output.as_json:  # what is new must reach a person whose job keeps only the document
         for note in snapshot.manifest.news:
             output.say(f"! {note}")
-    output.result(document, lambda console: _print_all(console, snapshot, staged, page))
+    output.result(document, lambda console: _print_all(console, done, page))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
 
 
-def _print_all(console: Console, snapshot: Snapshot, staged: Sequence[LoadResult], page: str | None) -> None:
-    for load in staged:
+def _print_all(console: Console, done: BackupResult, page: str | None) -> None:
+    for load in done.staged:
         print_load(console, load)
-    print_summary(console, snapshot, page)
+    for registration in done.registered:
+        print_registration(console, registration)
+    print_summary(console, done.snapshot, page)
 
 
 def summary(snapshot: Snapshot) -> dict[str, Any]:

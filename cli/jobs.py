@@ -35,6 +35,7 @@ from resources.run_tags import COMMAND_LINE, REQUESTED_RESOURCES, STARTED_BY, TE
 if TYPE_CHECKING:
     import dagster as dg
 
+    from pipelines.store.iceberg.tables import Registration
     from pipelines.store.postgres.loading import LoadResult
 
 FOLLOWS = "  # as bookferry.toml says; without this comment it is yours"
@@ -103,10 +104,11 @@ def _one_at_a_time(home: Path) -> FileLock:
 
 
 class BackupResult(NamedTuple):
-    """The snapshot of a backup, and what was loaded into Postgres."""
+    """The snapshot of a backup, what was loaded into Postgres, and what was registered in Iceberg tables."""
 
     snapshot: Snapshot
     staged: list[LoadResult]
+    registered: list[Registration]
 
 
 def run_backup(
@@ -124,13 +126,16 @@ def run_backup(
         personal_keys(settings).to_write()
     if settings.stages:
         settings.postgres()
+    if settings.iceberg is not None:
+        settings.iceberg.secrets(settings.path, os.environ)
     loads: list[LoadResult] = []
+    registered: list[Sequence[Registration]] = []
     with _quiet_dagster():
         import dagster as dg  # noqa: PLC0415  see the module's docstring
 
         from assets_defs.backup import backup_keys  # noqa: PLC0415
         from assets_defs.definitions import build_definitions  # noqa: PLC0415
-        from assets_defs.postgres import postgres_keys  # noqa: PLC0415
+        from assets_defs.staging import staging_keys  # noqa: PLC0415
 
         with (
             Backup(
@@ -138,6 +143,7 @@ def run_backup(
                 on_progress=display.progress,
                 on_wait=display.waiting,
                 on_loaded=loads.extend,
+                on_registered=registered.append,
                 before_step=_end_if_stopped,
                 asked=asked,
                 with_files=with_files,
@@ -151,7 +157,7 @@ def run_backup(
                 job.execute_in_process(
                     run_config=_QUIET,
                     instance=instance,
-                    asset_selection=[*backup_keys(tenant, resources), *postgres_keys(settings, tenant)],
+                    asset_selection=[*backup_keys(tenant, resources), *staging_keys(settings, tenant)],
                     tags={TENANT: tenant, STARTED_BY: COMMAND_LINE, **process_tags(settings, run), **named},
                     run_id=run,
                 )
@@ -159,12 +165,20 @@ def run_backup(
                 if before.issuperset(snapshot.name for snapshot in backup.data.snapshots(tenant)):
                     raise
             snapshot = backup.data.snapshots(tenant)[-1]  # also if the stop came after publication
-            if settings.stages and snapshot.manifest.complete and not loads:
-                raise StorageError(
-                    f"Snapshot {snapshot.name} is complete and published, but not in Postgres, because it was stopped. Run `bookferry "
-                    f"stage {tenant}`."
-                )
-            return BackupResult(snapshot, loads)
+            if snapshot.manifest.complete:
+                _check_staged(settings, snapshot, loaded=bool(loads), registered=bool(registered))
+            return BackupResult(snapshot, loads, [one for some in registered for one in some])
+
+
+def _check_staged(settings: Settings, snapshot: Snapshot, *, loaded: bool, registered: bool) -> None:
+    """Raises if a stop came between publication and staging."""
+    missing = ["in Postgres"] if settings.stages and not loaded else []
+    missing += ["in the Iceberg tables"] if settings.iceberg is not None and not registered else []
+    if missing:
+        raise StorageError(
+            f"Snapshot {snapshot.name} is complete and published, but not {' or '.join(missing)}, because it was stopped. Run "
+            f"`bookferry stage {snapshot.manifest.tenant}`."
+        )
 
 
 def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[str], config: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -10,6 +11,7 @@ from rich.console import Console
 
 from cli.notify import notifying
 from cli.output import Output, table_of
+from pipelines.backup.iceberg import remove_from_tables
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, size
 from pipelines.settings.settings import Settings
@@ -29,7 +31,15 @@ def prune_snapshots(
         settings.tenant(tenant)
     zone = ZoneInfo(settings.timezone)
     with nullcontext() if dry_run else notifying(settings, "retention", tenant or "", output):
-        pruning = prune(data, list(settings.tenants), policy, zone, tenant=tenant, dry_run=dry_run)
+        pruning = prune(
+            data,
+            list(settings.tenants),
+            policy,
+            zone,
+            tenant=tenant,
+            dry_run=dry_run,
+            before_removal=partial(remove_from_tables, settings, data),
+        )
     output.result({**msgspec.to_builtins(pruning), "bytes": pruning.bytes}, lambda console: _print(console, pruning))
     return ExitStatus.COMPLETE
 

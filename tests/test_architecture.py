@@ -57,7 +57,7 @@ FLOORS = {
         {"clock", "redaction"},
     ),
     "pipelines.store": (
-        {"maintenance", "postgres"},
+        {"iceberg", "maintenance", "postgres"},
         {"access", "catalogue", "duplicates", "field_values", "findings", "stores"},
         {"snapshots"},
         {"parquet"},
@@ -85,6 +85,7 @@ KEPT_TO = {
     "duckdb": ("pipelines.store", "pipelines.analysis", "pipelines.migration", "cli"),
     "fsspec": ("pipelines.store",),
     "obstore": ("pipelines.store",),
+    "pyiceberg": ("pipelines.store.iceberg",),
     "typer": ("cli",),
     "rich": ("cli",),
     "tomllib": ("pipelines.settings.loading",),

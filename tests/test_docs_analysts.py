@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,8 @@ from tests.cli.command import ROOT, environment, run
 
 NOTEBOOK = ROOT / "docs" / "analysts.ipynb"
 PAGE = (ROOT / "docs" / "analysts.md").read_text(encoding="utf-8")
-HERE, _, POSTGRES = PAGE.partition("\n## Postgres\n")
+HERE, _, AFTER = PAGE.partition("\n## Postgres\n")
+POSTGRES, _, ICEBERG = AFTER.partition("\n## Iceberg\n")
 
 
 def blocks(language: str, text: str = HERE) -> list[str]:
@@ -77,6 +79,23 @@ def test_the_python_works_as_written(checkout: Path, monkeypatch: pytest.MonkeyP
     for block in blocks("python"):
         exec(compile(block, "docs/analysts.md", "exec"), names)
     assert (len(names["books"]), names["batch"].num_rows) == (1867, 445)
+
+
+def test_iceberg_works_as_written(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the engines that need more than this machine; tests/store/iceberg/test_readers.py has Ray."""
+    shutil.copytree(checkout, tmp_path, dirs_exist_ok=True)
+    config = tmp_path / "bookferry-demo" / "bookferry.toml"
+    config.write_text(f"{config.read_text()}\n[iceberg]\n")
+    assert run("stage", "--config", str(config), folder=tmp_path).status == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+    names: dict[str, Any] = {}
+    first, second, engines = blocks("python", ICEBERG)
+    for block in (first, second):
+        exec(compile(block, "docs/analysts.md", "exec"), names)
+    names["catalog"].close()
+    compile(engines, "docs/analysts.md", "exec")
+    assert names["rows"].num_rows == 5445
 
 
 def test_each_way_into_python_has_every_value(checkout: Path) -> None:

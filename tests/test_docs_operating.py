@@ -88,7 +88,7 @@ def notification_row(receiver: str) -> str:
 
 def test_every_example_of_the_configuration_loads(tmp_path: Path) -> None:
     """The page also lists exactly the variables that a notification command gets."""
-    assert len(TABLES) == 8
+    assert len(TABLES) == 9
     for table in TABLES:
         (tmp_path / "bookferry.toml").write_text(table)
         assert load_settings(tmp_path / "bookferry.toml").path == tmp_path / "bookferry.toml"

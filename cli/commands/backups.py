@@ -95,12 +95,12 @@ def stage(
         str | None, typer.Option("--snapshot", help="Id of a complete snapshot. Default: the newest one.")
     ] = None,
     history: Annotated[
-        bool, typer.Option("--history", help="Load every complete snapshot that the database does not have yet.")
+        bool, typer.Option("--history", help="Stage every complete snapshot that is not there yet.")
     ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
-    """Load staged tables into the Postgres database that postgres_env names. Each backup does so, too; this repeats it."""
+    """Load staged tables into Postgres, and register them in Iceberg tables, as configured. Each backup does so, too; this repeats it."""
     from cli.stage import stage_snapshots
 
     return stage_snapshots(settings_of(config), tenant, snapshot, Output(as_json=json), history=history)

@@ -25,7 +25,7 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.service.redaction import outside_text
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import row_batches, table_writer
+from pipelines.store.parquet import row_batches
 from pipelines.store.snapshots.blobs import Blobs
 from pipelines.store.snapshots.captures import Capture, FailedFile, FileTotals
 from pipelines.store.snapshots.file_list import FileList, Known, State
@@ -183,8 +183,8 @@ def _write_outcomes(capture: Capture, files: FileList) -> FileTotals:
     totals = files.totals()
     path = capture.table_path(PUBLICATION_FILES)
     joined = path.with_suffix(".joined")
-    with capture.open_file(_NAME) as file, table_writer(joined, PUBLICATION_FILES) as writer:
-        for batch in row_batches(file, rows=BATCH_ROWS):
+    with capture.open_file(_NAME) as file, capture.writer(PUBLICATION_FILES, joined) as writer:
+        for batch in row_batches(file, PUBLICATION_FILES.schema.names, BATCH_ROWS):
             writer.write(_with_outcomes(batch, files, totals))
     with storage_errors(path):
         joined.replace(path)

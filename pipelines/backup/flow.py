@@ -36,6 +36,7 @@ from pipelines.store.snapshots.unfinished import begin_capture, resume_capture
 from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:
+    from pipelines.store.iceberg.tables import Registration
     from pipelines.store.postgres.loading import LoadResult
 
 REPORT_LIMIT = 100_000
@@ -48,10 +49,10 @@ Progress = read.Progress | files.FileProgress
 class Backup:
     """The steps of a backup on one data folder. `run` names the job run: steps of the same run work on the same capture.
 
-    `on_loaded` receives what was loaded into Postgres. `before_step` is called before each step; an error in it stops the backup.
-    `asked`: resources that were asked for by name, besides those of the tenant's settings; a snapshot without them is partial. Without
-    `with_files` no file is fetched, whatever the settings say. `clock` is for tests. The first step acquires the tenant's lease and `close`
-    releases it, so that no second run reads the library or clears the capture.
+    `on_loaded` receives what was loaded into Postgres, `on_registered` what was registered in Iceberg tables. `before_step` is called
+    before each step; an error in it stops the backup. `asked`: resources that were asked for by name, besides those of the tenant's
+    settings; a snapshot without them is partial. Without `with_files` no file is fetched, whatever the settings say. `clock` is for tests.
+    The first step acquires the tenant's lease and `close` releases it, so that no second run reads the library or clears the capture.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Backup:
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_wait: Callable[[Waiting], None] = lambda _: None,
         on_loaded: Callable[[Sequence[LoadResult]], None] = lambda _: None,
+        on_registered: Callable[[Sequence[Registration]], None] = lambda _: None,
         before_step: Callable[[], None] = lambda: None,
         asked: Collection[str] = (),
         with_files: bool = True,
@@ -72,6 +74,7 @@ class Backup:
         self._on_progress = on_progress
         self._on_wait = on_wait
         self._on_loaded = on_loaded
+        self._on_registered = on_registered
         self._before_step = before_step
         self._asked = frozenset(asked)
         self._with_files = with_files
@@ -172,14 +175,30 @@ class Backup:
         from pipelines.backup import database  # noqa: PLC0415  most have none
 
         self._begin_step(tenant)
-        try:
+        with self._after_publication(tenant, "in Postgres"):
             loads = database.stage_new(database.open_database(self.settings), self.data, tenant)
+        self._on_loaded(loads)
+        return loads
+
+    def register_in_iceberg(self, tenant: str) -> list[Registration]:
+        """Register the new snapshots of `tenant` in the Iceberg tables. They stay valid if that fails."""
+        from pipelines.backup import iceberg  # noqa: PLC0415  most have none
+
+        self._begin_step(tenant)
+        with self._after_publication(tenant, "in the Iceberg tables"):
+            done = iceberg.register_new(iceberg.open_tables(self.settings, self.data), self.data, tenant)
+        self._on_registered(done)
+        return done
+
+    @contextmanager
+    def _after_publication(self, tenant: str, where: str) -> Iterator[None]:
+        """Says in errors that the snapshot is published all the same."""
+        try:
+            yield
         except BookferryError as error:
             newest = newest_complete(self.data.snapshots(tenant))
             name = newest.name if newest else tenant
-            raise StorageError(f"Snapshot {name} is complete and published, but not in Postgres: {error}") from error
-        self._on_loaded(loads)
-        return loads
+            raise StorageError(f"Snapshot {name} is complete and published, but not {where}: {error}") from error
 
     def close(self) -> None:
         """Copy what is unfinished, where another machine may continue it, and release the leases."""

@@ -28,7 +28,7 @@ from pipelines.settings.schedule import (
     WeeklyOrDaily,
 )
 from pipelines.settings.settings import Settings
-from pipelines.settings.storage import PostgresSettings, folder_of, storage_locations
+from pipelines.settings.storage import IcebergSettings, PostgresSettings, folder_of, storage_locations
 from pipelines.settings.tenant import TenantName, TenantSettings
 from pipelines.settings.validation_messages import explain
 
@@ -46,6 +46,7 @@ class _ConfigFile(BaseModel):
     postgres_env: VariableName | None = None
     state: Literal["local", "postgres"] = "local"
     postgres: PostgresSettings = Field(default_factory=PostgresSettings)
+    iceberg: IcebergSettings | None = None
     personal_key_env: VariableName | None = None
     group: Annotated[str, StringConstraints(min_length=1)] | None = None
     tokens: str | None = None
@@ -109,6 +110,7 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         group=checked.group,
         libraries_at_once=checked.libraries_at_once,
         state=checked.state,
+        iceberg=checked.iceberg,
     )
 
 
@@ -117,6 +119,7 @@ def _known_keys(table: Sequence[str]) -> Iterable[str]:
         "retention": RetentionSettings,
         "notify": NotifySettings,
         "postgres": PostgresSettings,
+        "iceberg": IcebergSettings,
     }
     inside = table[2:] if table[:1] == ["tenants"] else table
     if table[:1] == ["identifiers"]:

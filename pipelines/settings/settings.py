@@ -19,7 +19,7 @@ from pipelines.settings.schedule import (
     NotifySettings,
     RetentionSettings,
 )
-from pipelines.settings.storage import PostgresSettings, state_home
+from pipelines.settings.storage import IcebergSettings, PostgresSettings, state_home
 from pipelines.settings.tenant import TenantSettings
 from pipelines.settings.validation_messages import did_you_mean
 
@@ -58,6 +58,9 @@ class Settings:
     """The group whose members share the files of data and state; without one, this user alone can open them."""
     libraries_at_once: int | None = None
     """How many libraries are read at once; without a number, as `runs_at_once` says."""
+
+    iceberg: IcebergSettings | None = None
+    """The catalogue of Iceberg tables; without one, there are none."""
 
     def tenant(self, name: str) -> TenantSettings:
         """Return the settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""

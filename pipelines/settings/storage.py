@@ -1,4 +1,4 @@
-"""The folders of bookferry.toml: what `data`, `work` and other paths mean on this machine; and the database of the staged tables."""
+"""The folders of bookferry.toml: what `data`, `work` and other paths mean on this machine; and where the staged tables go."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import checked_bucket
+from pipelines.settings.schedule import VariableName
 
 POSTGRES_TIMEOUTS = {
     "connect_timeout": "10",
@@ -44,6 +45,52 @@ class PostgresSettings(BaseModel):
         default="library", alias="schema"
     )
     wait_seconds: int = Field(default=60, ge=0, le=86_400, strict=True)
+
+
+_SECRET = re.compile(r"(?i)password|secret|token|credential|uri")
+
+
+def _no_secrets(properties: dict[str, str]) -> dict[str, str]:
+    for name in properties:
+        if _SECRET.search(name):
+            raise ValueError(f"has {name}, which may be a secret: name the variable that holds it in properties_env")
+    return properties
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+
+
+class IcebergSettings(BaseModel):
+    """`[iceberg]`: the catalogue in which the staged tables are tables of Apache Iceberg.
+
+    `type`: the kind of catalogue, in PyIceberg's words. `name`: its name; a database can hold several. `uri_env`: the variable with its
+    address; without one, it is a SQLite file in the data folder. `namespace`: the namespace of the tables. `warehouse`: the address below
+    which their metadata is stored; beside the snapshots, unless it is given. `properties`: further properties of PyIceberg's catalogue and
+    file access. `properties_env`: property → the variable that holds it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: Literal["sql", "rest", "hive", "glue", "dynamodb", "bigquery"] = "sql"
+    name: Name = "bookferry"
+    uri_env: VariableName | None = None
+    namespace: Name = "library"
+    warehouse: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9+.-]*://[^@]+$")] | None = None
+    properties: Annotated[dict[str, str], AfterValidator(_no_secrets)] = Field(default_factory=dict)
+    properties_env: dict[str, VariableName] = Field(default_factory=dict)
+
+    def secrets(self, path: Path, environ: Mapping[str, str]) -> dict[str, str]:
+        """Returns the properties that variables hold, the address among them. A missing variable is a `ConfigurationError`."""
+        named = {**({"uri": self.uri_env} if self.uri_env else {}), **self.properties_env}
+        for key, variable in named.items():
+            if not environ.get(variable):
+                where = "uri_env" if key == "uri" else f"properties_env.{key}"
+                state = "empty" if variable in environ else "not set"
+                raise ConfigurationError(
+                    f"{path}: iceberg.{where} names the environment variable {variable}, which is {state}. Set it, for example: export "
+                    f"{variable}=..."
+                )
+        return {key: environ[variable] for key, variable in named.items()}
 
 
 def storage_locations(path: Path, data: str, work: str | None, environ: Mapping[str, str]) -> tuple[str | None, Path]:

@@ -48,7 +48,9 @@ def _explain_one(
         return f"{key}: {name} is lower case letters, digits and _, and starts with a letter. Rename it."
     if key in _TIME_FORMATS:
         return f"{key}: {problem['input']!r} is not {_TIME_FORMATS[key]}."
-    if key.endswith("_env"):  # the message does not show the value: it may be the secret itself
+    if (
+        key.endswith("_env") or "properties_env" in parts
+    ):  # the message does not show the value: it may be the secret itself
         return f"{key}: must be the name of an environment variable, such as {parts[-1].upper()}. Never write the secret itself."
     message = str(problem["msg"]).removeprefix("Value error, ")
     value = "" if "notify" in parts else _value_text(problem["input"])

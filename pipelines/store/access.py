@@ -14,10 +14,10 @@ DAGSTER_MARK = "# Dagster's settings for this data folder. Bookferry wrote"
 """How the `dagster.yaml` begins that Bookferry writes: without it, a Dagster home belongs to others, too."""
 
 ENTRIES = (
-    *("snapshots", "files", "plans", "work", "reports", "verifications", "drills", "trash", "dagster"),
-    *("state.db", "library.duckdb", "owner"),
+    *("snapshots", "files", "plans", "work", "reports", "verifications", "drills", "trash", "dagster", "iceberg"),
+    *("state.db", "library.duckdb", "owner", "iceberg.db"),
 )
-HIDDEN_ENTRIES = (".lease-", ".catalogue.", ".library.", ".report-", ".spilled-", ".drill-", ".doctor-")
+HIDDEN_ENTRIES = (".lease-", ".catalogue.", ".library.", ".report-", ".spilled-", ".drill-", ".doctor-", ".iceberg.")
 """Beginnings of the names in a data folder, for one that has other files, too."""
 
 

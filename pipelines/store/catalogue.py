@@ -26,7 +26,7 @@ from filelock import FileLock
 from pipelines.errors import ConfigurationError
 from pipelines.records.shapes.columns import united, with_columns
 from pipelines.records.tables.description import Column, Table
-from pipelines.records.tables.registry import PERSONAL, STAGED, raw_table
+from pipelines.records.tables.registry import PERSONAL, STAGED, TABLES, raw_table
 from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKeys
@@ -66,7 +66,13 @@ SQL_TYPES = {
 _FROM_PATH = ", ".join(
     f"regexp_extract(_file, '.*/{column.name}=([^/]*)/', 1) AS \"{column.name}\"" for column in SNAPSHOT_COLUMNS
 )
-"""Only the last `tenant=` and `snapshot=` of a path count. Hive partitioning would also take a `type=books` above the data folder."""
+"""Only the last `tenant=` and `snapshot=` of a path count. Hive partitioning would also take a `type=books` above the data folder.
+
+Files of older snapshots lack these two columns, so that the path says it for all of them."""
+
+_OTHER_COLUMNS = "COLUMNS(lambda name: name NOT IN ({}))".format(
+    ", ".join(literal(column.name) for column in SNAPSHOT_COLUMNS)
+)
 
 
 def rebuild_catalogue(data: DataFolder) -> Path:
@@ -226,6 +232,12 @@ def newest_with_table(table: Table, complete: Iterable[Snapshot]) -> list[Snapsh
     )
 
 
+def newest_snapshots(complete: Sequence[Snapshot]) -> list[Snapshot]:
+    """The newest of a tenant's complete snapshots, and older ones where it lacks some resources; newest first."""
+    newest = {snapshot.name: snapshot for table in TABLES.values() for snapshot in newest_with_table(table, complete)}
+    return sorted(newest.values(), key=lambda snapshot: snapshot.manifest.snapshot, reverse=True)
+
+
 def _view(table: Table, source: str) -> list[str]:
     """The statements of a view with the columns and types of `table`. Columns that an old snapshot lacks are null."""
     names = ", ".join(quoted(column.name) for column in table.columns)
@@ -250,7 +262,7 @@ def _rows(table: Table, snapshots: Iterable[Snapshot], keys: PersonalKeys | None
             return _error_rows(table, _refusal_message(table, fingerprint, keys))
     options = "union_by_name = true, hive_partitioning = false, filename = '_file'"
     return " UNION ALL BY NAME ".join(
-        f"SELECT {_FROM_PATH}, * FROM {read_parquet(addresses, fingerprint, options)}"  # noqa: S608  as above
+        f"SELECT {_FROM_PATH}, {_OTHER_COLUMNS} FROM {read_parquet(addresses, fingerprint, options)}"  # noqa: S608  as above
         for fingerprint, addresses in files.items()
     )
 

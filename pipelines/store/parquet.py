@@ -6,7 +6,7 @@ The encryption is Parquet's own (AES-GCM, one key for the footer and all columns
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyarrow.parquet import encryption as _encryption
 
 from pipelines.records.tables.description import Table
+from pipelines.records.tables.field_ids import staged_schema
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 
@@ -38,26 +39,35 @@ _HARDLY_REPEATED = _PROSE | _NAMES | _JSON
 
 
 class TableWriter:
-    """Writes one Parquet file, a row group per batch; memory does not grow with the rows."""
+    """Writes one Parquet file, a row group per batch; memory does not grow with the rows. `stamp`: see `table_writer`."""
 
-    def __init__(self, writer: pq.ParquetWriter, path: Path) -> None:
+    def __init__(self, writer: pq.ParquetWriter, path: Path, stamp: Mapping[str, str]) -> None:
         self._writer = writer
         self._path = path
+        self._stamp = stamp
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Append rows of the table's schema."""
         if batch.num_rows == 0:
             return
+        for name, value in self._stamp.items():
+            values = pa.repeat(pa.scalar(value), batch.num_rows)
+            batch = batch.append_column(pa.field(name, values.type, nullable=False), values)
         with storage_errors(self._path):
             self._writer.write(batch)
         self.rows += batch.num_rows
 
 
 @contextmanager
-def table_writer(path: Path, table: Table, key: PersonalKey | None = None) -> Iterator[TableWriter]:
-    """A writer for one file, encrypted where there is a `key`. The file is complete when the block ends without an error."""
-    schema = table.schema
+def table_writer(
+    path: Path, table: Table, key: PersonalKey | None = None, stamp: Mapping[str, str] | None = None
+) -> Iterator[TableWriter]:
+    """A writer for one file, encrypted where there is a `key`. The file is complete when the block ends without an error.
+
+    `stamp`: the values of `tenant` and `snapshot`, for a staged table, whose file has these columns and field ids.
+    """
+    schema = table.schema if stamp is None else staged_schema(table)
     encrypted: dict[str, Any] = {}
     if key is not None:
         properties = encryption.create_encryption_properties(footer_key=key.secret)
@@ -73,7 +83,7 @@ def table_writer(path: Path, table: Table, key: PersonalKey | None = None) -> It
             **encrypted,
         )
     try:
-        yield TableWriter(writer, path)
+        yield TableWriter(writer, path, stamp or {})
     except BaseException:
         with suppress(Exception):  # the first error is the one to report
             writer.close()

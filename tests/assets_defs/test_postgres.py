@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from assets_defs.definitions import build_definitions
-from assets_defs.postgres import postgres_keys
+from assets_defs.staging import staging_keys
 from pipelines.settings.loading import load_settings
 from tests.assets_defs.installation import DagsterInstallation, plain
 from tests.postgres import database, postgres_server
@@ -38,7 +38,7 @@ def test_only_the_step_that_failed_is_run_again(
 ) -> None:
     """A backup whose load failed has a complete snapshot; the step alone loads it, and nothing is loaded twice (I10)."""
     job = build_definitions(staging.settings).resolve_job_def("nightly_backup")
-    assert staging.run("old", also=postgres_keys(staging.settings, "old")).success is False
+    assert staging.run("old", also=staging_keys(staging.settings, "old")).success is False
     (snapshot,) = staging.snapshots
     assert snapshot.manifest.complete
     assert not [name for name, content in staging.everything_kept() if "sesame-open" in content]

@@ -1,4 +1,4 @@
-"""A backup stages into Postgres where the settings name a database; `bookferry stage` does it again."""
+"""A backup stages into Postgres and into Iceberg tables where the settings name them; `bookferry stage` does it again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import Installation
@@ -50,3 +51,38 @@ def test_a_failed_load_leaves_a_good_snapshot_that_stage_loads(
     )
     with psycopg.connect(address) as connection:
         assert connection.execute("SELECT count(*) FROM library.publications").fetchall() == [(120,)]
+
+
+def test_a_failed_registration_leaves_a_good_snapshot_that_stage_registers(
+    sandbox: SandboxProcess, tmp_path: Path
+) -> None:
+    """Exit 1, the snapshot complete, no password; then `stage` registers it, and `prune` lets go of what it removes (I10)."""
+    installation = Installation.make(tmp_path, sandbox, "small")
+    config = tmp_path / "bookferry.toml"
+    config.write_text(f'{config.read_text()}\n[iceberg]\nuri_env = "TEST_CATALOGUE"\n')
+    sign_in = installation.sign_in
+    failed = installation.backup("--json", variables={**sign_in, "TEST_CATALOGUE": UNREACHABLE})
+    failed.assert_failed(
+        1, "is complete and published, but not in the Iceberg tables", "postgresql://127.0.0.1:1/nothing", "stage small"
+    )
+    (snapshot,) = DataFolder(tmp_path / "library-data").snapshots()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"sesame-open" in path.read_bytes()]
+
+    variables = {**sign_in, "TEST_CATALOGUE": f"sqlite:///{tmp_path}/catalogue.db"}
+    done = installation.run("stage", "--json", variables=variables)
+    assert (done.status, "staged" in done.document) == (0, False), done.err
+    (registered,) = done.document["iceberg"]
+    assert (registered["snapshot"], registered["tables"]["publications"]) == (snapshot.manifest.snapshot, 120)
+    assert (len(registered["added"]), registered["notes"]) == (5, [])
+    printed = installation.run("stage", "small", variables=variables)
+    assert printed.lines[-1].startswith(
+        f"Iceberg tables have small/{snapshot.manifest.snapshot}: {registered['rows']:,} rows in 5 tables"
+    )
+    second = installation.backup("--json", variables=variables)
+    assert [one["snapshot"] for one in second.document["iceberg"]] == [second.document["snapshot"]]
+    assert "Iceberg tables have small/" in installation.backup(variables=variables).out
+    pruned = installation.run("snapshots", "prune", "--keep-last", "1", "--json", variables=variables)
+    assert len(pruned.document["removed"]) == 2
+    properties = {"uri": variables["TEST_CATALOGUE"], "warehouse": f"file://{tmp_path}/library-data/iceberg"}
+    with SqlCatalog("bookferry", **properties) as catalog:
+        assert catalog.load_table("library.publications").scan().to_arrow().num_rows == 120

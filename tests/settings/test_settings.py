@@ -18,6 +18,7 @@ from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
+from pipelines.store.iceberg.catalogue import catalogue_settings
 
 TENANT = {"base_url": "https://library.example.org", "api": "v2"}
 SECRET = "hunter2-hunter2"
@@ -183,12 +184,53 @@ def test_types_of_identifiers(load: Load) -> None:
     assert {name: table.fields for name, table in load(text).identifiers.items()} == {"pmcid": ("pmc",), "pmid": ()}
 
 
+def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
+    """An empty table is enough: a SQLite file. Another catalogue has its address and secrets in variables."""
+    assert load().iceberg is None
+    plain = catalogue_settings(load("[iceberg]"), {})
+    data = tmp_path / "library-data"
+    assert (plain.properties["uri"], plain.warehouse) == (f"sqlite:///{data}/iceberg.db", f"file://{data}/iceberg")
+    environ = {"A": f"postgresql://me:{SECRET}@h:1/db", "AWS_ENDPOINT_URL": "https://h", "AWS_REGION": "r", "T": SECRET}
+    bucket = catalogue_settings(load('data = "s3://bb/x"\n[iceberg]\nuri_env = "A"'), environ)
+    assert bucket.properties["uri"].startswith(
+        f"postgresql+psycopg://me:{SECRET}@h:1/db?application_name=bookferry&connect_timeout=10&"
+    )
+    assert {key: value for key, value in bucket.properties.items() if key != "uri"} == {
+        "warehouse": "s3://bb/x/iceberg",
+        "s3.endpoint": "https://h",
+        "s3.region": "r",
+    }
+    assert (bucket.place, bucket.secrets) == ("postgresql://h:1/db", [SECRET])
+    rest = '[iceberg]\ntype = "rest"\nuri_env = "U"\n[iceberg.properties]\nprefix = "p"\n[iceberg.properties_env]\ntoken = "T"'
+    other = catalogue_settings(load(rest), {**environ, "U": "https://c/x"})
+    assert (other.kind, other.warehouse, other.place) == ("rest", None, "https://c/x")
+    assert other.properties.items() >= {"uri": "https://c/x", "prefix": "p", "token": SECRET}.items()
+    with pytest.raises(
+        ConfigurationError, match=r"iceberg\.properties_env\.token names the environment variable T, which"
+    ):
+        catalogue_settings(load(rest), {"U": "https://c/x"})
+    with pytest.raises(ConfigurationError, match=r"PyIceberg has no az://"):
+        catalogue_settings(load('data = "az://abc/x"\n[iceberg]'), {})
+
+
 @pytest.mark.parametrize(
     ("head", "expected"),
     [
         (
             'dta = "x"',
             "personal_key_env, postgres, postgres_env, retention, state, tenants, timezone, tokens, verify_at, work.",
+        ),
+        ('[iceberg]\ncatalog = "x"', "Known keys here: name, namespace, properties, properties_env, type, uri_env"),
+        ('[iceberg]\ntype = "delta"', "iceberg.type: 'delta' input should be 'sql', 'rest', "),
+        (
+            f'[iceberg]\nuri_env = "postgresql://me:{SECRET}@h/db"',
+            "iceberg.uri_env: must be the name of an environment",
+        ),
+        (f'[iceberg.properties]\ntoken = "{SECRET}"', "has token, which may be a secret: name the variable"),
+        (f'[iceberg.properties_env]\ntoken = "{SECRET}"', "iceberg.properties_env.token: must be the name of an"),
+        (
+            f'[iceberg]\nwarehouse = "s3://key:{SECRET}@bucket"',
+            "iceberg.warehouse: string should match pattern",
         ),
         ("data = 5", "data: 5 input should be a valid string"),
         (

@@ -20,6 +20,7 @@ from pipelines.records.residue import IGNORED, PICTURES
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, SCALARS, FieldShape, Kind, RecordShape
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.other_resources import LISTS
+from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 
 MAX_COLUMNS = 200
 """Columns that a table gets besides the described ones; further fields stay residue."""
@@ -109,8 +110,8 @@ def observe_columns(
     """The columns for the fields of records. `tables`: the described tables of the resource; `earlier`: those of the snapshot before."""
     described = {column.name: column for column in tables[0].columns}
     lists = {LISTS[table]: table for table in tables[1:]}
-    known = {column.path: column for column in earlier}
-    taken = {*described} | {column.name for column in known.values()}
+    known = {column.path: column for column in earlier if column.name.casefold() not in _OF_VIEWS}
+    taken = {*described, *_OF_VIEWS} | {column.name for column in known.values()}
     names = {name.casefold() for name in taken}
     found: dict[tuple[str, ...], ObservedColumn] = {}
     widened: list[tuple[ObservedColumn, str]] = []
@@ -144,6 +145,9 @@ def _wanted(
         else:
             yield from _columns_below((name,), field)
 
+
+_OF_VIEWS = frozenset({*(column.name for column in SNAPSHOT_COLUMNS), "missing_in"})
+"""Columns that files and views add to those of a table."""
 
 _OURS = frozenset({"residue", "sha256"})
 """Columns that no key of a record fills."""

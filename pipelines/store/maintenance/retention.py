@@ -7,7 +7,7 @@ leaves only whole snapshots (I5); the next removal deletes the hidden ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -163,12 +163,14 @@ def prune(
     tenant: str | None,
     dry_run: bool,
     pass_over_busy: bool = False,
+    before_removal: Callable[[Mapping[str, Collection[str]]], None] = lambda _: None,
 ) -> PruneResult:
     """Remove the snapshots of `tenant`, or of all tenants, that the policy does not keep; then the blobs that no snapshot names.
 
     `tenants`: those of the configuration, whose backups must not run while blobs are counted. Raises `StorageError`, before anything is
     removed, where a manifest cannot be read or a remaining table of files is damaged: the needed blobs are unknown then. A tenant with a
-    running job is skipped with a note, or raises `TenantBusyError`.
+    running job is skipped with a note, or raises `TenantBusyError`. `before_removal` is called with the snapshots that stay (tenant → ids)
+    before any file goes, also if all stay: a killed removal is continued.
     """
     policy.check()
     with ExitStack() as leases:
@@ -191,6 +193,7 @@ def prune(
         if dry_run:
             _remove_unused_blobs(data, names, pruning)
             return pruning
+        before_removal(_ids_by_tenant(selected, kept))
         _remove(data, selected, superfluous)
         try:
             for name in sorted({*tenants, *_tenants(data)}.difference(selected)):
@@ -234,6 +237,11 @@ def _select(
         kept += [KeptSnapshot(snapshot.name, why[snapshot.name]) for snapshot in found if snapshot.name in why]
         superfluous += [snapshot for snapshot in found if snapshot.name not in why]
     return kept, superfluous
+
+
+def _ids_by_tenant(tenants: Iterable[str], kept: Sequence[KeptSnapshot]) -> dict[str, list[str]]:
+    names = [one.snapshot.partition("/") for one in kept]
+    return {tenant: [snapshot for owner, _, snapshot in names if owner == tenant] for tenant in tenants}
 
 
 def _bytes(snapshot: Snapshot) -> int:

@@ -244,9 +244,10 @@ class Capture:
         """The key that encrypts or seals a table's data, if it is personal. For a listing in progress: `raw_users` and the like."""
         return self.key if table in PERSONAL_TABLES else None
 
-    def writer(self, table: Table) -> AbstractContextManager[TableWriter]:
-        """A writer of a staged table."""
-        return table_writer(self.table_path(table), table, self.key_of(table.name))
+    def writer(self, table: Table, path: Path | None = None) -> AbstractContextManager[TableWriter]:
+        """A writer of a staged table, or of one that takes its place later, at `path`."""
+        stamp = {"tenant": self.facts.tenant, "snapshot": self.facts.snapshot}
+        return table_writer(path or self.table_path(table), table, self.key_of(table.name), stamp)
 
     def raw_writer(self, resource: str) -> AbstractContextManager[TableWriter]:
         """A writer of `raw/<resource>.parquet`."""

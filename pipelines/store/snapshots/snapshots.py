@@ -229,6 +229,17 @@ class DataFolder:
         ]
         return sorted(found, key=lambda snapshot: (snapshot.manifest.snapshot, snapshot.manifest.tenant))
 
+    def complete_snapshots(self, tenant: str, name: str | None = None) -> list[Snapshot]:
+        """The complete snapshots of one tenant, oldest first, or only the one with this name. Another name is a `ConfigurationError`."""
+        complete = [snapshot for snapshot in self.snapshots(tenant) if snapshot.manifest.complete]
+        wanted = [one for one in complete if name in (None, one.name, one.manifest.snapshot)]
+        if name is not None and not wanted:
+            known = ", ".join(snapshot.manifest.snapshot for snapshot in complete) or "none"
+            raise ConfigurationError(
+                f"'{name}' is no complete snapshot of '{tenant}', and only complete ones are staged. Complete ones: {known}."
+            )
+        return wanted
+
     def find_snapshot(self, name: str) -> Snapshot:
         """The snapshot of a name: `tenant/20261120T020000Z`, the id alone, or a tenant for its newest complete snapshot.
 

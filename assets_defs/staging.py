@@ -1,0 +1,70 @@
+"""Stages a published snapshot for analysis: loads it into Postgres, registers it in Iceberg tables. Each step can be repeated alone."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from assets_defs.backup import SNAPSHOT
+from assets_defs.factories import tenant_asset, tenant_keys
+from assets_defs.metadata import preview
+from pipelines.backup.flow import Backup
+from pipelines.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from pipelines.store.iceberg.tables import Registration
+    from pipelines.store.postgres.loading import LoadResult
+
+POSTGRES = "postgres"
+ICEBERG = "iceberg"
+
+
+def staging_assets(settings: Settings) -> list[dg.AssetsDefinition]:
+    """The assets of each tenant; none unless the settings name a database or a catalogue."""
+    makers = {POSTGRES: _postgres_asset, ICEBERG: _iceberg_asset}
+    return [makers[name](tenant) for tenant in settings.tenants for name in _names(settings)]
+
+
+def staging_keys(settings: Settings, tenant: str) -> list[dg.AssetKey]:
+    """The keys of those assets that a backup of `tenant` makes."""
+    return tenant_keys(tenant, _names(settings))
+
+
+def _names(settings: Settings) -> list[str]:
+    return [*([POSTGRES] if settings.stages else []), *([ICEBERG] if settings.iceberg is not None else [])]
+
+
+def _postgres_asset(tenant: str) -> dg.AssetsDefinition:
+    @tenant_asset(tenant, POSTGRES, kinds={"postgres"}, made_from=[SNAPSHOT])
+    def postgres(backup: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
+        """The staged tables in the database that postgres_env names. A partial snapshot is not loaded; the last complete one stays."""
+        loads = backup.stage_into_postgres(tenant)
+        places = [f"{load.database}, schema {load.schema}" for load in loads]
+        left_out = [sentence for load in loads for sentence in load.left_out]
+        return _result(loads, {"database": places, "left_out": left_out})
+
+    return postgres
+
+
+def _iceberg_asset(tenant: str) -> dg.AssetsDefinition:
+    @tenant_asset(tenant, ICEBERG, kinds={"iceberg"}, made_from=[SNAPSHOT])
+    def iceberg(backup: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
+        """The staged tables in the catalogue that [iceberg] names. A partial snapshot and tables about people stay out."""
+        done = backup.register_in_iceberg(tenant)
+        return _result(done, {"catalogue": [f"{one.catalogue}, namespace {one.namespace}" for one in done]})
+
+    return iceberg
+
+
+def _result(staged: "Sequence[LoadResult | Registration]", particulars: dict[str, list[str]]) -> dg.MaterializeResult:
+    tables = [(one.snapshot, name, rows) for one in staged for name, rows in one.tables.items()]
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": sum(one.rows for one in staged),
+            "seconds": sum(one.seconds for one in staged),
+            "snapshots": [one.snapshot for one in staged],
+            **particulars,
+            "notes": [note for one in staged for note in one.notes],
+            "preview": preview(("snapshot", "table", "rows"), tables),
+        }
+    )

@@ -1,0 +1,109 @@
+"""Field ids: what Iceberg finds the columns of a file by. They are the same in every file, for ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.records.shapes.columns import ARROW_TYPES, ObservedColumn, observe_columns, with_columns
+from pipelines.records.shapes.observation import Observer
+from pipelines.records.tables import field_ids as module
+from pipelines.records.tables.field_ids import FIELD_ID, FIRST_ID, IDS, TYPE_NAMES, field_id, field_ids, staged_schema
+from pipelines.records.tables.registry import STAGED, TABLES
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.store.snapshot_factory import make_snapshot
+
+
+def ids_of(schema: pa.Schema) -> dict[str, int]:
+    return {field.name: int((field.metadata or {})[FIELD_ID]) for field in schema}
+
+
+def test_an_id_never_changes() -> None:
+    """These numbers are in the files of every library. If this fails, the rule has changed, and Iceberg tables would read nulls."""
+    assert field_id("id", "long") == 527822694
+    assert field_id("title", "string") == 163248617
+    assert ids_of(staged_schema(TABLES["publications"])).items() > {"tenant": 1, "snapshot": 2, "id": 527822694}.items()
+
+
+def test_every_table_has_distinct_ids_that_follow_from_name_and_type() -> None:
+    """No described column needs a second id. Every type that a column can have has a name in Iceberg."""
+    for table in TABLES.values():
+        ids = field_ids((column.name, column.type) for column in table.columns)
+        assert len(set(ids.values())) == len(ids)
+        assert ids == {column.name: field_id(column.name, TYPE_NAMES[column.type]) for column in table.columns}
+    assert {*ARROW_TYPES.values()} <= {*TYPE_NAMES}
+
+
+@given(st.text(), st.sampled_from(sorted(TYPE_NAMES.values())))
+def test_ids_leave_room(name: str, type_name: str) -> None:
+    """Below are `tenant` and `snapshot`, above is room for columns that somebody adds to an Iceberg table."""
+    assert FIRST_ID <= field_id(name, type_name) < FIRST_ID + IDS < 2**31 - 200
+
+
+def test_a_widened_column_is_another_one() -> None:
+    """Iceberg could not read the numbers of the old files as text."""
+    assert field_id("shelf", "long") != field_id("shelf", "string")
+
+
+def test_two_columns_never_share_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The later one takes its next id. With five ids for four columns, the hash collides."""
+    monkeypatch.setattr(module, "IDS", 5)
+    columns = [(name, pa.string()) for name in "abcd"]
+    assert len({field_id(name, "string") for name in "abcd"}) < len(columns)
+    assert len({*field_ids(columns).values()}) == len(columns)
+    assert field_ids(columns[:3]).items() < field_ids(columns).items()
+
+
+def test_observed_columns_keep_their_ids() -> None:
+    """A new column changes no other one's id."""
+    table = STAGED["tasks"][0]
+    first = [ObservedColumn("shelf", ("shelf",), "integer", "2026-11-22")]
+    second = [*first, ObservedColumn("abc", ("abc",), "text", "2026-11-23")]
+    before, after = (ids_of(staged_schema(with_columns(table, columns))) for columns in (first, second))
+    assert before.items() < after.items()
+
+
+@pytest.mark.parametrize("name", ["tenant", "Snapshot", "missing_in"])
+def test_a_field_with_the_name_of_our_columns(name: str) -> None:
+    """It gets another name, also where an earlier snapshot gave it this one."""
+    observer = Observer()
+    observer.observe([{"id": 1, name: "x"}])
+    for earlier in ([], [ObservedColumn(name, (name,), "text", "2026-11-22")]):
+        [column] = observe_columns(observer.shape, STAGED["tasks"], earlier=earlier, today="2026-11-23").columns
+        assert column.name == f"{name}_2"
+
+
+class TestFiles:
+    """The staged files of a snapshot."""
+
+    @pytest.fixture
+    def files(self, tmp_path: Path) -> dict[str, pq.ParquetFile]:
+        """Table → file, with two publications."""
+        snapshot = make_snapshot(DataFolder(tmp_path / "library-data"), tenant="new")
+        return {name: pq.ParquetFile(snapshot.address_of(facts)) for name, facts in snapshot.manifest.tables.items()}
+
+    def test_columns_and_ids(self, files: dict[str, pq.ParquetFile]) -> None:
+        """`tenant` and `snapshot` are real columns, the last ones. The raw table stays as it was."""
+        for table in STAGED["publications"]:
+            schema = files[table.name].schema_arrow
+            assert schema.names == [*table.schema.names, "tenant", "snapshot"]
+            assert ids_of(schema) == ids_of(staged_schema(table))
+            assert {field.name for field in schema if not field.nullable} >= {"tenant", "snapshot"}
+        raw = files["raw_publications"].schema_arrow
+        assert "tenant" not in raw.names
+        assert all(FIELD_ID not in (field.metadata or {}) for field in raw)
+
+    def test_values(self, files: dict[str, pq.ParquetFile]) -> None:
+        """Every row has them, and the statistics say so, by which readers skip files."""
+        for table in STAGED["publications"]:
+            file = files[table.name]
+            rows = file.read(["tenant", "snapshot"]).to_pylist()
+            assert rows
+            assert {(row["tenant"], row["snapshot"]) for row in rows} == {("new", "20261120T020000Z")}
+            statistics = file.metadata.row_group(0).column(file.schema_arrow.names.index("tenant")).statistics
+            assert (statistics.min, statistics.max) == ("new", "new")

@@ -1,0 +1,151 @@
+"""Other programs read the same rows as `bookferry query`: from the Iceberg tables, and from the files without a catalogue."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow.dataset
+import pytest
+
+from pipelines.backup.iceberg import register_again
+from pipelines.store.iceberg.catalogue import catalogue_settings
+from pipelines.store.snapshots.captures import Capture
+from tests.store.iceberg.conftest import Counts, Library, counts, queried
+from tests.store.iceberg.test_tables import unstamped
+
+PATTERN = "snapshots/tenant=*/snapshot=*/publications.parquet"
+SQL = "SELECT tenant, snapshot, count(*) FROM {} GROUP BY ALL"
+READ_BY_RAY = """
+import json, ray, sys
+from collections import Counter
+ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+rows = ray.data.read_iceberg(table_identifier=sys.argv[1], catalog_kwargs=json.loads(sys.argv[2]), selected_fields=("tenant", "snapshot"))
+print(json.dumps(sorted([*key, count] for key, count in Counter((row["tenant"], row["snapshot"]) for row in rows.take_all()).items())))
+"""
+
+
+def as_counts(rows: list[tuple[str, str, int]]) -> Counts:
+    return {(tenant, snapshot): number for tenant, snapshot, number in rows}
+
+
+@pytest.fixture
+def three(library: Library, monkeypatch: pytest.MonkeyPatch) -> Library:
+    """Three snapshots of two libraries, one of which has a new column and a widened one."""
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")  # Polars' own planner is another package
+    library.night(3, tasks=[{"id": 1, "shelf": 5}])
+    library.night(4, day=1, tasks=[{"id": 1, "shelf": "A 5", "new": True}, {"id": 2, "shelf": "B"}])
+    library.night(2, tenant="new")
+    for tenant in ("old", "new"):
+        register_again(library.tables, library.data, tenant, history=True)
+    return library
+
+
+@pytest.mark.parametrize("name", ["publications", "publication_identifiers", "tasks"])
+def test_programs_on_this_machine(three: Library, name: str) -> None:
+    """PyIceberg, DuckDB over what PyIceberg gives it, and Polars' own reader, which goes by the field ids."""
+    table, expected = three.table(name), queried(three, name)
+    assert expected
+    assert counts(table.scan().to_arrow()) == expected
+    with table.scan().to_duckdb(table_name="rows") as database:
+        assert as_counts(database.execute(SQL.format("rows")).fetchall()) == expected
+    polars = pl.scan_iceberg(table, reader_override="native").group_by("tenant", "snapshot").len().collect()
+    assert as_counts(polars.rows()) == expected
+    [one] = table.scan(row_filter="tenant = 'old' and snapshot = '20261120T020000Z'").plan_files()
+    assert one.file.record_count == expected["old", "20261120T020000Z"]
+
+
+def test_values_in_polars(three: Library) -> None:
+    """What was widened is two columns, as for PyIceberg."""
+    found = pl.scan_iceberg(three.table("tasks"), reader_override="native")
+    rows = found.select("snapshot", "id", "shelf", "shelf_long", "new").sort("snapshot", "id").collect().rows()
+    assert rows == [
+        ("20261120T020000Z", 1, None, 5, None),
+        ("20261121T020000Z", 1, "A 5", None, True),
+        ("20261121T020000Z", 2, "B", None, None),
+    ]
+
+
+@pytest.mark.long
+def test_ray(three: Library) -> None:
+    """An engine of several machines: its workers open the files themselves."""
+    chosen = catalogue_settings(three.settings)
+    catalogue = json.dumps({"name": chosen.name, "type": chosen.kind, **chosen.properties})
+    for name in ("publications", "tasks"):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", READ_BY_RAY, f"library.{name}", catalogue],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert as_counts([tuple(row) for row in json.loads(done.stdout.splitlines()[-1])]) == queried(three, name)
+
+
+@pytest.fixture(params=["files of today", "files of earlier versions", "both"])
+def files(request: pytest.FixtureRequest, library: Library, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Counts]:
+    """A pattern for the files of the publications, and what is in them."""
+    with monkeypatch.context() as patch:
+        if request.param != "files of today":
+            patch.setattr(Capture, "writer", unstamped)
+        library.night(3)
+        if request.param == "both":
+            patch.undo()
+        library.night(4, day=1)
+        library.night(2, tenant="new")
+    return f"{library.settings.data}/{PATTERN}", queried(library, "publications")
+
+
+def paths_of(pattern: str) -> list[Path]:
+    """The files that a pattern names."""
+    return sorted(Path(pattern.removesuffix(PATTERN)).glob(PATTERN))
+
+
+class TestWithoutCatalogue:
+    """What docs/analysts.md says about a pattern over the files."""
+
+    def test_duckdb(self, files: tuple[str, Counts]) -> None:
+        """The columns are there once."""
+        pattern, expected = files
+        source = f"read_parquet('{pattern}', hive_partitioning = true, union_by_name = true)"
+        assert as_counts(duckdb.sql(SQL.format(source)).fetchall()) == expected
+        names = duckdb.sql(f"SELECT * FROM {source}").columns
+        assert Counter(names).most_common(1)[0][1] == 1
+
+    def test_pyarrow(self, files: tuple[str, Counts]) -> None:
+        """The folders' names say it where the files do not."""
+        pattern, expected = files
+        found = pyarrow.dataset.dataset([*map(str, paths_of(pattern))], partitioning="hive")
+        assert counts(found.to_table()) == expected
+
+    def test_polars(self, files: tuple[str, Counts]) -> None:
+        """It would take the snapshot's name for a time in files that lack the column."""
+        pattern, expected = files
+        schema = {"tenant": pl.String, "snapshot": pl.String}
+        found = pl.scan_parquet(
+            pattern,
+            hive_partitioning=True,
+            hive_schema=schema,
+            missing_columns="insert",
+            extra_columns="ignore",
+        )
+        assert as_counts(found.group_by("tenant", "snapshot").len().collect().rows()) == expected
+
+    def test_pandas(self, files: tuple[str, Counts]) -> None:
+        """One file can always be read. Several need a word, where they have the columns themselves."""
+        pattern, expected = files
+        paths = paths_of(pattern)
+        assert sum(len(pd.read_parquet(path, columns=["id", "title"])) for path in paths) == sum(expected.values())
+        frame = pd.concat([pd.read_parquet(path) for path in paths])
+        assert len(frame) == sum(expected.values())
+        if all("tenant" in pd.read_parquet(path).columns for path in paths):
+            with pytest.raises(pyarrow.ArrowTypeError, match="Unable to merge"):
+                pd.read_parquet(paths)
+            frame = pd.read_parquet(paths, partitioning=None)
+            assert frame.groupby(["tenant", "snapshot"]).size().to_dict() == expected

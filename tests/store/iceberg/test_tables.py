@@ -1,0 +1,284 @@
+"""The staged tables of complete snapshots are Iceberg tables: each snapshot once, whatever fails, until prune removes it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Self
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from pipelines.backup.iceberg import register_again, register_new, remove_from_tables
+from pipelines.errors import ConfigurationError, StorageError
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.field_ids import field_id
+from pipelines.store.catalogue import open_catalogue
+from pipelines.store.iceberg.tables import REGISTERED
+from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.store.parquet import TableWriter, table_writer
+from pipelines.store.snapshots.captures import Capture
+from tests.store.iceberg.conftest import Library, counts, queried, settings_in
+
+ROOT = Path(__file__).parents[3]
+FIRST, SECOND, THIRD = "20261120T020000Z", "20261121T020000Z", "20261122T020000Z"
+STAGED_OF_PUBLICATIONS = 5
+
+
+def added(library: Library, tenant: str = "old") -> list[tuple[str, int]]:
+    """What a backup registers: snapshots, and to how many tables each was added."""
+    return [(one.snapshot, len(one.added)) for one in register_new(library.tables, library.data, tenant)]
+
+
+def commits(library: Library) -> int:
+    """Commits to all tables that a new snapshot adds."""
+    return sum(len(library.table(name).metadata.snapshots) for name in library.names)
+
+
+def unstamped(self: Capture, table: Table, path: Path | None = None) -> AbstractContextManager[TableWriter]:
+    """A writer as earlier versions had it."""
+    return table_writer(path or self.table_path(table), table, self.key_of(table.name))
+
+
+def prune_to_one(library: Library, tenant: str) -> None:
+    data = library.data
+    prune(
+        data,
+        ["old", "new"],
+        Policy(last=1),
+        ZoneInfo("UTC"),
+        tenant=tenant,
+        dry_run=False,
+        before_removal=partial(remove_from_tables, library.settings, data),
+    )
+
+
+def test_nights_of_two_libraries(each_kind: Library) -> None:
+    """The same rows as `bookferry query` has. A snapshot is one commit to a table, and only the first time."""
+    library = each_kind
+    library.night(3)
+    library.night(2, tenant="new")
+    assert added(library) == added(library, "new") == [(FIRST, STAGED_OF_PUBLICATIONS)]
+    library.night(4, day=1, tasks=[{"id": 1, "title": "Shelve"}])
+    assert added(library) == [(SECOND, STAGED_OF_PUBLICATIONS + 1)]
+    before = commits(library)
+    assert before == 3 * STAGED_OF_PUBLICATIONS + 1
+    assert added(library) == added(library, "new") == []
+    [again] = register_again(library.tables, library.data, "old")
+    assert (again.added, again.tables["publications"], again.rows) == ([], 4, 21)
+    assert commits(library) == before
+    for name in library.names:
+        assert counts(library.table(name).scan().to_arrow()) == queried(library, name) != {}
+    files = library.table().inspect.files().column("file_path").to_pylist()
+    paths = [library.data.objects.address_of(f"{one.key}/publications.parquet") for one in library.data.snapshots()]
+    assert sorted(path.removeprefix("file://") for path in files) == sorted(paths)
+
+
+def test_prune_removes_snapshots_by_one_commit(each_kind: Library) -> None:
+    """Other snapshots and other libraries stay, and every row that is listed can be read."""
+    library = each_kind
+    for day in range(3):
+        library.night(day + 1, day=day)
+    library.night(2, tenant="new")
+    register_new(library.tables, library.data, "old")
+    register_new(library.tables, library.data, "new")
+    prune_to_one(library, "old")
+    table = library.table()
+    assert counts(table.scan().to_arrow()) == queried(library, "publications") == {("old", THIRD): 3, ("new", FIRST): 2}
+    [last] = table.metadata.snapshots  # Iceberg's own history would need the files that are gone
+    assert last.summary is not None
+    assert (last.summary.operation.value, last.summary["deleted-data-files"]) == ("delete", "2")
+    sequence = table.metadata.last_sequence_number
+    prune_to_one(library, "old")
+    assert library.table().metadata.last_sequence_number == sequence
+    assert added(library) == []
+
+
+@pytest.mark.parametrize(("number", "when"), [(1, "before"), (2, "after"), (7, "before"), (10, "after")])
+def test_a_killed_registration_is_completed(library: Library, number: int, when: str) -> None:
+    """Kill -9 at a commit, of a column or of a file: the next night or `stage` adds what is missing, and nothing twice."""
+    library.night(3)
+    command = [sys.executable, "-m", "tests.store.iceberg.killed", str(library.settings.path), "old", str(number), when]
+    assert subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == -9
+    assert len(library.data.snapshots()) == 1
+    library.night(4, day=1)
+    done = register_new(library.tables, library.data, "old")
+    assert done[-1].snapshot == SECOND
+    [first] = register_again(library.tables, library.data, "old", FIRST)
+    assert first.added == []
+    for name in ("publications", "publication_identifiers", "publication_files"):
+        assert counts(library.table(name).scan().to_arrow()) == queried(library, name)
+    assert commits(library) == 2 * STAGED_OF_PUBLICATIONS
+
+
+def test_a_prune_that_was_killed_is_completed(library: Library) -> None:
+    """Before the files go, the tables let go of them. If the rest did not happen, the next prune does all of it."""
+    for day in range(2):
+        library.night(day=day)
+    register_new(library.tables, library.data, "old")
+    remove_from_tables(library.settings, library.data, {"old": [SECOND]})
+    assert len(library.data.snapshots()) == 2
+    assert added(library) == []  # the snapshot that is to go does not come back
+    prune_to_one(library, "old")
+    assert counts(library.table().scan().to_arrow()) == queried(library, "publications") == {("old", SECOND): 3}
+
+
+def test_snapshots_that_somebody_removed_by_hand(library: Library) -> None:
+    """The next prune lets go of them, too."""
+    gone, _ = library.night(), library.night(day=1)
+    register_new(library.tables, library.data, "old")
+    library.data.objects.hide(gone.key, "manifest.json")
+    prune_to_one(library, "old")
+    assert {*counts(library.table().scan().to_arrow())} == {("old", SECOND)}
+
+
+def test_two_machines_at_once(tmp_path: Path, s3: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a lock in common, the catalogue decides: each snapshot is there once."""
+    server = s3
+    bucket = f"s3://{server.bucket()}/x"  # type: ignore[attr-defined]
+    monkeypatch.setenv("TEST_CATALOGUE", f"sqlite:///{tmp_path}/shared.db")
+    machines = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        machines.append(Library(settings_in(tmp_path / name, bucket, 'uri_env = "TEST_CATALOGUE"')))
+    for day in range(3):
+        machines[0].night(day=day)
+    machines[0].tables.register(machines[0].data.snapshots()[0])  # the tables are there
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda one: register_again(one.tables, one.data, "old", history=True), machines))
+    assert counts(machines[0].table().scan().to_arrow()) == queried(machines[0], "publications")
+    assert commits(machines[0]) == 3 * STAGED_OF_PUBLICATIONS
+
+
+def test_new_and_widened_columns(library: Library) -> None:
+    """A column of another type is another column. The widest type has the name, whichever library came first."""
+    library.night(0, tasks=[{"id": 1, "shelf": 5}])
+    library.night(0, day=1, tasks=[{"id": 1, "shelf": "A 5", "new": True}])
+    library.night(0, day=1, tenant="new", tasks=[{"id": 7, "shelf": 1.5}])
+    for tenant in ("old", "new"):
+        register_new(library.tables, library.data, tenant)
+    names = ("tenant", "snapshot", "id", "shelf", "shelf_long", "shelf_double", "new")
+    assert library.rows("tasks", *names) == [
+        ("old", FIRST, 1, None, 5, None, None),
+        ("new", SECOND, 7, None, None, 1.5, None),
+        ("old", SECOND, 1, "A 5", None, None, True),
+    ]
+    fields = {field.name: (field.field_id, field.doc) for field in library.table("tasks").schema().fields}
+    assert fields["shelf_long"][0] == field_id("shelf", "long")
+    assert fields["shelf"] == (
+        field_id("shelf", "string"),
+        "The service's own field shelf, observed since 2026-11-20.",
+    )
+    with open_catalogue(library.data) as database:
+        assert database.execute("SELECT shelf FROM tasks_history ORDER BY snapshot, tenant").fetchall() == [
+            ("5",),
+            ("1.5",),
+            ("A 5",),
+        ]
+
+
+def test_what_stays_out(library: Library) -> None:
+    """Partial snapshots, raw records, and tables about people."""
+    library.night(complete=False)
+    library.night(0, day=1, users=[{"id": 1, "email": "ada@example.org"}])
+    assert added(library) == []
+    library.night(2, day=2, users=[{"id": 1}], hard_copies=[{"id": 1}])
+    assert added(library)[0][0] == THIRD
+    tables = {*library.names}
+    assert "publications" in tables <= {*REGISTERED}
+    assert not tables & {"users", "user_roles", "raw_publications"}
+    with pytest.raises(ConfigurationError, match=rf"'{FIRST}' is no complete snapshot of 'old'.*{SECOND}, {THIRD}"):
+        register_again(library.tables, library.data, "old", FIRST)
+
+
+def test_an_empty_table(library: Library) -> None:
+    """Iceberg has no file without rows: the table is there, and nothing is added again and again."""
+    library.night(0, tasks=[])
+    assert added(library) == [(FIRST, 0)]
+    assert added(library) == []
+    [done] = register_again(library.tables, library.data, "old")
+    assert (done.tables, done.added) == ({"tasks": 0}, [])
+    assert "due_on" in library.table("tasks").schema().column_names
+    assert library.table("tasks").scan().to_arrow().num_rows == 0
+
+
+def test_older_snapshots_are_left_out_and_queried(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of earlier versions lack `tenant`, `snapshot` and ids. `stage` says so, and every view has both kinds."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Capture, "writer", unstamped)
+        library.night(3)
+    assert added(library) == []
+    library.night(4, day=1)
+    assert added(library) == [(SECOND, STAGED_OF_PUBLICATIONS)]
+    first, second = register_again(library.tables, library.data, "old", history=True)
+    assert (first.tables, second.notes, second.rows) == ({}, [], 20)
+    assert "old/20261120T020000Z was made by a version of Bookferry whose files have no field ids" in first.notes[0]
+    assert counts(library.table().scan().to_arrow()) == {("old", SECOND): 4}
+    assert queried(library, "publications") == {("old", FIRST): 3, ("old", SECOND): 4}
+    with open_catalogue(library.data) as database:
+        sql = "SELECT tenant, snapshot, count(*) FROM publications_as_of('old', TIMESTAMPTZ '{} 12:00Z') GROUP BY ALL"
+        assert database.execute(sql.format("2026-11-20")).fetchall() == [("old", FIRST, 3)]
+        assert database.execute(sql.format("2026-11-21")).fetchall() == [("old", SECOND, 4)]
+
+
+def test_memory_does_not_grow_with_the_library(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registering reads footers only: of the files' bytes, a few thousand."""
+    snapshot = library.night(3_000)
+    data, read = library.data, [0]
+    opened = type(data.objects).open
+
+    def counting(self: object, key: str) -> object:
+        file = opened(self, key)  # type: ignore[arg-type]
+
+        class Counted:
+            closed = False
+
+            def __getattr__(self, name: str) -> object:
+                return getattr(file, name)
+
+            def __enter__(self) -> Self:
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                file.close()
+
+            def read(self, size: int = -1) -> bytes:
+                content = file.read(size)
+                read[0] += len(content)
+                return content
+
+        return Counted()
+
+    monkeypatch.setattr(type(data.objects), "open", counting)
+    library.tables.register(snapshot)
+    size = sum(snapshot.manifest.tables[name].bytes for name in REGISTERED if name in snapshot.manifest.tables)
+    assert 0 < read[0] < size
+    assert read[0] < 64 * 1024 * STAGED_OF_PUBLICATIONS + 1
+
+
+def test_a_catalogue_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the place without the password, and the command that repeats it. Nothing is pruned."""
+    monkeypatch.setenv("TEST_CATALOGUE", "postgresql://me:sesame-open@127.0.0.1:1/nothing")
+    library = Library(settings_in(tmp_path, iceberg='uri_env = "TEST_CATALOGUE"'))
+    for day in range(2):
+        library.night(day=day)
+    with pytest.raises(StorageError, match="bookferry stage old") as caught:
+        register_new(library.tables, library.data, "old")
+    assert "postgresql://127.0.0.1:1/nothing" in str(caught.value)
+    assert "sesame-open" not in str(caught.value)
+    with pytest.raises(StorageError, match="Removing snapshots from"):
+        prune_to_one(library, "old")
+    assert len(library.data.snapshots()) == 2
+
+
+def test_without_pyiceberg(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what to install."""
+    for name in [name for name in sys.modules if name.startswith(("pyiceberg", "pipelines.store.iceberg.tables"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyiceberg", None)
+    with pytest.raises(ConfigurationError, match=r'pip install "bookferry\[iceberg\]"'):
+        _ = library.tables
