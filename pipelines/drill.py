@@ -184,5 +184,11 @@ def _sandbox_settings(settings: Settings, folder: Path, base_url: str) -> Settin
         send_invalid_identifiers=True,
     )
     return replace(
-        settings, data=folder, bucket=None, postgres_env=None, tokens=folder / "sign-ins", tenants={TENANT: sandbox}
+        settings,
+        data=folder,
+        bucket=None,
+        postgres_env=None,
+        iceberg=None,
+        tokens=folder / "sign-ins",
+        tenants={TENANT: sandbox},
     )
