@@ -33,8 +33,8 @@ The files of a snapshot have the same names: `snapshots/tenant=old/snapshot=2026
 
 ## What all tables have in common
 
-Every table except `snapshots` begins with two columns; for the files they are the names of the folders. Numbers such as `id` belong to
-one library. Two libraries use the same numbers, so **join by `tenant`, too**.
+Every table except `snapshots` begins with two columns. The files of staged tables have them at their end, and the names of the folders say
+the same. Numbers such as `id` belong to one library. Two libraries use the same numbers, so **join by `tenant`, too**.
 
 {common}
 "Key" lists the columns that, with `tenant` and `snapshot`, identify a row. "Always filled" is a promise; every other column may be empty

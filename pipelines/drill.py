@@ -189,6 +189,7 @@ def _sandbox_settings(settings: Settings, folder: Path, base_url: str) -> Settin
         bucket=None,
         postgres_env=None,
         state="local",
+        iceberg=None,
         tokens=folder / "sign-ins",
         tenants={TENANT: sandbox},
     )

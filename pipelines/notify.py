@@ -107,6 +107,7 @@ def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, st
     tables: list[TenantSettings | NotifySettings] = [settings.notify, *settings.tenants.values()]
     tables += [tenant.notify for tenant in settings.tenants.values() if tenant.notify]
     named = {getattr(table, key) for table in tables for key in type(table).model_fields if key.endswith("_env")}
+    named |= {*settings.iceberg.variables.values()} if settings.iceberg else set()
     return {
         name: value
         for name, value in environ.items()

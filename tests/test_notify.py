@@ -73,8 +73,11 @@ def told(settings: Settings, ending: Ending, **variables: str) -> tuple[str | No
 def test_a_command_gets_the_facts_and_no_secret(configure: Configure, tmp_path: Path) -> None:
     """As JSON on standard input and as variables; in the folder of bookferry.toml; without the variables that hold secrets (I10)."""
     file = tmp_path / "told"
-    settings = configure(f"success = {writer(file)}")
-    problem, _ = told(settings, COMPLETE, OLD_PASSWORD="p4ssw0rd-p4ssw0rd", HOME="/somewhere")
+    settings = configure(
+        f"success = {writer(file)}", '[iceberg]\nuri_env = "PLACE"\nproperties_env = {token = "TOKEN"}\n'
+    )
+    secrets = dict.fromkeys(("OLD_PASSWORD", "PLACE", "TOKEN"), "p4ssw0rd-p4ssw0rd")
+    problem, _ = told(settings, COMPLETE, **secrets, HOME="/somewhere")
     assert problem is None
     (call,) = kept(file)
     assert call["given"] == {**msgspec.to_builtins(COMPLETE), "ok": True, "at": call["given"]["at"]}
@@ -88,7 +91,7 @@ def test_a_command_gets_the_facts_and_no_secret(configure: Configure, tmp_path: 
         "BOOKFERRY_RUN": "r1",
     }
     assert (call["env"]["HOME"], call["cwd"]) == ("/somewhere", str(tmp_path))
-    assert "OLD_PASSWORD" not in call["env"]
+    assert not {*secrets} & {*call["env"]}
 
 
 def test_only_a_complete_backup_is_a_success(configure: Configure, tmp_path: Path) -> None:

@@ -79,10 +79,14 @@ class IcebergSettings(BaseModel):
     properties: Annotated[dict[str, str], AfterValidator(_no_secrets)] = Field(default_factory=dict)
     properties_env: dict[str, VariableName] = Field(default_factory=dict)
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """Property → the variable that holds it, the address among them."""
+        return {**({"uri": self.uri_env} if self.uri_env else {}), **self.properties_env}
+
     def secrets(self, path: Path, environ: Mapping[str, str]) -> dict[str, str]:
-        """Returns the properties that variables hold, the address among them. A missing variable is a `ConfigurationError`."""
-        named = {**({"uri": self.uri_env} if self.uri_env else {}), **self.properties_env}
-        for key, variable in named.items():
+        """Returns the properties that variables hold. A missing variable is a `ConfigurationError`."""
+        for key, variable in self.variables.items():
             if not environ.get(variable):
                 where = "uri_env" if key == "uri" else f"properties_env.{key}"
                 state = "empty" if variable in environ else "not set"
@@ -90,7 +94,7 @@ class IcebergSettings(BaseModel):
                     f"{path}: iceberg.{where} names the environment variable {variable}, which is {state}. Set it, for example: export "
                     f"{variable}=..."
                 )
-        return {key: environ[variable] for key, variable in named.items()}
+        return {key: environ[variable] for key, variable in self.variables.items()}
 
 
 def storage_locations(path: Path, data: str, work: str | None, environ: Mapping[str, str]) -> tuple[str | None, Path]:

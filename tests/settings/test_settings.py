@@ -209,6 +209,10 @@ def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
         ConfigurationError, match=r"iceberg\.properties_env\.token names the environment variable T, which"
     ):
         catalogue_settings(load(rest), {"U": "https://c/x"})
+    for wrong in (f"me:{SECRET}", f"postgresql://me:{SECRET}x@h:{SECRET}/db"):
+        with pytest.raises(ConfigurationError, match="not an address such as postgresql://") as caught:
+            catalogue_settings(load('[iceberg]\nuri_env = "A"'), {"A": wrong})
+        assert SECRET not in str(caught.value)
     with pytest.raises(ConfigurationError, match=r"PyIceberg has no az://"):
         catalogue_settings(load('data = "az://abc/x"\n[iceberg]'), {})
 

@@ -10,7 +10,7 @@ SNAPSHOT_COLUMNS = (
     Column("tenant", pa.string(), "Name of the library in bookferry.toml."),
     Column("snapshot", pa.string(), "When the snapshot's capture began, in UTC: the name of the snapshot."),
 )
-"""The columns that the folders of the snapshots (`tenant=…/snapshot=…`) put before the columns of every table."""
+"""The columns that views put before those of every table, and staged files after them; the folders (`tenant=…/snapshot=…`) say the same."""
 
 ID = Column("id", pa.int64(), "The service's identifier of the record; empty if it is missing or not a whole number.")
 POSITION = Column("position", pa.int32(), "Place in the service's own order, from 0.", required=True)

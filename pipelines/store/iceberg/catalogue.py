@@ -75,8 +75,17 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
             f"{settings.path}: [iceberg] needs data in a folder, s3:// or gs://; PyIceberg has no az://."
         )
     named = chosen.secrets(settings.path, environ)
-    if chosen.type == "sql":
-        named["uri"] = _driver(named["uri"]) if "uri" in named else f"sqlite:///{settings.data / SQLITE}"
+    if chosen.type == "sql" and "uri" not in named:
+        named["uri"] = f"sqlite:///{settings.data / SQLITE}"
+    try:
+        _ = urlsplit(named.get("uri", "")).port
+        if chosen.type == "sql":
+            named["uri"] = _driver(named["uri"])
+    except Exception:  # noqa: BLE001  whatever a library says about it may show a password
+        raise ConfigurationError(
+            f"{settings.path}: iceberg.uri_env names the environment variable {chosen.uri_env}, whose value is not an address such as "
+            "postgresql://user:password@host/database. Correct it."
+        ) from None
     warehouse = chosen.warehouse
     if warehouse is None and chosen.type == "sql":
         warehouse = f"{settings.bucket or f'file://{settings.data}'}/{WAREHOUSE}"
@@ -91,11 +100,12 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
 
 def _driver(address: str) -> str:
     """The address with the driver that Bookferry has, psycopg 3: SQLAlchemy would look for psycopg2. A silent server is noticed."""
-    if not re.match(r"postgres(ql)?://", address):
-        return address
     from sqlalchemy import make_url  # noqa: PLC0415  a tenth of a second
 
-    url = make_url(address).set(drivername="postgresql+psycopg")
+    url = make_url(address)
+    if url.drivername not in {"postgres", "postgresql"}:
+        return address
+    url = url.set(drivername="postgresql+psycopg")
     return url.update_query_dict({**POSTGRES_TIMEOUTS, **url.query}).render_as_string(hide_password=False)
 
 
@@ -122,10 +132,10 @@ def catalogue_errors(trying: str, settings: CatalogueSettings, again: str) -> It
         yield
     except BookferryError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  see above
         text = (str(error).splitlines() or [""])[0][:500]
         for secret in settings.secrets:
             text = text.replace(secret, "[redacted]")
         raise StorageError(
             f"{trying} the Iceberg tables ({settings.place}) failed: {type(error).__name__}: {text}. If that is mended, run `{again}`."
-        ) from error
+        ) from None  # what it was made from may hold a secret
