@@ -75,6 +75,7 @@ def examine(
     findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
     findings += [*([storage.bucket(data.objects)] if settings.bucket else [])]
     findings += [*_on_this_machine(data, tenant, around), *machine.postgres(settings, tenant)]
+    findings += storage.iceberg(settings, around.environ)
     findings += [check_notifications(settings, tenant, around.environ)]
     if settings.tenant(tenant).api == "v3":
         findings += check_connection(settings, tenant, around.clock)

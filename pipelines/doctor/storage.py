@@ -1,11 +1,17 @@
-"""The check of a bucket: objects can be written, listed, read and deleted, and a put replaces nothing, as every backup requires."""
+"""The checks of a bucket and of a catalogue.
+
+In a bucket, objects can be written, listed, read and deleted, and a put replaces nothing, as every backup requires.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import uuid4
 
 from pipelines.doctor.findings import CheckResult, failed, ok, problem
 from pipelines.errors import BookferryError
+from pipelines.settings.settings import Settings
+from pipelines.store.iceberg.catalogue import catalogue_settings, check_catalogue
 from pipelines.store.objects.objects import Objects
 
 NAME = "storage"
@@ -19,6 +25,18 @@ def bucket(objects: Objects) -> CheckResult:
         return _try_operations(objects)
     except BookferryError as error:
         return failed(NAME, error)
+
+
+def iceberg(settings: Settings, environ: Mapping[str, str]) -> list[CheckResult]:
+    """Whether the configured catalogue of Iceberg tables answers."""
+    if settings.iceberg is None:
+        return []
+    try:
+        chosen = catalogue_settings(settings, environ)
+        check_catalogue(chosen, settings.data)
+    except BookferryError as error:
+        return [failed("iceberg", error)]
+    return [ok("iceberg", f"{chosen.place} can be used")]
 
 
 def _try_operations(objects: Objects) -> CheckResult:

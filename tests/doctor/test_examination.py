@@ -258,6 +258,21 @@ def test_a_postgres_database_that_does_not_answer(
     assert "a-long-secret-word" not in str(found.document)
 
 
+def test_a_catalogue_of_iceberg_tables(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is a file is made by the first backup. One that does not answer is told without its password."""
+    config = patient.folder / "bookferry.toml"
+    text = config.read_text()
+    config.write_text(f"{text}\n[iceberg]\n")
+    assert patient.find("iceberg").status is CheckStatus.OK
+    assert not [*patient.folder.rglob("iceberg.db")]
+    config.write_text(f'{text}\n[iceberg]\nuri_env = "TEST_CATALOGUE"\n')
+    assert patient.find("iceberg").exit_status == ExitStatus.USAGE
+    monkeypatch.setenv("TEST_CATALOGUE", "postgresql://keeper:a-long-secret-word@127.0.0.1:1/tables")
+    found = patient.find("iceberg")
+    assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, ExitStatus.FAILED)
+    assert "a-long-secret-word" not in str(found.document)
+
+
 def test_how_old_the_last_backup_is(patient: Patient) -> None:
     """Complaint B15: nobody knows when the backup was last good."""
     assert patient.find("last backup").status is CheckStatus.NOTE

@@ -125,6 +125,14 @@ def open_catalogue(settings: CatalogueSettings, folder: Path) -> Catalog:
     return AVAILABLE_CATALOGS[CatalogType(settings.kind)](settings.name, {**settings.properties})
 
 
+def check_catalogue(settings: CatalogueSettings, folder: Path) -> None:
+    """Raises if the catalogue cannot be used. One that is a file in the data folder is not created."""
+    if settings.properties.get("uri") == f"sqlite:///{folder / SQLITE}" and not (folder / SQLITE).exists():
+        return
+    with catalogue_errors("Opening", settings, "bookferry doctor"), open_catalogue(settings, folder) as catalog:
+        catalog.list_namespaces()
+
+
 @contextmanager
 def catalogue_errors(trying: str, settings: CatalogueSettings, again: str) -> Iterator[None]:
     """Turns whatever PyIceberg, its driver and its file access raise into a `StorageError`: they have no error in common."""
