@@ -113,6 +113,9 @@ def _no_asset(request: Received) -> Answer | None:
 
 
 def rows(snapshot: Snapshot, table: str) -> list[dict[str, Any]]:
-    """Rows of a table of a snapshot."""
+    """Rows of a table of a snapshot, without the names of library and snapshot, which end each row of a staged table."""
     found: list[dict[str, Any]] = pq.read_table(snapshot.path / snapshot.manifest.tables[table].path).to_pylist()
+    if not table.startswith("raw_"):
+        place = {(row.pop("tenant"), row.pop("snapshot")) for row in found}
+        assert place <= {(snapshot.manifest.tenant, snapshot.manifest.snapshot)}
     return found
