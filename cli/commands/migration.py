@@ -8,14 +8,13 @@ from typing import Annotated
 import typer
 
 from cli.boundary import command
+from cli.commands.application import Application
 from cli.commands.options import ConfigOption, JsonOption, names_in, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
 from pipelines.migration.limits import Limits
 
-migrate = typer.Typer(
-    help="Migrate a library from version 2 to version 3: plan, apply, verify, undo.", no_args_is_help=True
-)
+migrate = Application(name="migrate", help="Migrate a library from version 2 to version 3: plan, apply, verify, undo.")
 
 PlanArgument = Annotated[str, typer.Argument(help="Name of a plan, as `migrate plan` printed it, or its folder.")]
 

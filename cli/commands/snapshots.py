@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from cli.boundary import command
+from cli.commands.application import Application
 from cli.commands.options import ConfigOption, JsonOption, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
 
-snapshots = typer.Typer(help="List, show, verify, compare and remove snapshots.", no_args_is_help=True)
+snapshots = Application(name="snapshots", help="List, show, verify, compare and remove snapshots.")
 
 
 @snapshots.command("list")
