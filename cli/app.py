@@ -43,7 +43,6 @@ app = Application(
     cls=_Commands,
     name="bookferry",
     help="Backs up, migrates and stages a hosted library for analysis.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     epilog="Exit status: 0 complete, 1 failed, 2 usage or configuration, 3 partial, 4 a person must sign in, "
     "5 a safety limit stopped it, 6 differences found, 130 and 143 stopped by a signal, 141 nobody reads the output.",
