@@ -1,37 +1,61 @@
-"""The application `bookferry`: all its commands, in the order of its help."""
+"""The application `bookferry`: all its commands, grouped and ordered as in its help."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from typing import Annotated, Any
 
 import typer
 
 from cli.commands.analysis import query, tables
+from cli.commands.application import Application, Group
 from cli.commands.backups import backup, describe, doctor, report, stage
 from cli.commands.migration import drill, migrate, restore
+from cli.commands.options import CONFIG_HELP, JSON_HELP
 from cli.commands.sign_in import login, whoami
 from cli.commands.snapshots import snapshots
 from cli.commands.start import demo, init, sandbox, ui
 from cli.commands.state import state
 from pipelines.version import VERSION
 
-app = typer.Typer(
+_COMMANDS = {
+    "Start": (init, doctor, backup, login, whoami, demo),
+    "Snapshots": (snapshots, restore, drill),
+    "Analysis": (query, tables, report, describe, stage),
+    "Migration": (migrate,),
+    "Upkeep": (ui, state, sandbox),
+}
+"""Heading in the help → commands."""
+
+
+class _Commands(Group):
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order of the help; Typer puts the groups last."""
+        order = [
+            one.info.name if isinstance(one, typer.Typer) else one.__name__
+            for group in _COMMANDS.values()
+            for one in group
+        ]
+        return sorted(super().list_commands(ctx), key=order.index)
+
+
+app = Application(
+    cls=_Commands,
     name="bookferry",
     help="Backs up, migrates and stages a hosted library for analysis.",
-    no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     epilog="Exit status: 0 complete, 1 failed, 2 usage or configuration, 3 partial, 4 a person must sign in, "
     "5 a safety limit stopped it, 6 differences found, 130 and 143 stopped by a signal, 141 nobody reads the output.",
 )
-for function in (demo, init, login, whoami, doctor, describe, backup, report, query, tables, stage, restore, drill, ui):
-    app.command()(function)
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})(
-    sandbox
-)
-app.add_typer(snapshots, name="snapshots")
-app.add_typer(migrate, name="migrate")
-app.add_typer(state, name="state")
+_OPTIONS_OF_ITS_OWN = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+for heading, commands in _COMMANDS.items():
+    for one in commands:
+        if isinstance(one, typer.Typer):
+            app.add_typer(one, rich_help_panel=heading)
+        else:
+            settings = _OPTIONS_OF_ITS_OWN if one is sandbox else {}
+            app.command(rich_help_panel=heading, context_settings=settings)(one)
 
 
 def _print_version(wanted: bool) -> None:
@@ -40,10 +64,29 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _choose_color(wanted: bool | None) -> None:
+    """Set the variables that Rich reads, before anything is printed."""
+    if wanted is not None:
+        os.environ.pop("NO_COLOR" if wanted else "FORCE_COLOR", None)
+        os.environ["FORCE_COLOR" if wanted else "NO_COLOR"] = "1"
+
+
 @app.callback()
 def bookferry(
+    # the callbacks of the options act, or those of the same options of a command
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    config: Annotated[str | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP)] = None,
+    json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    color: Annotated[
+        bool | None,
+        typer.Option(
+            "--color/--no-color",
+            callback=_choose_color,
+            is_eager=True,
+            help="Colors, whatever stdout is. Default: on a terminal, unless $NO_COLOR is set, and where $FORCE_COLOR is set.",
+        ),
+    ] = None,
 ) -> None:
     """Backs up, migrates and stages a hosted library for analysis."""

@@ -89,7 +89,7 @@ def _print(console: Console, library: LearnedLibrary, report: Path | None) -> No
         console.print(Text(one.resource, "bold"), Text(f" {_source(one, library.api)}", "dim"))
         rows = [_row(found) for found in library.fields(one)]
         if rows:
-            print_table(console, _COLUMNS, rows, ())
+            print_table(console, _COLUMNS, rows)
     console.print()
     console.print(
         f"{counted(library.requests, 'request')}. `in Bookferry` says where a backup keeps a field; every field is in the raw table."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from rich.console import Console
 
-from cli.output import Output, table_of
+from cli.output import Output, print_table
 from pipelines.errors import ExitStatus
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
@@ -39,7 +39,7 @@ def _print(console: Console, differences: Differences, limit: int) -> None:
     ]
     if rows:
         columns = ("resource", *KINDS, "unchanged", "without id")
-        console.print(table_of(columns, rows, right=columns[1:]))
+        print_table(console, columns, rows, right=columns[1:])
     for name, one in differences.resources.items():
         _print_resource(console, name, one, limit)
     console.print(_last_line(differences))
@@ -56,12 +56,12 @@ def _print_resource(console: Console, name: str, one: ResourceDifferences, limit
         console.print(f"{name}: only in {one.only_in}.")
     if one.fields:
         counts = [(field, f"{count:,}") for field, count in list(one.fields.items())[:limit]]
-        console.print(table_of(("field", "records"), counts, title=f"\n{name}: changed fields", right=("records",)))
+        print_table(console, ("field", "records"), counts, title=f"\n{name}: changed fields", right=("records",))
     rows = [("added", record, "") for record in one.added_ids]
     rows += [("removed", record, "") for record in one.removed_ids]
     rows += [("changed", record.id, ", ".join(record.fields)) for record in one.changed_records]
     if rows:
-        console.print(table_of(("", "id", "fields"), rows, title=f"\n{name}: up to {limit} of each"))
+        print_table(console, ("", "id", "fields"), rows, title=f"\n{name}: up to {limit} of each")
 
 
 def _last_line(differences: Differences) -> str:

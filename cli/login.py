@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from cli.boundary import stop_message
-from cli.output import Output, table_of
+from cli.output import Output, print_table
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
 from pipelines.file_access import inherited_umask
 from pipelines.python_process import python_command
@@ -275,4 +275,4 @@ def _name(person: dict[str, Any] | None) -> str:
 def print_jobs(console: Console, scopes: Sequence[str]) -> None:
     """Print a table of the jobs that the scopes allow."""
     rows: list[tuple[str, str]] = [(ability.job.name, ability.sentence) for ability in abilities(scopes)]
-    console.print(table_of(("job", "allowed"), rows, whole=("job",)))
+    print_table(console, ("job", "allowed"), rows)

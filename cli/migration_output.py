@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.output import Output, print_table, print_warning, table_of
+from cli.output import Output, print_table, print_warning
 from pipelines.humanize import counted, duration
 from pipelines.migration.apply.run import ApplyResult
 from pipelines.migration.flow import AppliedPlan
@@ -165,7 +165,7 @@ def print_status(console: Console, status: PlanStatus) -> None:
     work += [("merged", "merge")] if planned.merge else []
     work += [("linked", "links")] if planned.links else []
     rows = [(words, f"{getattr(done, name):,}", f"{getattr(planned, name):,}") for words, name in work]
-    console.print(table_of(("", "done", "planned"), rows, right=("done", "planned")))
+    print_table(console, ("", "done", "planned"), rows, right=("done", "planned"))
     if status.adopted:
         console.print(
             f"Among the created: {counted(status.adopted, 'record')} that the service made itself and that were adopted."

@@ -6,13 +6,15 @@ import os
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, Literal, NoReturn
 
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -91,45 +93,67 @@ def print_warning(console: Console, text: str) -> None:
     console.print(Text.assemble(("!", "yellow"), f" {text}"))
 
 
-def table_of(
+def print_table(
+    console: Console,
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
     *,
-    title: str | None = None,
     right: Iterable[str] = (),
-    whole: Iterable[str] = (),
-) -> Table:
-    """A plain table. The columns `right` are aligned to the right; cells of the columns `whole` are never broken."""
-    table = Table(title=title, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
-    for column in columns:
-        table.add_column(
-            _cell(column),
-            justify="right" if column in set(right) else "left",
-            overflow="fold",
-            no_wrap=column in set(whole),
-        )
-    for row in rows:
-        table.add_row(*map(_cell, row))
-    return table
-
-
-def print_table(
-    console: Console, columns: Sequence[str], rows: Sequence[Sequence[object]], right: Iterable[str]
+    title: str | None = None,
 ) -> None:
-    """Print rows as a table, or one below the other if a table with so many columns could not be read."""
+    """Print rows as a table, or one below the other if a table with so many columns could not be read.
+
+    Lines break between words only, so that ids and numbers can be read and copied whole. The columns `right` are aligned to the right.
+    """
+    if title is not None:
+        console.print(title, style="italic")
     texts = [[_cell(value) for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
-    if not texts or sum(min(width, READABLE_WIDTH) + 3 for width in widths) <= console.width:
-        console.print(table_of(columns, rows, right=right))
+    widths = _widths([*map(_cell, columns)], texts, console.width)
+    if widths is None:
+        _print_rows_below_each_other(console, columns, texts)
         return
+    table = Table(header_style="bold", show_edge=False, pad_edge=False)
+    for column, width in zip(columns, widths, strict=True):
+        # without `fold`, Rich puts an ellipsis for the blank after a line of wide letters
+        justify: Literal["left", "right"] = "right" if column in set(right) else "left"
+        table.add_column(_cell(column), width=width, justify=justify, overflow="fold")
+    for row in texts:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _widths(columns: Sequence[str], texts: Sequence[Sequence[str]], most: int) -> list[int] | None:
+    """The width of each column in a table of at most `most` characters, or None if it would be too narrow to be read."""
+    cells = [[name, *column] for name, *column in zip(columns, *texts, strict=True)]
+    natural = [max(map(cell_len, column)) for column in cells]
+    widths = [
+        max(min(width, READABLE_WIDTH), *(cell_len(word) for text in column for word in text.split() or [""]))
+        for width, column in zip(natural, cells, strict=True)
+    ]
+    left = (
+        most - sum(widths) - 3 * len(widths) + 1
+    )  # a line and two spaces between columns, and Rich counts one at each edge
+    if left < 0:
+        return None
+    by_need = sorted(range(len(widths)), key=lambda index: natural[index] - widths[index])
+    for place, index in enumerate(by_need):
+        more = min(natural[index] - widths[index], left // (len(by_need) - place))
+        widths[index] += more
+        left -= more
+    return widths
+
+
+def _print_rows_below_each_other(console: Console, columns: Sequence[str], texts: Sequence[Sequence[str]]) -> None:
+    """Print each value on a line of its own. A word that is too long for the line is left to the terminal, to be copied whole."""
+    indent = max(map(cell_len, map(_cell, columns))) + 2
     for number, row in enumerate(texts, start=1):
         console.print(f"row {number}", style="bold")
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(no_wrap=True, style="dim")
-        grid.add_column(overflow="fold")
         for name, text in zip(columns, row, strict=True):
-            grid.add_row(_cell(name), text)
-        console.print(grid)
+            width = max(READABLE_WIDTH, console.width - indent)
+            lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+            for place, line in enumerate(lines or [""]):
+                label = "" if place else _cell(name)
+                console.print(Text.assemble((label + " " * (indent - cell_len(label)), "dim"), line))
 
 
 def _cell(value: object) -> str:

@@ -51,8 +51,9 @@ class ProgressDisplay:
     def __enter__(self) -> Self:
         descriptor = os.dup(sys.stderr.fileno()) if _has_descriptor(sys.stderr) else None
         self._file: IO[str] | None = os.fdopen(descriptor, "w", encoding="utf-8") if descriptor is not None else None
-        console = plain_console(self._file or sys.stderr)
-        self._view = _Bar(self, console) if console.is_terminal else _Lines(self, console)
+        stream = self._file or sys.stderr
+        view = _Bar if stream.isatty() else _Lines  # $FORCE_COLOR makes Rich take a log for a terminal
+        self._view = view(self, plain_console(stream))
         self._view.start()
         return self
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from cli.answers import BATCH_ROWS, Rows, write_csv, write_json, write_parquet
 from cli.boundary import fail
-from cli.output import Output, print_table, table_of
+from cli.output import Output, print_table
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import all_examples, example
 from pipelines.humanize import counted
@@ -183,7 +183,7 @@ def list_examples(output: Output) -> ExitStatus:
 
     def render(console: Console) -> None:
         rows = [(query.name, query.question) for query in examples]
-        console.print(table_of(("example", "question"), rows, whole=("example",)))
+        print_table(console, ("example", "question"), rows)
         console.print(
             "`bookferry query --example NAME` runs an example. With --show-sql it prints the SQL, to be changed and run with --file. "
             "The same SQL runs on Postgres."

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from cli.output import Output, print_warning, table_of
+from cli.output import Output, print_table, print_warning
 from cli.snapshots import tenant_snapshot
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
@@ -52,7 +52,7 @@ def _fit(figures: Any) -> Any:
 def _print(console: Console, report: Report) -> None:
     rows = [(label_of(one.rule, one.type), f"{one.issues:,}") for one in report.issue_kinds[:MOST_PRINTED]]
     if rows:
-        console.print(table_of(("what to look at", "issues"), rows, right=("issues",)))
+        print_table(console, ("what to look at", "issues"), rows, right=("issues",))
     if len(report.issue_kinds) > MOST_PRINTED:
         console.print(f"and {counted(len(report.issue_kinds) - MOST_PRINTED, 'more group')} of issues on the page")
     if not report.complete:

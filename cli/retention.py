@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 
 from cli.notify import notifying
-from cli.output import Output, table_of
+from cli.output import Output, print_table
 from pipelines.backup.iceberg import remove_from_tables
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, size
@@ -51,7 +51,7 @@ def _print(console: Console, pruning: PruneResult) -> None:
         for snapshot in pruning.removed
     ]
     if rows:
-        console.print(table_of(("snapshot", "", "why"), sorted(rows), whole=("snapshot",)))
+        print_table(console, ("snapshot", "", "why"), sorted(rows))
     for note in pruning.notes:
         console.print(note)
     verb = "Would remove" if pruning.dry_run else "Removed"

@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.output import Output, age, print_warning, table_of
+from cli.output import Output, age, print_table, print_warning
 from pipelines.errors import ExitStatus
 from pipelines.humanize import duration, size
 from pipelines.records.files import COVER
@@ -99,7 +99,7 @@ def _print_list(console: Console, found: list[SnapshotLine], now: datetime, sett
         for snapshot, verified, drilled in found
     ]
     columns = ("snapshot", "age", "proof", "records", "size", "requests", "last verified", "last drilled")
-    console.print(table_of(columns, rows, right=("records", "size", "requests"), whole=columns))
+    print_table(console, columns, rows, right=("records", "size", "requests"))
 
 
 def _verdict(at: str | None, bad: str, now: datetime) -> str:
@@ -123,12 +123,12 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
     ]
     print_failed_files(console, manifest.files, most=len(manifest.files.failures))
     numbers = ("records", "distinct ids", "X-Total", "requests")
-    console.print(table_of(("resource", *numbers, "read from"), proof, title="\nProof", right=numbers))
+    print_table(console, ("resource", *numbers, "read from"), proof, title="\nProof", right=numbers)
     files = [
         (facts.path, _number(facts.rows), size(facts.bytes), f"{facts.sha256[:16]}…")
         for facts in manifest.tables.values()
     ]
-    console.print(table_of(("file", "rows", "size", "SHA-256"), files, title="\nTables", right=("rows", "size")))
+    print_table(console, ("file", "rows", "size", "SHA-256"), files, title="\nTables", right=("rows", "size"))
     for key in {facts.key for facts in manifest.tables.values() if facts.encrypted}:
         paths = ", ".join(facts.path for facts in manifest.tables.values() if facts.key == key)
         console.print(f"Encrypted with the personal key {key}: {paths}.")
@@ -137,7 +137,7 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
     ]
     if residue:
         title = "\nKept as residue: keys that no column takes"
-        console.print(table_of(("resource", "key", "records"), residue, title=title, right=("records",)))
+        print_table(console, ("resource", "key", "records"), residue, title=title, right=("records",))
 
 
 def _number(count: int | None) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from cli.dictionary import markdown, types
-from cli.output import Output, table_of
+from cli.output import Output, print_table
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
@@ -87,7 +87,7 @@ def _view(name: str, described: Sequence[Table]) -> Table:
 
 def _print_columns(console: Console, table: Table) -> None:
     rows = [(one.name, types(one)[1].lower(), _meaning(one)) for one in table.columns]
-    console.print(table_of(("column", "type", "meaning"), rows, title=table.comment, whole=("column",)))
+    print_table(console, ("column", "type", "meaning"), rows, title=table.comment)
     key = dict.fromkeys([*(one.name for one in table.columns if one in SNAPSHOT_COLUMNS), *table.key])
     console.print(f"Key: {', '.join(key)}.")
     if any(one.personal for one in table.columns):
@@ -130,7 +130,7 @@ def _row_counts(settings: Settings | None) -> dict[str, int]:
 
 def _print_tables(console: Console, rows: dict[str, int]) -> None:
     lines = [(one.name, f"{rows[one.name]:,}" if one.name in rows else "", one.comment) for one in _described()]
-    console.print(table_of(("table", "rows", "contents"), lines, right=("rows",), whole=("table",)))
+    print_table(console, ("table", "rows", "contents"), lines, right=("rows",))
     console.print(
         "Every table except snapshots contains the newest complete snapshot of each tenant that has it; <table>_history contains every "
         "complete one.\nOnly `bookferry query --personal` shows personal columns (of users and raw_users). `bookferry tables TABLE` "

@@ -70,6 +70,11 @@ def identifying(record: Record) -> set[tuple[str, str]]:
     return {(one.type, one.value) for one in good(record) if one.type in wanted}
 
 
+def cut(text: Any, most: int = 80) -> Any:
+    """A text of at most `most` characters, with an ellipsis if there were more."""
+    return text if text is None or len(text) <= most else f"{text[:most]}…"
+
+
 def spoken(record: Record) -> str:
     """A title without what makes no difference."""
     return re.sub(r"[ .,:;!?\"()/'-]+", " ", (record["title"] or "").lower()).strip()
@@ -128,7 +133,7 @@ def records_without_identifiers(nights: list[Night]) -> Rows:
             record["id"],
             record["publishable_type"],
             record["published_on"],
-            record["title"][:80],
+            cut(record["title"]),
             " | ".join(f"{one.type} {one.raw}" for one in identify(record)) or None,
         )
         for tenant, record in publications(nights)
@@ -142,7 +147,7 @@ def possible_duplicates(nights: list[Night]) -> Rows:
         for one in identifying(record):
             holders[tenant, *one].append(record)
     return [
-        (*key, len(records), joined(records), min(record["title"][:60] for record in records))
+        (*key, len(records), joined(records), cut(min(record["title"] for record in records), 60))
         for key, records in holders.items()
         if len(records) > 1
     ]
@@ -158,7 +163,7 @@ def same_title_and_year(nights: list[Night]) -> Rows:
         if (found := year(record)) is not None and spoken(record):
             alike[tenant, found, spoken(record)].append(record)
     return [
-        (tenant, found, min(one["title"] for one in records)[:80], len(records), joined(records), kinds_of(records))
+        (tenant, found, cut(min(one["title"] for one in records)), len(records), joined(records), kinds_of(records))
         for (tenant, found, _), records in alike.items()
         if len(records) > 1
     ]
@@ -211,7 +216,16 @@ def invalid_isbns_by_category(nights: list[Night]) -> Rows:
 def files_missing(nights: list[Night]) -> Rows:
     """The files of `old` were fetched, those of `new` were not."""
     return [
-        (tenant, record["id"], record["title"][:60], sort, data["filename"] or name, data["size"], "not_fetched", None)
+        (
+            tenant,
+            record["id"],
+            cut(record["title"], 60),
+            sort,
+            data["filename"] or name,
+            data["size"],
+            "not_fetched",
+            None,
+        )
         for tenant, record in publications(nights)
         for sort, name, data in files(record)
         if tenant == "new"
@@ -236,9 +250,9 @@ def changed_since_yesterday(nights: list[Night]) -> Rows:
         if len(last) < 2:
             continue
         before, now = ({record["id"]: record for record in night.publications} for night in last)
-        rows += [(tenant, "added", one, "title", None, now[one]["title"][:80]) for one in now.keys() - before.keys()]
+        rows += [(tenant, "added", one, "title", None, cut(now[one]["title"])) for one in now.keys() - before.keys()]
         rows += [
-            (tenant, "deleted", one, "title", before[one]["title"][:80], None) for one in before.keys() - now.keys()
+            (tenant, "deleted", one, "title", cut(before[one]["title"]), None) for one in before.keys() - now.keys()
         ]
         for one in now.keys() & before.keys():
             old, new = fields(before[one]), fields(now[one])
@@ -248,10 +262,6 @@ def changed_since_yesterday(nights: list[Night]) -> Rows:
                 if old[field] != new[field]
             ]
     return rows
-
-
-def cut(text: str | None) -> str | None:
-    return None if text is None else text[:80]
 
 
 def fields(record: Record) -> dict[str, str | None]:
@@ -350,7 +360,7 @@ def publications_with_most_files(nights: list[Night]) -> Rows:
         sizes = [(record, [data["size"] for _, _, data in files(record)]) for record in night.publications]
         most = sorted((one for one in sizes if one[1]), key=lambda one: (-len(one[1]), -sum(one[1]), one[0]["id"]))[:5]
         rows += [
-            (night.tenant, place, record["id"], record["title"][:60], len(found), sum(found))
+            (night.tenant, place, record["id"], cut(record["title"], 60), len(found), sum(found))
             for place, (record, found) in enumerate(most, start=1)
         ]
     return rows

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.boundary import command
+from cli.commands import completion
 from cli.commands.options import ConfigOption, JsonOption, settings_if_any, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
@@ -22,7 +23,10 @@ def query(  # noqa: PLR0917  one parameter for each option
         Path | None, typer.Option("--file", help="Read the SQL from a file; - is standard input.", metavar="FILE")
     ] = None,
     example: Annotated[
-        str | None, typer.Option("--example", help="Run an example query of Bookferry.", metavar="NAME")
+        str | None,
+        typer.Option(
+            "--example", autocompletion=completion.examples, help="Run an example query of Bookferry.", metavar="NAME"
+        ),
     ] = None,
     examples: Annotated[
         bool, typer.Option("--list-examples", help="List the example queries and their questions.")

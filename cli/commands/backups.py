@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.boundary import command
+from cli.commands import completion
 from cli.commands.options import ConfigOption, JsonOption, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
@@ -20,7 +21,7 @@ STOPPED = (
 
 @command("cli.backup", STOPPED)
 def backup(
-    tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
+    tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant of bookferry.toml.")],
     resources: Annotated[
         str,
         typer.Option(
@@ -42,7 +43,7 @@ def backup(
 
 @command("cli.describe")
 def describe(
-    tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
+    tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant of bookferry.toml.")],
     report: Annotated[
         Path | None,
         typer.Option(
@@ -62,7 +63,10 @@ def describe(
 @command("cli.doctor")
 def doctor(
     tenant: Annotated[
-        str | None, typer.Argument(help="Only this tenant. Default: all tenants of bookferry.toml.")
+        str | None,
+        typer.Argument(
+            autocompletion=completion.tenants, help="Only this tenant. Default: all tenants of bookferry.toml."
+        ),
     ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
@@ -75,8 +79,13 @@ def doctor(
 
 @command("cli.report")
 def report(
-    tenant: Annotated[str, typer.Argument(help="A tenant that has snapshots.")],
-    snapshot: Annotated[str | None, typer.Option(help="Id of a snapshot. Default: the newest complete one.")] = None,
+    tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant that has snapshots.")],
+    snapshot: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=completion.snapshot_ids, help="Id of a snapshot. Default: the newest complete one."
+        ),
+    ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
@@ -89,10 +98,18 @@ def report(
 @command("cli.stage")
 def stage(
     tenant: Annotated[
-        str | None, typer.Argument(help="A tenant of bookferry.toml. Default: all that have snapshots.")
+        str | None,
+        typer.Argument(
+            autocompletion=completion.tenants, help="A tenant of bookferry.toml. Default: all that have snapshots."
+        ),
     ] = None,
     snapshot: Annotated[
-        str | None, typer.Option("--snapshot", help="Id of a complete snapshot. Default: the newest one.")
+        str | None,
+        typer.Option(
+            "--snapshot",
+            autocompletion=completion.snapshot_ids,
+            help="Id of a complete snapshot. Default: the newest one.",
+        ),
     ] = None,
     history: Annotated[
         bool, typer.Option("--history", help="Stage every complete snapshot that is not there yet.")

@@ -8,16 +8,21 @@ from typing import Annotated
 import typer
 
 from cli.boundary import command
+from cli.commands import completion
+from cli.commands.application import Application
 from cli.commands.options import ConfigOption, JsonOption, names_in, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
 from pipelines.migration.limits import Limits
 
-migrate = typer.Typer(
-    help="Migrate a library from version 2 to version 3: plan, apply, verify, undo.", no_args_is_help=True
-)
+migrate = Application(name="migrate", help="Migrate a library from version 2 to version 3: plan, apply, verify, undo.")
 
-PlanArgument = Annotated[str, typer.Argument(help="Name of a plan, as `migrate plan` printed it, or its folder.")]
+PlanArgument = Annotated[
+    str,
+    typer.Argument(
+        autocompletion=completion.plans, help="Name of a plan, as `migrate plan` printed it, or its folder."
+    ),
+]
 
 
 ResourcesOption = Annotated[
@@ -33,8 +38,14 @@ ResourcesOption = Annotated[
 @migrate.command("plan")
 @command("cli.migrate")
 def plan(  # noqa: PLR0917  one parameter for each option
-    source: Annotated[str, typer.Argument(help="A tenant, which is backed up first, or a snapshot: TENANT/SNAPSHOT.")],
-    target: Annotated[str, typer.Argument(help="The v3 tenant to write into.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completion.snapshots,
+            help="A tenant, which is backed up first, or a snapshot: TENANT/SNAPSHOT.",
+        ),
+    ],
+    target: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="The v3 tenant to write into.")],
     newest: Annotated[
         bool, typer.Option("--newest", help="Use the newest snapshot of the tenant, without a new backup.")
     ] = False,
@@ -157,10 +168,11 @@ def restore(  # noqa: PLR0917  one parameter for each option
     snapshot: Annotated[
         str,
         typer.Argument(
-            help="TENANT/SNAPSHOT, the id of a snapshot, or a tenant for its newest one with all publications."
+            autocompletion=completion.snapshots,
+            help="TENANT/SNAPSHOT, the id of a snapshot, or a tenant for its newest one with all publications.",
         ),
     ],
-    tenant: Annotated[str, typer.Argument(help="The v3 tenant to restore into.")],
+    tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="The v3 tenant to restore into.")],
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Where library and snapshot differ, write the snapshot's value.")
     ] = False,
@@ -185,8 +197,13 @@ def restore(  # noqa: PLR0917  one parameter for each option
 
 @command("cli.restore")
 def drill(
-    tenant: Annotated[str, typer.Argument(help="A tenant that has snapshots.")],
-    snapshot: Annotated[str | None, typer.Option(help="Id of a snapshot. Default: the newest complete one.")] = None,
+    tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant that has snapshots.")],
+    snapshot: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=completion.snapshot_ids, help="Id of a snapshot. Default: the newest complete one."
+        ),
+    ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:

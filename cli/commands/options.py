@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,17 +13,19 @@ from cli.output import Output
 if TYPE_CHECKING:
     from pipelines.settings.settings import Settings
 
+CONFIG_HELP = "The configuration file. Default: $BOOKFERRY_CONFIG, else bookferry.toml in the working folder."
+JSON_HELP = "Print exactly one JSON document on stdout, and everything else on stderr."
+
+
+def _or_before_the_command(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
+    """The value of an option, or what the same option has before the command: `bookferry --json backup TENANT`."""
+    return value or context.find_root().params.get(parameter.name or "")
+
+
 ConfigOption = Annotated[
-    str | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="The configuration file. Default: $BOOKFERRY_CONFIG, else bookferry.toml in the working folder.",
-    ),
+    str | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP, callback=_or_before_the_command)
 ]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print exactly one JSON document on stdout, and everything else on stderr.")
-]
+JsonOption = Annotated[bool, typer.Option("--json", help=JSON_HELP, callback=_or_before_the_command)]
 
 
 def settings_of(config: str | None) -> Settings:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.boundary import command
+from cli.commands import completion
 from cli.commands.options import ConfigOption, JsonOption, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
@@ -18,7 +19,7 @@ STOPPED = (
 
 @command("cli.login", STOPPED)
 def login(  # noqa: PLR0917  one parameter for each option
-    tenant: Annotated[str, typer.Argument(help="A v3 tenant of bookferry.toml.")],
+    tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A v3 tenant of bookferry.toml.")],
     purpose: Annotated[
         str | None,
         typer.Option("--for", help="Request only the scopes of this job: backup or migration.", metavar="JOB"),
@@ -49,7 +50,7 @@ def login(  # noqa: PLR0917  one parameter for each option
 
 @command("cli.whoami")
 def whoami(
-    tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
+    tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant of bookferry.toml.")],
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:

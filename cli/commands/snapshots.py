@@ -7,17 +7,21 @@ from typing import Annotated
 import typer
 
 from cli.boundary import command
+from cli.commands import completion
+from cli.commands.application import Application
 from cli.commands.options import ConfigOption, JsonOption, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
 
-snapshots = typer.Typer(help="List, show, verify, compare and remove snapshots.", no_args_is_help=True)
+snapshots = Application(name="snapshots", help="List, show, verify, compare and remove snapshots.")
 
 
 @snapshots.command("list")
 @command("cli.snapshots")
 def list_(
-    tenant: Annotated[str | None, typer.Argument(help="Only the snapshots of this tenant.")] = None,
+    tenant: Annotated[
+        str | None, typer.Argument(autocompletion=completion.tenants, help="Only the snapshots of this tenant.")
+    ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
@@ -31,7 +35,11 @@ def list_(
 @command("cli.snapshots")
 def show(
     snapshot: Annotated[
-        str, typer.Argument(help="TENANT/SNAPSHOT, the id of a snapshot, or a tenant for its newest complete one.")
+        str,
+        typer.Argument(
+            autocompletion=completion.snapshots,
+            help="TENANT/SNAPSHOT, the id of a snapshot, or a tenant for its newest complete one.",
+        ),
     ],
     config: ConfigOption = None,
     json: JsonOption = False,
@@ -48,7 +56,8 @@ def verify(
     snapshot: Annotated[
         str | None,
         typer.Argument(
-            help="TENANT/SNAPSHOT, the id of a snapshot, or a tenant for its newest complete one. Default: that of every tenant."
+            autocompletion=completion.snapshots,
+            help="TENANT/SNAPSHOT, the id of a snapshot, or a tenant for its newest complete one. Default: that of every tenant.",
         ),
     ] = None,
     read_data: Annotated[
@@ -69,8 +78,10 @@ def verify(
 @snapshots.command("diff")
 @command("cli.differences")
 def diff(  # noqa: PLR0917  one parameter for each option
-    a: Annotated[str, typer.Argument(help="The earlier snapshot, named as for `show`.")],
-    b: Annotated[str, typer.Argument(help="The later snapshot.")],
+    a: Annotated[
+        str, typer.Argument(autocompletion=completion.snapshots, help="The earlier snapshot, named as for `show`.")
+    ],
+    b: Annotated[str, typer.Argument(autocompletion=completion.snapshots, help="The later snapshot.")],
     resource: Annotated[str | None, typer.Option(help="Compare only this resource.")] = None,
     limit: Annotated[
         int, typer.Option(min=0, help="The most records to list of each kind; the counts include all.")
@@ -88,7 +99,10 @@ def diff(  # noqa: PLR0917  one parameter for each option
 @command("cli.retention")
 def prune(  # noqa: PLR0917  one parameter for each option
     tenant: Annotated[
-        str | None, typer.Argument(help="Only the snapshots of this tenant. Default: all tenants.")
+        str | None,
+        typer.Argument(
+            autocompletion=completion.tenants, help="Only the snapshots of this tenant. Default: all tenants."
+        ),
     ] = None,
     keep_last: Annotated[int | None, typer.Option(min=0, help="How many of the newest snapshots to keep.")] = None,
     keep_daily: Annotated[int | None, typer.Option(min=0, help="For how many days to keep one snapshot each.")] = None,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.boundary import command
+from cli.commands import completion
 from cli.commands.options import ConfigOption, JsonOption, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
@@ -72,7 +73,11 @@ def sandbox(
     context: typer.Context,
     like: Annotated[
         str | None,
-        typer.Option(metavar="SNAPSHOT", help="Give its library the fields that the records of this snapshot have."),
+        typer.Option(
+            metavar="SNAPSHOT",
+            autocompletion=completion.snapshots,
+            help="Give its library the fields that the records of this snapshot have.",
+        ),
     ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,  # noqa: ARG001  what it prints is JSON in any case

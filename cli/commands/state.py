@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 import typer
 
 from cli.boundary import command
+from cli.commands.application import Application
 from cli.commands.options import ConfigOption, JsonOption, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
 
-state = typer.Typer(help="Move the state that runs share: budget, journal of writes, leases.", no_args_is_help=True)
+state = Application(name="state", help="Move the state that runs share: budget, journal of writes, leases.")
 
 
 @state.callback()

@@ -67,7 +67,13 @@ judged AS (
         now
     FROM contents
 )
-SELECT tenant, change, id, field, left(before, 80) AS before, left(now, 80) AS now
+SELECT
+    tenant,
+    change,
+    id,
+    field,
+    left(before, 80) || CASE WHEN length(before) > 80 THEN '…' ELSE '' END AS before,
+    left(now, 80) || CASE WHEN length(now) > 80 THEN '…' ELSE '' END AS now
 FROM judged
 WHERE (change = 'changed' AND now IS DISTINCT FROM before) OR (change <> 'changed' AND field = 'title')
 ORDER BY tenant COLLATE "C", change COLLATE "C", id, field COLLATE "C";

@@ -3,7 +3,7 @@
 SELECT
     f.tenant,
     f.publication_id,
-    left(p.title, 60) AS title,
+    left(p.title, 60) || CASE WHEN length(p.title) > 60 THEN '…' ELSE '' END AS title,
     f.kind,
     coalesce(f.filename, f.name) AS file,
     f.size,

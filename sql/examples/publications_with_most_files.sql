@@ -12,7 +12,13 @@ WITH counted AS (
     WHERE publication_id IS NOT NULL
     GROUP BY tenant, publication_id
 )
-SELECT c.tenant, c.place, p.id, left(p.title, 60) AS title, c.files, c.bytes
+SELECT
+    c.tenant,
+    c.place,
+    p.id,
+    left(p.title, 60) || CASE WHEN length(p.title) > 60 THEN '…' ELSE '' END AS title,
+    c.files,
+    c.bytes
 FROM counted AS c
 JOIN publications AS p ON p.tenant = c.tenant AND p.id = c.publication_id
 WHERE c.place <= 5

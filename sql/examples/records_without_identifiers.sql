@@ -6,7 +6,7 @@ SELECT
     p.id,
     p.publishable_type AS kind,
     p.published_on_raw AS published,
-    left(p.title, 80) AS title,
+    left(p.title, 80) || CASE WHEN length(p.title) > 80 THEN '…' ELSE '' END AS title,
     string_agg(i.type || ' ' || i.raw, ' | ' ORDER BY i.position) AS unusable
 FROM publications AS p
 LEFT JOIN publication_identifiers AS i ON i.tenant = p.tenant AND i.publication_id = p.id

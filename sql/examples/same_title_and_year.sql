@@ -14,7 +14,7 @@ WITH titles AS (
 SELECT
     tenant,
     year,
-    left(min(title), 80) AS title,
+    left(min(title), 80) || CASE WHEN length(min(title)) > 80 THEN '…' ELSE '' END AS title,
     count(*) AS records,
     string_agg(CAST(id AS VARCHAR), ', ' ORDER BY id) AS ids,
     string_agg(coalesce(publishable_type, 'no kind'), ', ' ORDER BY id) AS kinds

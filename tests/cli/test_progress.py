@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import pty
 import re
@@ -19,6 +18,7 @@ from cli.progress import LINE_SECONDS, ProgressDisplay
 from pipelines.backup.read import Progress
 from pipelines.service.client import Waiting
 from tests.cli.command import PATIENCE, Installation
+from tests.cli.terminal import drawn, read
 from tests.sandbox.process import SandboxProcess
 
 
@@ -131,7 +131,7 @@ def test_a_terminal_shows_a_bar_and_then_the_result(slow: SandboxProcess, tmp_pa
     installation = Installation.make(tmp_path, slow, "slow")
     status, output = _on_a_terminal(installation, 100)
     assert status == 0
-    assert re.search(r"publications [━╸╺]+ ([0-9]+ of 500, [0-9]+/s|500 read), [0-9]+ requests", _drawn(output))
+    assert re.search(r"publications [━╸╺]+ ([0-9]+ of 500, [0-9]+/s|500 read), [0-9]+ requests", drawn(output))
     *notes, files, report, path, last = _left(output)
     assert any("import_state" in note for note in notes)
     assert "file" in files
@@ -183,7 +183,7 @@ def _on_a_terminal(installation: Installation, width: int, until: str | None = N
     )
     os.close(terminal)
     output = b""
-    while chunk := _read(master):
+    while chunk := read(master):
         output += chunk
         if until and re.search(until, output.decode(errors="ignore")):
             os.write(master, b"\x03")
@@ -198,21 +198,7 @@ def _own_terminal(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except OSError as error:
-        if error.errno != errno.EIO:  # how Linux says that the other side is closed
-            raise
-        return b""
-
-
-def _drawn(output: str) -> str:
-    """Everything that was ever on the screen, without colours and moves."""
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
-
-
 def _left(output: str) -> list[str]:
     """The lines that stay on the screen after the bar was wiped away."""
     _wiped, _, after = output.rpartition("\x1b[2K")
-    return [line for line in _drawn(after).split("\r\n") if line.strip()]
+    return [line for line in drawn(after).split("\r\n") if line.strip()]

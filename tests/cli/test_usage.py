@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.settings.loading import load_settings
-from tests.cli.command import run
+from tests.cli.command import environment, run
 
 COMMANDS = (
     "demo",
@@ -42,11 +44,21 @@ def test_help_names_every_command_and_the_exit_statuses(tmp_path: Path) -> None:
         assert word in done.out
 
 
+def test_help_is_grouped_and_begins_with_what_comes_first(tmp_path: Path) -> None:
+    out = run("-h", folder=tmp_path).out
+    headings = [line.split()[1] for line in out.splitlines() if line.startswith("╭")]
+    assert headings == ["Options", "Start", "Snapshots", "Analysis", "Migration", "Upkeep"]
+    first = [out.index(f"│ {command} ") for command in ("init", "doctor", "backup", "snapshots", "restore", "query")]
+    assert first == sorted(first)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_its_help(command: str, tmp_path: Path) -> None:
     done = run(*command.split(), "--help", folder=tmp_path)
+    assert run(*command.split(), "-h", folder=tmp_path) == done
     assert (done.status, done.err) == (0, "")
     assert "usage:" in done.out.lower()
+    assert "<bool>" not in done.out
     assert "--json" in done.out or command == "sandbox"
     assert list(tmp_path.iterdir()) == []
 
@@ -56,7 +68,7 @@ def test_without_a_command_there_is_help(group: list[str], tmp_path: Path) -> No
     """Exit 2: a script that forgot the command must not take it for a success."""
     done = run(*group, folder=tmp_path)
     assert (done.status, done.err) == (2, "")
-    assert "Commands" in done.out
+    assert "COMMAND" in done.out
 
 
 @pytest.mark.parametrize(
@@ -77,6 +89,47 @@ def test_a_mistake_in_the_command_is_one_message(
     done = run(*arguments, *form, folder=tmp_path)
     done.assert_failed(2, *messages)
     assert bool(done.out) == bool(form)
+
+
+def test_options_before_the_command(tmp_path: Path) -> None:
+    """--config and --json mean the same before a command as after it; what stands after it has the last word."""
+    before = run("--json", "--config", "mine.toml", "init", folder=tmp_path)
+    assert before.document["config"] == str(tmp_path / "mine.toml")
+    listed = run("--config", "mine.toml", "--json", "snapshots", "list", folder=tmp_path)
+    assert listed == run("snapshots", "list", "--config", "mine.toml", "--json", folder=tmp_path)
+    assert listed.document == {"snapshots": []}
+    run("--config", "mine.toml", "--json", "snapshots", "list", "--config", "no.toml", folder=tmp_path).assert_failed(
+        2, "no.toml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "colored"),
+    [
+        ((), {}, False),
+        (("--color",), {}, True),
+        ((), {"FORCE_COLOR": "1"}, True),
+        (("--no-color",), {"FORCE_COLOR": "1"}, False),
+        (("--color",), {"NO_COLOR": "1"}, True),
+    ],
+)
+def test_colors_in_a_pipe(options: tuple[str, ...], variables: dict[str, str], colored: bool, tmp_path: Path) -> None:
+    for command in (("query", "--list-examples"), ("--help",)):
+        done = run(*options, *command, folder=tmp_path, variables=variables)
+        assert (done.status, "\x1b[" in done.out) == (0, colored), done
+
+
+def test_as_a_module(tmp_path: Path) -> None:
+    """`python -m bookferry` is the same program."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bookferry", "--version"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"bookferry {version('bookferry')}\n"
 
 
 def test_init_writes_a_file_that_loads(tmp_path: Path) -> None:

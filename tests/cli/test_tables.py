@@ -1,0 +1,82 @@
+"""Tables on terminals of several widths and in a pipe: nothing is cropped, and what is an id or a number is in one piece."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+
+from cli.output import Output, print_table
+from tests.cli.conftest import BackedUp
+from tests.cli.terminal import printed
+
+WIDTHS = (60, 80, 120)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_a_list_of_snapshots_is_whole(library: BackedUp, columns: int) -> None:
+    """At 80 columns a line would have to crop its numbers; its values are below each other then."""
+    (one,) = library.run("snapshots", "list", "--json").document["snapshots"]
+    lines = printed("snapshots", "list", folder=library.folder, columns=columns)
+    assert max(map(len, lines)) <= columns
+    words = {word for line in lines for word in line.split()}
+    assert words >= {f"library/{one['snapshot']}", "5,445", f"{one['requests']:,}", "complete", "never"}
+    assert ("row 1" in lines) == (columns < 120)
+
+
+def test_a_list_of_snapshots_in_a_pipe_is_a_table(library: BackedUp) -> None:
+    header, _, line = library.run("snapshots", "list").lines
+    assert len(header.split("┃")) == len(line.split("│")) == 8
+    assert "5,445" in line
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize(
+    "command",
+    [("snapshots", "show", "library"), ("tables",), ("tables", "publications"), ("query", "--list-examples")],
+    ids=" ".join,
+)
+def test_no_table_is_wider_than_the_terminal(library: BackedUp, command: tuple[str, ...], columns: int) -> None:
+    """Every word of the table in a wide pipe is on the narrow terminal, too, in one piece."""
+    lines = printed(*command, folder=library.folder, columns=columns)
+    assert [line for line in lines if re.search("[│┃╇]", line) and len(line) > columns] == []
+    whole = set(re.sub("[│┃╇━]", " ", library.run(*command).out).split())
+    assert whole - set(" ".join(lines).split()) == set()
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_what_a_query_finds_can_be_copied(library: BackedUp, columns: int) -> None:
+    """A DOI is never broken over two lines, also where it is longer than the terminal is wide: the terminal itself breaks it then."""
+    doi = f"10.1000/{'x' * 30}"
+    long = f"10.1000/{'y' * 150}"
+    sql = f"SELECT '{doi}' AS doi, repeat('word ', 60) AS title, 1234567 AS number"
+    lines = printed("query", sql, folder=library.folder, columns=columns)
+    assert any(doi in line.split() for line in lines)
+    assert max(map(len, lines)) <= columns
+    lines = printed("query", f"SELECT '{long}' AS doi, 'a title' AS title", folder=library.folder, columns=columns)
+    assert f"doi    {long}" in lines
+
+
+def test_a_cut_title_ends_in_an_ellipsis(library: BackedUp) -> None:
+    rows = library.run("query", "--example", "publications_with_most_files", "--json").document["rows"]
+    sql = "SELECT id, title FROM publications"
+    titles = {row["id"]: row["title"] for row in library.run("query", sql, "--json").document["rows"]}
+    assert {len(row["title"]) > 60 for row in rows} == {len(titles[row["id"]]) > 60 for row in rows}
+    for row in rows:
+        title = titles[row["id"]]
+        assert row["title"] == (title if len(title) <= 60 else f"{title[:60]}…")
+
+
+@pytest.mark.parametrize("width", range(20, 130))
+def test_every_width_keeps_words_whole(width: int) -> None:
+    """Wide letters, too, which take two columns each."""
+    cells = ("library/20260101T000000Z", "1,234,567", "a title of several words, 東京大学附属図書館 among them")
+    stream = io.StringIO()
+    output = Output(as_json=False, stdout=stream)
+    output._result.width = width
+    output.result(
+        {}, lambda console: print_table(console, ("snapshot", "records", "title"), [cells], right=("records",))
+    )
+    words = {word for cell in cells for word in cell.split()}
+    assert words - set(stream.getvalue().split()) == set()
