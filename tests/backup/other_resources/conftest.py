@@ -115,4 +115,8 @@ def _no_asset(request: Received) -> Answer | None:
 def rows(snapshot: Snapshot, table: str) -> list[dict[str, Any]]:
     """Rows of a table of a snapshot."""
     found: list[dict[str, Any]] = pq.read_table(snapshot.path / snapshot.manifest.tables[table].path).to_pylist()
+    if not table.startswith("raw_"):
+        assert {(row.pop("tenant"), row.pop("snapshot")) for row in found} <= {
+            (snapshot.manifest.tenant, snapshot.manifest.snapshot)
+        }
     return found
