@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -25,7 +26,7 @@ from pipelines.store.maintenance.referenced_blobs import referenced_blobs
 from pipelines.store.maintenance.reports import remove_orphaned_reports
 from pipelines.store.maintenance.verification import VERIFICATIONS
 from pipelines.store.objects.objects import ObjectInfo
-from pipelines.store.snapshots.capture_copies import copied_captures
+from pipelines.store.snapshots.capture_copies import copied_captures, remove_leftovers
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.manifest import MANIFEST
 from pipelines.store.snapshots.snapshots import BLOBS, DataFolder, Snapshot
@@ -256,6 +257,8 @@ def _remove(data: DataFolder, tenants: Iterable[str], superfluous: Sequence[Snap
         rebuild_catalogue(data)
     for tenant in tenants:
         data.objects.clear(f"snapshots/tenant={tenant}")
+        if data.is_shared:
+            remove_leftovers(data.objects, tenant, partial(data.is_published, tenant))
     VERIFICATIONS.remove_orphans(data)
     remove_orphaned_reports(data)
     DRILLS.remove_orphans(data)

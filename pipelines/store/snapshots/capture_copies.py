@@ -193,6 +193,14 @@ def copied_captures(objects: Objects, tenant: str | None = None) -> list[CopiedC
     return sorted(found, key=lambda copied: copied.facts.snapshot)
 
 
+def remove_leftovers(objects: Objects, tenant: str, is_published: Callable[[str], bool]) -> None:
+    """Remove what killed processes left of copies: those of snapshots that were published, and those without facts."""
+    for snapshot in objects.folders(f"{CAPTURES}/tenant={tenant}"):
+        key = f"{CAPTURES}/tenant={tenant}/{snapshot}"
+        if is_published(snapshot) or objects.size(f"{key}/{Capture.FACTS}") is None:
+            remove_copy(objects, key)
+
+
 def fetch_copy(objects: Objects, copied: CopiedCapture, folder: Path) -> None:
     """Make the folder of a capture from its copy, whole or not at all."""
     prefix = f"{copied.key}/"

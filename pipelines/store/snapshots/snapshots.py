@@ -203,6 +203,10 @@ class DataFolder:
                 return snapshot
         return None
 
+    def is_published(self, tenant: str, snapshot: str) -> bool:
+        """Whether a snapshot has a manifest."""
+        return self.objects.size(f"{snapshot_key(tenant, snapshot)}/{MANIFEST}") is not None
+
     def tenants(self) -> list[str]:
         """The tenants with snapshots, damaged ones included."""
         return [

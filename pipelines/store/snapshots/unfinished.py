@@ -9,11 +9,18 @@ import shutil
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.store.durable import storage_errors
-from pipelines.store.snapshots.capture_copies import copied_captures, copy_key, fetch_copy, remove_copy
+from pipelines.store.snapshots.capture_copies import (
+    copied_captures,
+    copy_key,
+    fetch_copy,
+    remove_copy,
+    remove_leftovers,
+)
 from pipelines.store.snapshots.captures import Capture, CaptureFacts
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.version import VERSION
@@ -72,6 +79,7 @@ def _fetch_copies(data: DataFolder, tenant: str) -> None:
     What this machine wrote last stays as it is. A local capture without a copy goes: its snapshot was published or given up elsewhere, or
     it is less than a minute old.
     """
+    remove_leftovers(data.objects, tenant, partial(data.is_published, tenant))
     copies = {copied.facts.snapshot: copied for copied in copied_captures(data.objects, tenant)}
     for path, local in _unfinished(data, tenant):
         copied = copies.get(local.facts.snapshot) if local is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,14 @@ from pipelines.errors import StorageError
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.objects.buckets import Bucket
 from pipelines.store.objects.claims import Owner
-from pipelines.store.snapshots.capture_copies import CAPTURES, CaptureCopy, copied_captures, copy_key, fetch_copy
+from pipelines.store.snapshots.capture_copies import (
+    CAPTURES,
+    CaptureCopy,
+    copied_captures,
+    copy_key,
+    fetch_copy,
+    remove_leftovers,
+)
 from pipelines.store.snapshots.captures import Capture, CaptureFacts
 from pipelines.store.snapshots.file_list import FILE_LIST, FileList
 from tests.store.snapshot_factory import STARTED_AT
@@ -145,3 +153,16 @@ def test_a_published_capture_leaves_no_copy(bucket: Bucket, capture: Capture) ->
     copy.copy()
     copy.remove()
     assert [*bucket.below(CAPTURES)] == []
+
+
+def test_what_killed_processes_left_of_copies_is_removed(bucket: Bucket, capture: Capture) -> None:
+    """A copy of a snapshot that is published, and the rest of a copy whose removal was stopped; another one stays."""
+    with copying(bucket, capture) as copy:
+        copy.copy()
+        bucket.put(f"{CAPTURES}/tenant=old/20261101T020000Z/writer", b"there")
+        before = [entry.key for entry in bucket.below(copy_key(capture.facts))]
+        remove_leftovers(bucket, "old", lambda snapshot: snapshot == "another")
+        assert [entry.key for entry in bucket.below(CAPTURES)] == before
+        remove_leftovers(bucket, "old", lambda snapshot: snapshot == capture.facts.snapshot)
+        assert [*bucket.below(CAPTURES)] == []
+        shutil.rmtree(capture.path)
