@@ -21,6 +21,7 @@ from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.records.files import COVER
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.client import LibraryClient
+from pipelines.state.local import LocalState
 from tests.migration.sample_plans import row
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
@@ -49,7 +50,7 @@ def target(serve: Callable[[Script], ScriptedServer], client_for: Callable[..., 
 
 @pytest.fixture
 def journal(tmp_path: Path, clock: ManualClock) -> Iterator[Journal]:
-    with closing(Journal(tmp_path / "state.db", "https://a", "https://b", clock)) as journal:
+    with closing(Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", clock)) as journal:
         journal.done(journal.intend("plan", "users", 8, WriteKind.CREATE), target_id=80, held={})
         yield journal
 
