@@ -9,7 +9,7 @@ import typer
 
 from cli.boundary import command
 from cli.commands import completion
-from cli.commands.options import ConfigOption, JsonOption, settings_of
+from cli.commands.options import BackedUpTenant, ConfigOption, JsonOption, SnapshotIdOption, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
 
@@ -79,13 +79,8 @@ def doctor(
 
 @command("cli.report")
 def report(
-    tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant that has snapshots.")],
-    snapshot: Annotated[
-        str | None,
-        typer.Option(
-            autocompletion=completion.snapshot_ids, help="Id of a snapshot. Default: the newest complete one."
-        ),
-    ] = None,
+    tenant: BackedUpTenant,
+    snapshot: SnapshotIdOption = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:

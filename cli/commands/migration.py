@@ -10,7 +10,7 @@ import typer
 from cli.boundary import command
 from cli.commands import completion
 from cli.commands.application import Application
-from cli.commands.options import ConfigOption, JsonOption, names_in, settings_of
+from cli.commands.options import BackedUpTenant, ConfigOption, JsonOption, SnapshotIdOption, names_in, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
 from pipelines.migration.limits import Limits
@@ -197,13 +197,8 @@ def restore(  # noqa: PLR0917  one parameter for each option
 
 @command("cli.restore")
 def drill(
-    tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant that has snapshots.")],
-    snapshot: Annotated[
-        str | None,
-        typer.Option(
-            autocompletion=completion.snapshot_ids, help="Id of a snapshot. Default: the newest complete one."
-        ),
-    ] = None,
+    tenant: BackedUpTenant,
+    snapshot: SnapshotIdOption = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:

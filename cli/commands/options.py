@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.commands import completion
 from cli.output import Output
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ ConfigOption = Annotated[
     str | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP, callback=_or_before_the_command)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help=JSON_HELP, callback=_or_before_the_command)]
+BackedUpTenant = Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant that has snapshots.")]
+SnapshotIdOption = Annotated[
+    str | None,
+    typer.Option(autocompletion=completion.snapshot_ids, help="Id of a snapshot. Default: the newest complete one."),
+]
 
 
 def settings_of(config: str | None) -> Settings:
