@@ -22,25 +22,11 @@ from pipelines.store.snapshots.capture_copies import CAPTURES
 from tests.cli.command import ROOT
 from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
+from tests.shared_machines import SHARED, TENANT
 from tests.store.s3 import s3_server
 
 LIBRARIES, MACHINES, KILLS = 40, 4, 20
 RECORDS, LIMIT = 400, 40
-CONFIG = """
-data = "s3://{bucket}/library"
-work = "work"
-state = "postgres"
-postgres_env = "TEST_POSTGRES"
-postgres.load = false
-"""
-TENANT = """
-[tenants.{name}]
-base_url = "{base_url}"
-api = "v2"
-username_env = "TEST_USER"
-password_env = "TEST_PASSWORD"
-requests_per_minute = {limit}
-"""
 WORKER = """
 import random, sys
 from pathlib import Path
@@ -101,7 +87,7 @@ def machines(
         variables = {"TEST_POSTGRES": stack.enter_context(database(state_server)), "TEST_USER": sandbox.user}
         for name, value in {**s3.environ, **variables, "TEST_PASSWORD": sandbox.password}.items():
             monkeypatch.setenv(name, value)
-        config = CONFIG.format(bucket=s3.bucket())
+        config = SHARED.format(bucket=s3.bucket())
         for number in range(LIBRARIES):
             address = sandbox.base_url(f"library{number}")
             config += TENANT.format(name=f"library{number}", base_url=address, limit=LIMIT)

@@ -21,23 +21,10 @@ from pipelines.store.snapshots.snapshots import BLOBS, Snapshot
 from tests.cli.command import PATIENCE, ROOT
 from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
+from tests.shared_machines import SHARED, TENANT
 from tests.store.s3 import S3, s3_server
 
 PAGES = 40
-CONFIG = """
-data = "s3://{bucket}/library"
-work = "{work}"
-state = "postgres"
-postgres_env = "TEST_POSTGRES"
-postgres.load = false
-
-[tenants.old]
-base_url = "{base_url}"
-api = "v2"
-username_env = "TEST_USER"
-password_env = "TEST_PASSWORD"
-requests_per_minute = 100000
-"""
 WORKER = """
 import sys
 from pathlib import Path
@@ -77,7 +64,8 @@ def machine(
         folder = tmp_path / name
         folder.mkdir()
         config = folder / "bookferry.toml"
-        config.write_text(CONFIG.format(bucket=bucket, work=folder / "work", base_url=sandbox.base_url()))
+        tenant = TENANT.format(name="old", base_url=sandbox.base_url(), limit=100_000)
+        config.write_text(SHARED.format(bucket=bucket) + tenant)
         return config
 
     with database(state_server) as address:

@@ -24,25 +24,11 @@ from tests.cli.command import BOOKFERRY, ROOT, Outcome, environment, run
 from tests.cli.web_interface import WebInterface
 from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
+from tests.shared_machines import SHARED, TENANT
 from tests.store.s3 import s3_server
 
 LIMIT = 120
 PAGES = 109
-CONFIG = """
-data = "s3://{bucket}/library"
-work = "work"
-state = "postgres"
-postgres_env = "TEST_STATE"
-postgres.load = false
-"""
-TENANT = """
-[tenants.{name}]
-base_url = "{base_url}"
-api = "v2"
-username_env = "TEST_USER"
-password_env = "TEST_PASSWORD"
-requests_per_minute = {limit}
-"""
 TENANTS = ("one", "other")
 PATIENCE = 400
 
@@ -118,7 +104,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
         driver = queue.replace("postgresql://", "postgresql+psycopg2://")
         variables = {
             **s3.environ,
-            "TEST_STATE": state,
+            "TEST_POSTGRES": state,
             "TEST_USER": sandbox.user,
             "TEST_PASSWORD": sandbox.password,
             "DAGSTER_POSTGRES": history,
@@ -128,7 +114,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
         }
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        config = CONFIG.format(bucket=s3.bucket())
+        config = SHARED.format(bucket=s3.bucket())
         config += "".join(TENANT.format(name=name, base_url=sandbox.base_url(), limit=LIMIT) for name in TENANTS)
         machines = [Machine.make(tmp_path / name, config, variables) for name in ("control", "first", "second")]
         yield Cluster(machines[0], machines[1:], sandbox)

@@ -21,15 +21,8 @@ from tests.migration.chaos import Applies, KillingWay
 from tests.migration.library_pair import BASIC, CONFIG, LibraryPair
 from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
+from tests.shared_machines import SHARED
 from tests.store.s3 import S3, s3_server
-
-SHARED = """
-data = "s3://{bucket}/library"
-work = "work"
-state = "postgres"
-postgres_env = "TEST_POSTGRES"
-postgres.load = false
-"""
 
 
 @pytest.fixture(scope="module")
