@@ -87,7 +87,7 @@ KEPT_TO = {
     "obstore": ("pipelines.store",),
     "typer": ("cli",),
     "rich": ("cli",),
-    "tomllib": ("pipelines.settings.loading",),
+    "tomllib": ("pipelines.settings.loading", "cli.commands.completion"),  # completion has no time for settings
 }
 """Package → the only places that may import it."""
 
