@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,14 +17,20 @@ if TYPE_CHECKING:
 
 
 HELP = frozenset({"-h", "--help"})
-LIKE_HELP = """An option of Bookferry's command line, besides those of the sandbox:
+LIKE_HELP = """Options of Bookferry's command line, besides those of the sandbox:
   --like SNAPSHOT       give its library the fields that the records of this snapshot have (--config names the configuration file)
+  --json                print the addresses as one JSON document
 
 """
 
 
-def run_sandbox(arguments: Sequence[str]) -> NoReturn:
+OUTPUT_VARIABLE = "BOOKFERRY_SANDBOX_OUTPUT"
+"""Tells `python -m sandbox` in which form it prints addresses and errors."""
+
+
+def run_sandbox(arguments: Sequence[str], *, as_json: bool) -> NoReturn:
     """Run `python -m sandbox` with the same arguments. A stop signal waits until the sandbox can receive it."""
+    os.environ[OUTPUT_VARIABLE] = "json" if as_json else "words"
     if not HELP.isdisjoint(arguments):
         sys.stdout.write(LIKE_HELP)
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)

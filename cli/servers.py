@@ -22,15 +22,15 @@ OUR_FOLDER = Path(__file__).resolve().parents[1]
 """The folder that has our packages."""
 
 
-def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
-    """Run `dagster dev` with this configuration and the instance of the command line, for this machine only."""
-    _check_port(port)
+def run_ui(settings: Settings, host: str, port: int, output: Output) -> NoReturn:
+    """Run `dagster dev` with this configuration and the instance of the command line."""
+    _check_port(host, port)
     os.environ[CONFIG_VARIABLE] = str(settings.path)
     home = dagster_home(settings)
     os.environ["DAGSTER_HOME"] = str(home)
     # Dagster imports the definitions from the "working directory" of a workspace first. Without one that is the working folder.
     location = workspace(home, OUR_FOLDER)
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     output.result(
         {"url": url, "dagster_home": str(home)},
         lambda console: console.print(
@@ -42,7 +42,7 @@ def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
     os.environ["PYTHONWARNINGS"] = "ignore"  # Dagster's warnings about itself, in each of its processes
     os.environ[SAFE_PATH_VARIABLE] = "1"  # in each of its processes, too
     dagster = python_command("-m", "dagster", "dev", "-w", str(location))
-    replace_process([*dagster, "--host", "127.0.0.1", "--port", str(port)])
+    replace_process([*dagster, "--host", host, "--port", str(port)])
 
 
 def _accept_interrupts() -> None:
@@ -51,14 +51,14 @@ def _accept_interrupts() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _check_port(port: int) -> None:
+def _check_port(host: str, port: int) -> None:
     """Fail early if the port is taken: Dagster would start everything before it reports that."""
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError as error:
             raise ConfigurationError(
-                f"Port {port} of this machine cannot be used: {error.strerror}. Is another `bookferry ui` running? "
+                f"Port {port} of {host} cannot be used: {error.strerror}. Is another `bookferry ui` running? "
                 "Choose another port: bookferry ui --port NUMBER."
             ) from None

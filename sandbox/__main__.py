@@ -1,6 +1,7 @@
 """``python -m sandbox`` starts the service, prints its addresses on stdout, and ends on SIGTERM or SIGINT.
 
-The ready line is one JSON object. Everything else goes to stderr.
+The ready line is one JSON object. Everything else goes to stderr. ``bookferry sandbox`` says by a variable that it is the caller: then
+addresses and errors have the form of its other commands.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from sandbox.app import CONTROL, Sandbox
@@ -44,6 +45,9 @@ class TenantOption:
     name: str
     records: int | None
 
+
+OUTPUT_VARIABLE = "BOOKFERRY_SANDBOX_OUTPUT"
+"""``words`` or ``json``: set by ``bookferry sandbox``, and by nothing else."""
 
 # Exit status when nobody reads the ready line, as of a process that SIGPIPE ends
 _CLOSED_PIPE = 141
@@ -96,6 +100,7 @@ class _Service:
         self._parser = parser
         self._options = options
         self._database: Database | None = None
+        self._storage: Server | None = None
 
     def run(self) -> None:
         """Starts the servers and prints the ready line. Ends the process if that fails."""
@@ -119,11 +124,13 @@ class _Service:
             closing.join(_CLOSE_SECONDS)
 
     def _start(self) -> None:
-        options, parser = self._options, self._parser
+        options = self._options
         tenants: dict[str, Tenant] = {}
         app = Sandbox(tenants)
-        storage = Server(options.host, options.storage_port, app.storage)
         try:
+            self._storage = storage = Server(
+                options.host, options.storage_port, app.storage
+            )  # it ends with the process
             settings = _settings(options)
             external_store = _external_store(options)
             self._database = Database(options.state)
@@ -131,25 +138,45 @@ class _Service:
             for tenant in tenants.values():
                 for fault in options.faults:
                     tenant.faults.add(fault)
+            server = Server(options.host, options.port, app)
         except ApiError as error:
-            parser.error(error.message)
+            self._refuse(error.message)
         except sqlite3.Error as error:
-            parser.error(f"the state file {options.state} cannot be used: {error}")
-        server = Server(options.host, options.port, app)
+            self._refuse(f"the state file {options.state} cannot be used: {error}")
         for each in (server, storage):
             threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
-        sys.stdout.write(
-            json.dumps(_ready_line(server.url, storage.url, tenants)) + "\n"
-        )  # one write: `head -c` may end it
+        ready = _ready_line(server.url, storage.url, tenants)
+        text = _in_words(ready) if os.environ.get(OUTPUT_VARIABLE) == "words" else json.dumps(ready) + "\n"
+        sys.stdout.write(text)  # one write: `head -c` may end it
         sys.stdout.flush()
         if options.stop_at_eof:
             _wait_for_eof()
             self.end.request(0)
 
+    def _refuse(self, message: str) -> NoReturn:
+        if self._storage is not None:
+            self._storage.server_close()
+        self._parser.error(message)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Exits with 2; of ``bookferry sandbox`` with its form of an error."""
+        output = os.environ.get(OUTPUT_VARIABLE)
+        if output is None:
+            super().error(message)
+        message = f"{message}\n`{self.prog} --help` shows its usage."
+        sys.stderr.write(f"error: {message}\n")
+        if output == "json":
+            sys.stdout.write(json.dumps({"error": message, "exit_status": 2}, ensure_ascii=False) + "\n")
+            sys.stdout.flush()
+        self.exit(2)
+
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m sandbox", description="A local library service for tests and rehearsals."
+    parser = _Parser(
+        prog="bookferry sandbox" if OUTPUT_VARIABLE in os.environ else "python -m sandbox",
+        description="A local library service for tests and rehearsals.",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes a free one (%(default)s)")
@@ -341,6 +368,16 @@ def _ready_line(url: str, storage: str, tenants: Mapping[str, Tenant]) -> dict[s
         for name, tenant in tenants.items()
     }
     return {"ready": True, "url": url, "tenants": described, "control": f"{url}/{CONTROL}", "storage": storage}
+
+
+def _in_words(ready: Mapping[str, Any]) -> str:
+    """The ready line for people: addresses, and the account of all libraries."""
+    tenants: Mapping[str, Any] = ready["tenants"]
+    lines = [f"The sandbox runs at {ready['url']}  (Ctrl-C ends it)"]
+    lines += [f"  {name}: {one['base_url']} with {one['publications']:,} publications" for name, one in tenants.items()]
+    for account, password in sorted({(one["user"], one["password"]) for one in tenants.values()}):
+        lines.append(f"Account: {account}  Password: {password}")
+    return "\n".join([*lines, f"Control: {ready['control']}", "--json prints all of this as JSON."]) + "\n"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
-from sandbox.errors import ApiError
+from sandbox.errors import ApiError, unprocessable
 from sandbox.faults import BrokenBody, ConnectionReset
 from sandbox.responses import error_response
 
@@ -32,6 +32,17 @@ class Server(ThreadedWSGIServer):
 
     def __init__(self, host: str, port: int, app: WSGIApplication) -> None:
         super().__init__(host, port, app, handler=_Handler)
+
+    def server_bind(self) -> None:
+        """Raises ``ApiError`` if the address cannot be used; werkzeug would end the process."""
+        try:
+            super().server_bind()
+        except (OSError, OverflowError) as error:
+            self.server_close()
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise unprocessable(
+                f"port {self.port} of {self.host} cannot be used: {reason}. Choose another one."
+            ) from None
 
     @property
     def url(self) -> str:

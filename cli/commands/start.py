@@ -56,16 +56,21 @@ def init(  # noqa: PLR0917  one parameter for each option
 
 @command("cli.servers")
 def ui(
-    port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Port of the web interface, which only this machine can reach.")
-    ] = 3000,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address to listen on. The default is for this machine only: the web interface asks nobody to sign in.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the web interface.")] = 3000,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
     """Start Dagster's web interface: runs, tables, checks. While it runs, it also starts the nightly backups."""
     from cli.servers import run_ui
 
-    return run_ui(settings_of(config), port, Output(as_json=json))
+    return run_ui(settings_of(config), host, port, Output(as_json=json))
 
 
 @command("cli.sandbox")
@@ -80,11 +85,12 @@ def sandbox(
         ),
     ] = None,
     config: ConfigOption = None,
-    json: JsonOption = False,  # noqa: ARG001  what it prints is JSON in any case
+    json: JsonOption = False,
 ) -> ExitStatus:
     """Run a local replacement of the service; `bookferry sandbox --help` lists its options."""
     from cli.sandbox import like_snapshot, run_sandbox
 
     if like is None:
-        return run_sandbox(context.args)
-    return run_sandbox([*like_snapshot(settings_of(config), like, context.args), *context.args])
+        return run_sandbox(context.args, as_json=json)
+    arguments = [*like_snapshot(settings_of(config), like, context.args), *context.args]
+    return run_sandbox(arguments, as_json=json)

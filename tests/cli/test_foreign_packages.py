@@ -77,7 +77,7 @@ def test_commands_in_a_strangers_folder(stranger: Stranger) -> None:
     status, out, err = stranger.finished("backup", "small", "--json")
     assert status == 0, err
     assert json.loads(out)["counts"] == {"publications": SMALL}
-    with stranger.start("sandbox", "--port", "0") as process:
+    with stranger.start("sandbox", "--json", "--port", "0") as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["url"]
         process.send_signal(signal.SIGTERM)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import BOOKFERRY, PATIENCE, environment
+from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
 from tests.cli.conftest import BackedUp
 from tests.cli.web_interface import WebInterface
 
 
 def test_the_sandbox_runs_until_sigterm(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [*BOOKFERRY, "sandbox", "--tenant", "old=real:3"],
+        [*BOOKFERRY, "sandbox", "--json", "--tenant", "old=real:3"],
         cwd=tmp_path,
         env=environment(),
         stdout=subprocess.PIPE,
@@ -50,11 +53,48 @@ def test_the_web_interface_shows_the_command_lines_runs(library: BackedUp) -> No
 
 
 def test_a_port_that_is_taken_is_reported_before_anything_starts(library: BackedUp) -> None:
+    with _taken_port() as port:
+        library.run("ui", "--port", port, "--json").assert_failed(2, f"Port {port} of 127.0.0.1", "--port")
+        library.run("ui", "--host", "localhost", "--port", port).assert_failed(2, f"Port {port} of localhost")
+    library.run("ui", "--host", "192.0.2.1", "--json").assert_failed(2, "192.0.2.1")
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
+def test_the_sandbox_reports_mistakes_as_other_commands_do(form: list[str], tmp_path: Path) -> None:
+    with _taken_port() as port:
+        done = run("sandbox", "--port", port, *form, folder=tmp_path)
+        done.assert_failed(2, f"port {port} of 127.0.0.1 cannot be used", "`bookferry sandbox --help`")
+    assert bool(done.out) == bool(form)
+    run("sandbox", *form, "--tenant", "A", folder=tmp_path).assert_failed(2, "--tenant")
+    run("sandbox", *form, "--host", "192.0.2.1", folder=tmp_path).assert_failed(2, "192.0.2.1")
+
+
+def test_the_sandbox_speaks_to_people_in_words(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*BOOKFERRY, "sandbox", "--tenant", "old=real:3", "--tenant", "new=empty"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(6)]
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=PATIENCE) == ("", "")
+    assert re.fullmatch(r"The sandbox runs at http://127\.0\.0\.1:\d+  \(Ctrl-C ends it\)\n", lines[0])
+    assert re.fullmatch(r"  old: http://127\.0\.0\.1:\d+/old with 3 publications\n", lines[1])
+    assert "with 0 publications" in lines[2]
+    assert re.fullmatch(r"Account: \S+@\S+  Password: \S+\n", lines[3])
+
+
+@contextmanager
+def _taken_port() -> Iterator[str]:
+    """A port that another program listens on."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        done = library.run("ui", "--port", str(taken.getsockname()[1]), "--json")
-    done.assert_failed(2, "Port", "--port")
+        yield str(taken.getsockname()[1])
 
 
 def _in_the_background() -> None:

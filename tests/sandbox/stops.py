@@ -31,7 +31,7 @@ PATIENCE = 100
 
 EMPTY = ("--tenant", "library=empty", "--requests-per-minute", "0")
 SANDBOX = (sys.executable, "-m", "sandbox", "--port", "0")
-BOOKFERRY = (sys.executable, "-m", "cli.main", "sandbox", "--port", "0")
+BOOKFERRY = (sys.executable, "-m", "cli.main", "sandbox", "--json", "--port", "0")
 """The command line first, which replaces itself by the sandbox."""
 
 ENDED = {0}
