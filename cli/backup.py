@@ -8,6 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from cli.command_lines import command_line
 from cli.jobs import BackupResult, run_backup
 from cli.notify import notifying
 from cli.output import Output, print_warning
@@ -21,6 +22,7 @@ from pipelines.humanize import counted, duration, size
 from pipelines.notify import Ending
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.reports import report_address
+from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 
@@ -55,6 +57,14 @@ def _print_all(console: Console, done: BackupResult, page: str | None) -> None:
     print_summary(console, done.snapshot, page)
 
 
+def _stored(files: FileTotals) -> str:
+    """How many files the snapshot has. Equal ones are stored once, so that the data folder grows by less."""
+    text = f"{counted(files.kept, 'file')} stored ({size(files.total_bytes or files.bytes)}), {files.new:,} of them new"
+    if 0 < files.contents < files.kept:
+        text += f"; equal files share a copy: {files.contents:,} {'copy' if files.contents == 1 else 'copies'}, {size(files.bytes)}"
+    return f"{text}."
+
+
 def summary(snapshot: Snapshot) -> dict[str, Any]:
     """The JSON document of a backup. Scripts rely on its keys."""
     manifest = snapshot.manifest
@@ -78,20 +88,19 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def print_summary(console: Console, snapshot: Snapshot, report: str | None = None) -> None:
-    """Print problems, files, report and counts; the verdict is the last line."""
+def print_summary(console: Console, snapshot: Snapshot, report: str | None = None, *, notes: bool = True) -> None:
+    """Print problems and `notes`, files, report and counts; the verdict is the last line."""
     manifest = snapshot.manifest
-    for problem in (*manifest.problems, *manifest.notes):
+    for problem in (*manifest.problems, *(manifest.notes if notes else ())):
         print_warning(console, problem)
     print_failed_files(console, manifest.files, most=10)
     if manifest.files.kept:
-        files = counted(manifest.files.kept, "file")
-        console.print(f"{files} stored ({size(manifest.files.bytes)}), {manifest.files.new:,} of them new")
+        console.print(_stored(manifest.files))
     if report:
         console.print(f"Report for librarians: {report}")
     elif snapshot.counts.get("publications", 0) > REPORT_LIMIT:
         console.print(
-            f"The library is too large for a report with each backup. To make one: bookferry report {manifest.tenant}"
+            f"The library is too large for a report with each backup. To make one: {command_line('report', manifest.tenant)}"
         )
     console.print(snapshot.address)
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())

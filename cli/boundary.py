@@ -16,6 +16,7 @@ from typing import Any
 import typer
 from rich.text import Text
 
+from cli.command_lines import one_call, with_command_lines
 from cli.output import Output, plain_console
 from cli.stop_signals import STOP_SIGNALS, StopRequest, received_signal
 from pipelines.errors import BookferryError, ExitStatus, StorageError
@@ -33,7 +34,8 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return status
 
-    return _status_of(body, as_json="--json" in arguments)
+    with one_call():
+        return _status_of(body, as_json="--json" in arguments)
 
 
 def command(module: str, stopped: str = STOPPED) -> Callable[[Callable[..., ExitStatus]], Callable[..., int]]:
@@ -179,7 +181,7 @@ def _with_causes(error: BaseException) -> Iterator[BaseException]:
 
 def fail(message: str, status: ExitStatus, *, as_json: bool) -> ExitStatus:
     """Print an error and return the exit status."""
-    message = redact(message)
+    message = with_command_lines(redact(message))
     with suppress(OSError):  # nobody may read stderr any more
         plain_console(sys.stderr).print(Text.assemble(("error:", "bold red"), f" {message}"))
     if as_json:

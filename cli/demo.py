@@ -12,10 +12,11 @@ import msgspec
 from rich.console import Console
 
 from cli.backup import print_summary, summary
+from cli.command_lines import command_line
 from cli.jobs import run_backup, run_step
 from cli.migrate import migrating, result_of
 from cli.migration_output import plan_document, print_applied, print_proof
-from cli.output import Output, command_line
+from cli.output import Output
 from cli.progress import ProgressDisplay
 from cli.query import print_rows, run_sql
 from pipelines.errors import ConfigurationError, ExitStatus
@@ -109,17 +110,14 @@ def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatu
 
     def render(console: Console) -> None:
         _print_answers(console, answers, config)
+        # the notes are about the end of version 2, for libraries that go on
+        print_summary(console, snapshot, page, notes=False)
         if migration is not None:
-            print_summary(console, snapshot, page)
             migration.print(console)
-        console.print(f"\nNext steps, in {config.parent}/:")
+        console.print(f"\nThe libraries of the demonstration are gone. To explore what they left in {config.parent}/:")
         for step in _next_steps(config):
             console.print(f"  {step}")
-        console.print(f"With a library of your own: {command_line('init')}\n")
-        if migration is None:
-            print_summary(console, snapshot, page)
-        else:
-            print_proof(console, migration.plan, migration.proof)
+        console.print(f"\nTo begin with a library of your own:\n  {command_line('init')}")
 
     output.result(document, render)
     if migration is None:
@@ -151,12 +149,13 @@ class MigrationSteps:
         }
 
     def print(self, console: Console) -> None:
-        """Print plan and writes. The caller prints the verification at the end."""
+        """Print plan, writes and verification."""
         console.print()
         for line in headline(self.plan.facts, datetime.now(UTC)):
             console.print(line)
         console.print(f"The plan, for librarians: {self.plan.path(HTML)}")
-        print_applied(console, self.plan, self.result)
+        print_applied(console, self.plan, self.result, verified=True)
+        print_proof(console, self.plan, self.proof)
         console.print(
             f"A second plan is {'empty' if self.second_plan.facts.empty else 'NOT empty'}: {self.second_plan.name}."
         )
@@ -185,11 +184,11 @@ def _own_config(folder: Path) -> Path:
         foreign = config.exists() and not config.read_bytes().startswith(MARKER.encode())
     except OSError as error:
         raise ConfigurationError(
-            f"{folder} cannot be used: {error.strerror}. Choose another: bookferry demo --folder NAME."
+            f"{folder} cannot be used: {error.strerror}. Choose another: `bookferry demo --folder NAME`."
         ) from None
     if foreign:
         raise ConfigurationError(
-            f"{config} was not written by `bookferry demo`. Choose another folder: bookferry demo --folder NAME."
+            f"{config} was not written by `bookferry demo`. Choose another folder: `bookferry demo --folder NAME`."
         )
     return config
 
@@ -235,5 +234,4 @@ def _next_steps(config: Path) -> list[str]:
         command_line("query", *named, "--list-examples"),
         command_line("query", *named, "SELECT title, published_on FROM publications LIMIT 10"),
         command_line("snapshots", "show", TENANT, *named),
-        command_line("ui", *named),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from cli.command_lines import with_command_lines
 from cli.nightly import nightly_runs
 from cli.output import Output
 from cli.progress import SHOWN_WAIT_SECONDS
@@ -30,6 +32,9 @@ STYLES = {
     CheckStatus.WARNING: "yellow",
     CheckStatus.PROBLEM: "bold red",
 }
+
+_COMMAND = re.compile("`[^`]*`")
+_NO_BREAK = "\x00"  # no message has it
 
 NARROWEST = 24
 """The least characters of a message in a line, also on a narrow terminal."""
@@ -109,8 +114,11 @@ def _print_findings(console: Console, findings: Sequence[CheckResult]) -> None:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text. A command in it stays in one line, to be pasted; a terminal that is too narrow for it breaks it itself."""
     plain = "".join(char if char.isprintable() else " " for char in text)
-    return textwrap.wrap(plain, max(width, NARROWEST), break_on_hyphens=False) or [""]
+    whole = _COMMAND.sub(lambda command: command[0].replace(" ", _NO_BREAK), with_command_lines(plain))
+    lines = textwrap.wrap(whole, max(width, NARROWEST), break_on_hyphens=False, break_long_words=False)
+    return [line.replace(_NO_BREAK, " ") for line in lines] or [""]
 
 
 def _print_verdict(console: Console, examined: Sequence[Examination], general: list[CheckResult]) -> None:

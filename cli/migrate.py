@@ -62,7 +62,7 @@ def make_plan(
         if source in settings.tenants and fresh:
             if source == target:
                 raise ConfigurationError(
-                    f"'{target}' is source and target at once. To restore a snapshot: bookferry restore SNAPSHOT {target}"
+                    f"'{target}' is source and target at once. To restore a snapshot: `bookferry restore SNAPSHOT {target}`"
                 )
             read = nightly_resources(settings, source)
             source = run_backup(settings, source, read, display).snapshot.name

@@ -9,6 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from cli.command_lines import command_line
 from cli.output import Output, print_table, print_warning
 from pipelines.humanize import counted, duration
 from pipelines.migration.apply.run import ApplyResult
@@ -79,7 +80,7 @@ def print_plan(console: Console, plan: Plan) -> None:
     if facts.empty:
         console.print(f"Plan {plan.name} is empty: '{facts.target.tenant}' has everything that can be migrated now.")
     else:
-        console.print(f"Nothing has been written yet. To write it: bookferry migrate apply {plan.name}")
+        console.print(f"Nothing has been written yet. To write it: {command_line('migrate', 'apply', plan.name)}")
 
 
 def print_failures(output: Output, applied: ApplyResult) -> None:
@@ -88,15 +89,17 @@ def print_failures(output: Output, applied: ApplyResult) -> None:
         output.say(f"! {failure.resource} {failure.source_id}: {failure.problem}")
 
 
-def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
-    """Print what was written; the verdict is the last line."""
+def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified: bool = False) -> None:
+    """Print what was written; the verdict is the last line. `verified`: whether the result of a verification follows."""
     applied = result.applied
+    proposed = "" if verified else f" Next: {command_line('migrate', 'verify', plan.name)}"
     for failure in applied.failures[:MOST_PRINTED]:
         print_warning(console, f"{_record(failure.resource, failure.source_id, failure.title)}: {failure.problem}")
     if applied.failed > MOST_PRINTED:
-        console.print(f"and {applied.failed - MOST_PRINTED:,} more: bookferry migrate status {plan.name}")
+        console.print(f"and {applied.failed - MOST_PRINTED:,} more: {command_line('migrate', 'status', plan.name)}")
     print_lacking(console, applied.lacking)
-    print_by_rule(console, plan)
+    if not verified:
+        print_by_rule(console, plan)
     for twin in applied.twins[:MOST_PRINTED]:
         print_warning(console, str(twin))
     adopted = f"{applied.adopted:,} adopted, " if applied.adopted else ""
@@ -105,7 +108,7 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
     what = f"{applied.created:,} created, {adopted}{applied.patched:,} patched, {applied.unchanged:,} unchanged"
     what += f", {counted(applied.files_uploaded, 'file')} uploaded; {counted(result.requests, 'request')}"
     if applied.complete:
-        verdict = Text.assemble(("Complete:", "bold green"), f" {what}. Next: bookferry migrate verify {plan.name}")
+        verdict = Text.assemble(("Complete:", "bold green"), f" {what}.{proposed}")
     elif applied.failed or applied.quarantined or applied.lacking.total or applied.twins:
         failed = f"{applied.failed:,} failed, {applied.quarantined:,} quarantined"
         if applied.twins:
@@ -154,7 +157,7 @@ def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
         )
     else:
         console.print(
-            f"It would be: {what}. Nothing was changed. To do it: bookferry migrate undo {plan.name} --really"
+            f"It would be: {what}. Nothing was changed. To do it: {command_line('migrate', 'undo', plan.name, '--really')}"
         )
 
 
@@ -184,7 +187,9 @@ def print_status(console: Console, status: PlanStatus) -> None:
         console.print(f"Plan {status.plan} is written; {stuck}.{lacking}")
     else:
         left = f"{counted(status.requests_left, 'request')}, {duration(status.minutes_left * 60)} at the budget"
-        console.print(f"Plan {status.plan}: {left} left; {stuck}. To go on: bookferry migrate apply {status.plan}")
+        console.print(
+            f"Plan {status.plan}: {left} left; {stuck}. To go on: {command_line('migrate', 'apply', status.plan)}"
+        )
 
 
 def print_lacking(console: Console, lacking: Lacking) -> None:

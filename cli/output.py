@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
 
 import msgspec
@@ -19,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cli.command_lines import with_command_lines
 from pipelines.humanize import counted
 from pipelines.store.durable import storage_error
 
@@ -67,6 +64,10 @@ class Output:
 
 
 class _Console(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print lines of text with the commands in them to paste. Cells of tables stay as they are: they are data."""
+        super().print(*(with_command_lines(one) if isinstance(one, str) else one for one in objects), **options)
+
     def on_broken_pipe(self) -> NoReturn:
         """Leave the `BrokenPipeError` to `cli.boundary`; Rich would exit with 1."""
         raise  # noqa: PLE0704  called where Rich handles it
@@ -90,7 +91,7 @@ def _stdout_errors() -> Iterator[None]:
 
 def print_warning(console: Console, text: str) -> None:
     """Print a line that needs attention, after a yellow exclamation mark."""
-    console.print(Text.assemble(("!", "yellow"), f" {text}"))
+    console.print(Text.assemble(("!", "yellow"), f" {with_command_lines(text)}"))
 
 
 def print_table(
@@ -160,14 +161,6 @@ def _cell(value: object) -> str:
     """One value as text: empty for null, with control characters made visible."""
     text = "" if value is None else str(value)
     return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-
-
-def command_line(*words: str) -> str:
-    """A command line to copy: `bookferry` by the path of this process, with quotes where words need them."""
-    script, on_path = Path(sys.argv[0]), shutil.which("bookferry")
-    other = script.name == "bookferry" and script.exists() and (on_path is None or not script.samefile(on_path))
-    name = min(str(script), os.path.relpath(script), key=len) if other else "bookferry"
-    return shlex.join([name, *words])
 
 
 def age(since_seconds: float) -> str:

@@ -43,7 +43,7 @@ def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
     """The query of the command line: a text, a file (`-` is standard input), or the name of an example."""
     if [sql, file, name].count(None) != 2:  # noqa: PLR2004  one of three
         raise ConfigurationError(
-            'Give one query: as an argument (bookferry query "SELECT count(*) FROM publications"), with --file FILE (- is standard '
+            'Give one query: as an argument (`bookferry query "SELECT count(*) FROM publications"`), with --file FILE (- is standard '
             "input), or with --example NAME (--list-examples lists them)."
         )
     if name is not None:

@@ -59,6 +59,6 @@ def _check_port(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise ConfigurationError(
-                f"Port {port} of {host} cannot be used: {error.strerror}. Is another `bookferry ui` running? "
-                "Choose another port: bookferry ui --port NUMBER."
+                f"Port {port} of {host} cannot be used: {error.strerror}. Is another web interface running? "
+                "Choose another port: `bookferry ui --port NUMBER`."
             ) from None

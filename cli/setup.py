@@ -1,17 +1,20 @@
-"""`bookferry init`: writes a first configuration."""
+"""`bookferry init`: writes a first configuration, and adds libraries to it."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
-from rich.console import Console
 
-from cli.output import Output, command_line
+from cli.command_lines import command_line
+from cli.output import Output
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.service_limits import REQUESTS_PER_MINUTE
-from pipelines.settings.loading import CONFIG_FILE, load_settings
+from pipelines.settings.loading import load_settings
 from pipelines.settings.tenant import TenantName
 
 CONFIG = """\
@@ -21,11 +24,7 @@ timezone = "UTC"  # of the nightly backup, such as "Europe/Vienna"
 nightly_at = "02:00"
 # personal_key_env = "BOOKFERRY_PERSONAL_KEY"  # a key to encrypt users' data with: docs/operating.md, "Personal data"
 
-[tenants.{tenant}]
-base_url = {base_url}
-{sign_in}
-requests_per_minute = {requests_per_minute}  # the service's limit for automated access
-
+{library}
 # [notify]  # addresses or commands to call when a backup has ended: docs/operating.md, "Notifications"
 # success_env = "BACKUP_ALIVE"
 # failure_env = "BACKUP_FAILED"
@@ -36,6 +35,18 @@ requests_per_minute = {requests_per_minute}  # the service's limit for automated
 # keep_monthly = 12
 """
 
+LIBRARY = """\
+[tenants.{tenant}]
+base_url = {base_url}
+{sign_in}
+requests_per_minute = {requests_per_minute}  # the service's limit for automated access
+"""
+
+TENANT = "library"
+"""Name of the library in a new file."""
+
+DATA = "library-data"
+EXAMPLE_URL = "https://library.example.org"
 
 SIGN_IN = {
     "v2": """\
@@ -50,55 +61,111 @@ api = "v3"  # `bookferry login {tenant}` signs in
 }
 
 
-def write_config(path: Path, *, base_url: str, tenant: str, data: str, api: str, output: Output) -> ExitStatus:
-    """Write a configuration that loads, and print the next steps."""
-    try:
-        TypeAdapter(TenantName).validate_python(tenant)
-    except ValidationError:
-        raise ConfigurationError(
-            f"--tenant {tenant!r}: a tenant's name has only lower case letters, digits and _, and starts with a letter."
-        ) from None
-    if api not in SIGN_IN:
-        raise ConfigurationError(f"--api {api}: there is no such version; say one of {', '.join(SIGN_IN)}.")
-    variable = tenant.upper()
-    sign_in = SIGN_IN[api].format(tenant=tenant, variable=variable)
-    content = CONFIG.format(
-        tenant=tenant,
-        sign_in=sign_in,
-        data=_toml(data),
-        base_url=_toml(base_url),
-        requests_per_minute=REQUESTS_PER_MINUTE,
-    )
+@dataclass(frozen=True)
+class Wanted:
+    """What `init` was asked for; `None` is what nobody said."""
+
+    tenant: str | None
+    base_url: str | None
+    api: str
+    data: str | None
+
+    def library(self) -> str:
+        """The table of the library in bookferry.toml. Raises `ConfigurationError` for a name or a version that cannot be."""
+        tenant = self.tenant or TENANT
+        try:
+            TypeAdapter(TenantName).validate_python(tenant)
+        except ValidationError:
+            raise ConfigurationError(
+                f"--tenant {tenant!r}: a tenant's name has only lower case letters, digits and _, and starts with a letter."
+            ) from None
+        if self.api not in SIGN_IN:
+            raise ConfigurationError(f"--api {self.api}: there is no such version; say one of {', '.join(SIGN_IN)}.")
+        return LIBRARY.format(
+            tenant=tenant,
+            base_url=_toml(self.base_url or EXAMPLE_URL),
+            sign_in=SIGN_IN[self.api].format(tenant=tenant, variable=tenant.upper()),
+            requests_per_minute=REQUESTS_PER_MINUTE,
+        )
+
+
+def write_config(path: Path, wanted: Wanted, output: Output) -> ExitStatus:
+    """Write a configuration that loads, or add the library to the one that is there. Print the next steps."""
+    library = wanted.library()
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(content)
+            file.write(CONFIG.format(data=_toml(wanted.data or DATA), library=library))
     except FileExistsError:
-        raise ConfigurationError(
-            f"{path} already exists and was left as it is. Edit it, or name another file with --config."
-        ) from None
+        _add(path, wanted, library)
+        _print_result(path, wanted, output, f"Added '{wanted.tenant}' to {path}.")
+        return ExitStatus.COMPLETE
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from None
+        raise _not_written(path, error) from None
     try:
         load_settings(path)
     except ConfigurationError:
         path.unlink()
         raise
-    variables = [f"{variable}_USER", f"{variable}_PASSWORD"] if api == "v2" else []
-    config = ["--config", str(path)] if path != Path(CONFIG_FILE) else []
-    backup, login = (command_line(name, tenant, *config) for name in ("backup", "login"))
-    sign_in = f"export {' '.join(f'{variable}=...' for variable in variables)}" if variables else login
+    _print_result(path, wanted, output, f"Wrote {path}.")
+    return ExitStatus.COMPLETE
+
+
+def _add(path: Path, wanted: Wanted, library: str) -> None:
+    """Add a library at the end of a configuration that is valid before and after it; what is there stays as it is, comments, too."""
+    if wanted.tenant is None:
+        raise ConfigurationError(
+            f"{path} already exists and was left as it is. To add a library to it: "
+            "`bookferry init --tenant NAME --base-url ADDRESS`. For another file, name it with --config."
+        )
+    if wanted.data is not None:
+        raise ConfigurationError(
+            f"{path} already says where the data is, and was left as it is. Leave --data out to add '{wanted.tenant}' to it."
+        )
+    if wanted.tenant in load_settings(path).tenants:
+        raise ConfigurationError(
+            f"{path} already has a library '{wanted.tenant}' and was left as it is. Edit it there."
+        )
+    real = path.resolve()
+    changed = real.with_name(f".{real.name}.{os.getpid()}")
+    try:
+        before = real.read_bytes()
+        shutil.copy2(real, changed)  # with its permissions
+        changed.write_bytes(before.rstrip() + b"\n\n" + library.encode())
+        load_settings(changed)
+        changed.replace(real)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{path} was left as it is: with '{wanted.tenant}' at its end it would not be valid. "
+            f"{str(error).replace(str(changed), str(path))}"
+        ) from None
+    except OSError as error:
+        raise _not_written(path, error) from None
+    finally:
+        changed.unlink(missing_ok=True)
+
+
+def _not_written(path: Path, error: OSError) -> ConfigurationError:
+    return ConfigurationError(f"{path} cannot be written: {error.strerror}.")
+
+
+def _print_result(path: Path, wanted: Wanted, output: Output, what: str) -> None:
+    tenant = wanted.tenant or TENANT
+    variables = [f"{tenant.upper()}_{name}" for name in ("USER", "PASSWORD")] if wanted.api == "v2" else []
+    sign_in = (
+        f"export {' '.join(f'{variable}=...' for variable in variables)}"
+        if variables
+        else command_line("login", tenant)
+    )
+    steps = [] if wanted.base_url else ["write the address of your library into it, as base_url"]
+    steps += [sign_in, command_line("doctor", tenant), command_line("backup", tenant)]
     document = {
         "config": str(path.absolute()),
         "tenant": tenant,
         "variables": variables,
-        "next": backup if variables else login,
+        "next": steps[-1] if variables else sign_in,
     }
-    output.result(document, lambda console: _print_next(console, path, sign_in, backup))
-    return ExitStatus.COMPLETE
-
-
-def _print_next(console: Console, path: Path, sign_in: str, backup: str) -> None:
-    console.print(f"Wrote {path}. Next:\n  1. correct base_url in it, if necessary\n  2. {sign_in}\n  3. {backup}")
+    lines = [f"{what} Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))]
+    output.result(document, lambda console: console.print("\n".join(lines)))
 
 
 def _toml(text: str) -> str:

@@ -25,7 +25,7 @@ KEPT = (
     r"tenant ┃ published",
     r"━━━━━━━╇",
     r"demo +│ (1990s|2000s|2010s|2020s|no date)",
-    r"\d+ files kept",
+    r"\d+ files stored",
     r"Complete: ",
     r"[\d,]+ publications will be created",
     r"[\d,]+ files will be uploaded",

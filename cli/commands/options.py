@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.command_lines import remember_config
 from cli.commands import completion
 from cli.output import Output
 
@@ -23,9 +24,13 @@ def _or_before_the_command(context: typer.Context, parameter: typer.CallbackPara
     return value or context.find_root().params.get(parameter.name or "")
 
 
-ConfigOption = Annotated[
-    str | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP, callback=_or_before_the_command)
-]
+def _config(context: typer.Context, parameter: typer.CallbackParam, value: str | None) -> Any:
+    given = _or_before_the_command(context, parameter, value)
+    remember_config(given)
+    return given
+
+
+ConfigOption = Annotated[str | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP, callback=_config)]
 JsonOption = Annotated[bool, typer.Option("--json", help=JSON_HELP, callback=_or_before_the_command)]
 BackedUpTenant = Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant that has snapshots.")]
 SnapshotIdOption = Annotated[

@@ -31,27 +31,24 @@ def demo(
 @command("cli.setup")
 def init(  # noqa: PLR0917  one parameter for each option
     base_url: Annotated[
-        str, typer.Option(help="Address of your library, without /api.")
-    ] = "https://library.example.org",
-    tenant: Annotated[str, typer.Option(help="The name of the library in bookferry.toml.")] = "library",
-    data: Annotated[str, typer.Option(help="Folder for snapshots.")] = "library-data",
+        str | None, typer.Option(metavar="ADDRESS", help="Address of your library, without /api.")
+    ] = None,
+    tenant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The name of the library in bookferry.toml. Default: library.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Folder for snapshots, in a new file. Default: library-data.")
+    ] = None,
     api: Annotated[
         str, typer.Option(help="Version of the API: v2, or v3, where you sign in with `bookferry login`.")
     ] = "v2",
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
-    """Write a first bookferry.toml and print the next steps. Never overwrites a file."""
-    from cli import setup
+    """Write a first bookferry.toml, or add a library to it, and print the next steps. What is there stays as it is."""
+    from cli.setup import Wanted, write_config
 
-    return setup.write_config(
-        Path(config or "bookferry.toml"),
-        base_url=base_url,
-        tenant=tenant,
-        data=data,
-        api=api,
-        output=Output(as_json=json),
-    )
+    return write_config(Path(config or "bookferry.toml"), Wanted(tenant, base_url, api, data), Output(as_json=json))
 
 
 @command("cli.servers")

@@ -51,8 +51,8 @@ class FileProgress:
     records: int
     expected: int
     requests: int
-    resource: str = "files"
-    done: str = "read"
+    resource: str = "files that were left"
+    done: str = "fetched"
     afterwards: str = "making the tables"
     seconds_left: float = 0.0
     """By the request budget, which does not limit files: only the rate so far counts."""
@@ -209,6 +209,7 @@ def _with_outcomes(batch: pa.RecordBatch, files: FileList, totals: FileTotals) -
         field = batch.schema.field(position)
         batch = batch.set_column(position, field, pa.array(values, field.type))
     _count(batch, columns["status"], totals)
+    totals.total_bytes += sum(outcome.bytes or 0 for outcome in found)
     return batch
 
 

@@ -154,6 +154,54 @@ def test_init_never_overwrites(tmp_path: Path) -> None:
     assert load_settings(tmp_path / "other.toml").tenant("library")
 
 
+def test_init_adds_a_library(tmp_path: Path) -> None:
+    """What is in the file stays as it is, comments and permissions, too."""
+    assert run("init", "--tenant", "old", "--base-url", "https://library.example.com", folder=tmp_path).status == 0
+    config = tmp_path / "bookferry.toml"
+    before = config.read_text() + "# a comment of a person, without an end of line"
+    config.write_text(before)
+    config.chmod(0o640)
+    done = run("init", "--tenant", "new", "--api", "v3", "--base-url", "https://new.example.com", folder=tmp_path)
+    assert (done.status, done.err) == (0, "")
+    assert [line.split("bookferry ")[-1] for line in done.lines] == [
+        "Added 'new' to bookferry.toml. Next:",
+        "login new",
+        "doctor new",
+        "backup new",
+    ]
+    assert config.read_text().startswith(f"{before}\n\n[tenants.new]\n")
+    assert config.stat().st_mode & 0o777 == 0o640
+    settings = load_settings(config)
+    assert [(name, one.base_url, one.api) for name, one in settings.tenants.items()] == [
+        ("old", "https://library.example.com", "v2"),
+        ("new", "https://new.example.com", "v3"),
+    ]
+    assert list(tmp_path.iterdir()) == [config]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "messages"),
+    [
+        ([], ["already exists", "`bookferry init --tenant NAME --base-url ADDRESS`"]),
+        (["--tenant", "old"], ["already has a library 'old'"]),
+        (["--tenant", "new", "--data", "elsewhere"], ["already says where the data is", "--data"]),
+        (
+            ["--tenant", "new", "--base-url", "gopher://x"],
+            ["bookferry.toml: tenants.new.base_url", "would not be valid"],
+        ),
+        (["--tenant", "new", "--api", "v4"], ["--api v4", "v2, v3"]),
+    ],
+)
+def test_init_leaves_a_file_as_it_is(arguments: list[str], messages: list[str], tmp_path: Path) -> None:
+    run("init", "--tenant", "old", folder=tmp_path)
+    config = tmp_path / "bookferry.toml"
+    before = config.read_bytes()
+    run("init", *arguments, "--json", folder=tmp_path).assert_failed(
+        2, *messages, "left as it is" if arguments[2:] != ["--api", "v4"] else ""
+    )
+    assert (config.read_bytes(), list(tmp_path.iterdir())) == (before, [config])
+
+
 def test_init_takes_any_folder_name(tmp_path: Path) -> None:
     name = 'büch"er \\ 📚'
     assert run("init", "--data", name, folder=tmp_path).status == 0

@@ -139,8 +139,19 @@ class RetryTransport(httpx.BaseTransport):
             when = f"after {now + timedelta(seconds=asked):%d %B %Y %H:%M} UTC"
         raise TemporaryError(
             f"{request.method} {outside_text(request.url)} failed after {tries} in {seconds:.0f} s; last: {_what_came_back(state)}. "
-            f"Nothing was lost: run the same command again {when}."
+            f"{_advice(request, state)}Nothing was lost: run the same command again {when}."
         ) from None
+
+
+def _advice(request: httpx.Request, state: RetryCallState) -> str:
+    """What to check after a request to the library that reached no server."""
+    if not isinstance(_error(state), httpx.ConnectError | httpx.ConnectTimeout) or _API not in request.url.path:
+        return ""
+    library = str(request.url).partition(_API)[0]
+    return f"Is {outside_text(library)} the library's address? If not, correct base_url. "
+
+
+_API = "/api/v"
 
 
 _UNDONE = (

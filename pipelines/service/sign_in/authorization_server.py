@@ -193,7 +193,8 @@ class AuthorizationServer:
                     ) from None
                 if number == CONNECT_TRIES - 1:
                     raise NotSentError(
-                        f"{where}: the server cannot be reached ({outside_text(error)}). Nothing was sent: run the same command again."
+                        f"{where}: the server cannot be reached ({outside_text(error)}). Is base_url the library's address? "
+                        "Nothing was sent: run the same command again."
                     ) from None
                 self._clock.sleep(2.0**number)
             except httpx.HTTPError as error:

@@ -54,7 +54,7 @@ class Policy:
         if not any((self.last, self.daily, self.weekly, self.monthly)):
             raise ConfigurationError(
                 "Nothing says what to keep. Give at least one of --keep-last, --keep-daily, --keep-weekly and --keep-monthly, for example: "
-                "bookferry snapshots prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12. "
+                "`bookferry snapshots prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12`. "
                 "Or write keep_daily, keep_weekly, ... into a table [retention] of bookferry.toml."
             )
 

@@ -93,6 +93,10 @@ class FileTotals(msgspec.Struct):
     """Rows of publication_files."""
     bytes: int = 0
     """Of the stored contents, each counted once."""
+    contents: int = 0
+    """Different contents among the stored files; 0 in manifests that do not have this count."""
+    total_bytes: int = 0
+    """Of all stored files."""
     new: int = 0
     """Contents that this backup fetched."""
     kept: int = 0

@@ -232,14 +232,14 @@ class FileList:
         }
 
     def totals(self) -> FileTotals:
-        """Returns the totals over the contents, each counted once: the new ones, and the bytes of all stored ones."""
+        """Returns the totals over the contents, each counted once: the new ones, and number and bytes of all stored ones."""
         with self._transaction() as database:
             [(new,)] = database.execute("SELECT count(*) FROM files WHERE new AND state = ?", (State.KEPT,)).fetchall()
-            [(size,)] = database.execute(
-                "SELECT coalesce(sum(bytes), 0) FROM (SELECT DISTINCT sha256, bytes FROM files WHERE state = ?)",
+            [(contents, size)] = database.execute(
+                "SELECT count(*), coalesce(sum(bytes), 0) FROM (SELECT DISTINCT sha256, bytes FROM files WHERE state = ?)",
                 (State.KEPT,),
             ).fetchall()
-        return FileTotals(new=new, bytes=size)
+        return FileTotals(new=new, contents=contents, bytes=size)
 
     def close(self) -> None:
         """Close the file."""

@@ -144,6 +144,7 @@ def test_the_waits_become_longer_and_end(clock: ManualClock) -> None:
     assert clock.monotonic() - begun == pytest.approx(61, rel=0.1)
     assert str(caught.value) == (
         f"GET {URL} failed after 7 tries in {clock.monotonic() - begun:.0f} s; last: cannot connect: refused. "
+        "Is http://library.test the library's address? If not, correct base_url. "
         "Nothing was lost: run the same command again when the service answers."
     )
 

@@ -1,0 +1,111 @@
+"""Commands in messages can be pasted: they name the program as it was called, and the configuration that it was given."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.command_lines import command_line, one_call, remember_config, with_command_lines
+from cli.output import plain_console, print_table
+from tests.cli.command import ROOT, environment, run
+
+ELSEWHERE = "my library/bookferry.toml"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a configuration in another one, whose name has a blank."""
+    (tmp_path / "my library").mkdir()
+    assert run("init", "--tenant", "old", "--config", ELSEWHERE, folder=tmp_path).status == 0
+    return tmp_path
+
+
+@pytest.fixture
+def program(folder: Path) -> Path:
+    """The console script in an environment that is not on PATH."""
+    script = folder / ".venv" / "bin" / "bookferry"
+    script.parent.mkdir(parents=True)
+    script.write_text(f"#!{sys.executable}\nimport sys\nsys.argv[0] = __file__\nfrom bookferry import main\nmain()\n")
+    script.chmod(0o755)
+    return script
+
+
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Paste a line into a shell."""
+    return subprocess.run(
+        ["sh", "-c", line], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
+
+
+def proposals(text: str) -> Iterator[str]:
+    """The commands that a message proposes."""
+    return (found[1] for found in re.finditer(r"`([^`]*bookferry [^`]*)`", text))
+
+
+@pytest.mark.parametrize(
+    "called", [".venv/bin/bookferry", "{program}", "{python} -m bookferry"], ids=["relative", "absolute", "module"]
+)
+def test_a_command_in_an_error_can_be_pasted(called: str, folder: Path, program: Path) -> None:
+    """From another folder than that of the configuration, in an environment that is not activated."""
+    name = called.format(program=program, python=sys.executable)
+    failed = shell(f"{name} --config {shlex.quote(ELSEWHERE)} snapshots show old", folder)
+    assert failed.returncode != 0
+    [line] = proposals(failed.stderr)
+    assert line.endswith(f" snapshots list --config {shlex.quote(ELSEWHERE)}"), line
+    pasted = shell(line, folder)
+    assert (pasted.returncode, pasted.stderr) == (0, "")
+    assert "No snapshots" in pasted.stdout
+    [next_line] = proposals(pasted.stdout)
+    assert next_line == line.replace("snapshots list", "backup TENANT")
+
+
+def test_a_command_of_doctor_can_be_pasted(folder: Path) -> None:
+    """It is on one line, also on a narrow terminal, which may break it as it likes."""
+    lines = [
+        line.strip() for line in run("doctor", "--config", ELSEWHERE, folder=folder, variables={"COLUMNS": "60"}).lines
+    ]
+    command = f"`bookferry backup old --config {shlex.quote(ELSEWHERE)}`"
+    assert [line for line in lines if command in line], lines
+
+
+def test_the_shortest_name_of_the_program(monkeypatch: pytest.MonkeyPatch, folder: Path, program: Path) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    assert command_line("backup", "old") == ".venv/bin/bookferry backup old"
+    monkeypatch.setenv("PATH", os.pathsep.join([str(program.parent), os.environ["PATH"]]))
+    assert command_line("backup", "old") == "bookferry backup old"
+    monkeypatch.setattr(sys, "argv", [str(ROOT / "bookferry.py")])
+    monkeypatch.setattr(sys, "executable", "/opt/my python/bin/python")
+    assert command_line("backup", "old") == "'/opt/my python/bin/python' -m bookferry backup old"
+
+
+def test_the_configuration_is_added_once() -> None:
+    """And not to commands without one."""
+    with one_call():
+        remember_config("a b.toml")
+        assert with_command_lines("Run `bookferry backup x`, or `bookferry demo --folder NAME`.") == (
+            "Run `bookferry backup x --config 'a b.toml'`, or `bookferry demo --folder NAME`."
+        )
+        assert command_line("tables", "--config", "c.toml") == "bookferry tables --config c.toml"
+        assert with_command_lines("a title with `bookferry it's`") == "a title with `bookferry it's`"
+    assert command_line("backup", "x") == "bookferry backup x"
+
+
+@pytest.mark.parametrize("width", [20, 200], ids=["below each other", "table"])
+def test_cells_of_tables_are_data(width: int) -> None:
+    """A value that looks like a command is printed as it is."""
+    screen = io.StringIO()
+    value = "`bookferry backup x`"
+    with one_call():
+        remember_config("a.toml")
+        print_table(plain_console(screen, width=width), ("title", "a second column of some width"), [(value, value)])
+    assert " ".join(screen.getvalue().split()).count(value) == 2
+    assert "a.toml" not in screen.getvalue()
