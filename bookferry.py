@@ -1,16 +1,23 @@
-"""The console script `bookferry`: checks that every package it is about to import is Bookferry's own, then runs the command.
+"""The console script `bookferry`, and Bookferry in Python: `from bookferry import library`.
 
-Our packages have common names (`cli`, `resources`). A folder on PYTHONPATH or another installed package may have the same ones, and
-Python would run the first that it finds.
+Our packages have common names (`cli`, `pipelines`). A folder on PYTHONPATH, another installed package or the folder of a notebook may have
+the same ones, and Python would run the first that it finds. The script refuses such packages; the import finds ours beside them.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import NoReturn
+from types import ModuleType
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from pipelines.analysis import Tables
 
 PACKAGES = ("cli", "assets_defs", "resources", "pipelines", "sandbox", "sql")
 
@@ -35,6 +42,52 @@ def main() -> NoReturn:
     from cli.main import main as run  # noqa: PLC0415  only after the check
 
     run()
+
+
+def library(config: str | Path | None = None, *, personal: bool = False) -> Tables:
+    """The current tables of the data in bookferry.toml: `library().publications.df()`; see `pipelines.analysis`.
+
+    `config`: the file, else $BOOKFERRY_CONFIG, else bookferry.toml in the working folder. `personal`: include the personal columns.
+    Packages of your own with the names of ours do no harm and stay as they are.
+    """
+    with _our_packages():
+        from pipelines import analysis  # noqa: PLC0415  only after the search was made safe
+
+        return analysis.library(config, personal=personal)
+
+
+_ours: dict[str, ModuleType] = {}
+"""Our modules between two calls, where packages of somebody else have their names."""
+
+_lock = threading.RLock()
+
+
+@contextmanager
+def _our_packages() -> Iterator[None]:
+    """Within this block our names are those of our packages; after it, packages of somebody else have them back."""
+    with _lock:
+        theirs = {name: sys.modules.pop(name) for name in _modules() if not _is_ours(sys.modules[name])}
+        shared = theirs or any(map(_foreign, PACKAGES))
+        if not shared:
+            yield
+            return
+        sys.modules.update(_ours)
+        sys.path.insert(0, str(ROOT))
+        try:
+            yield
+        finally:
+            sys.path.remove(str(ROOT))
+            _ours.update({name: sys.modules.pop(name) for name in _modules()})
+            sys.modules.update(theirs)
+
+
+def _modules() -> list[str]:
+    """The names of all loaded modules in packages with our names."""
+    return [name for name in sys.modules if name.partition(".")[0] in PACKAGES]
+
+
+def _is_ours(module: ModuleType) -> bool:
+    return module.__spec__ is not None and Path(module.__spec__.origin or "/").is_relative_to(ROOT)
 
 
 def _refuse(message: str) -> NoReturn:

@@ -1,11 +1,16 @@
-"""The code location of `bookferry ui`, which has the same name as under `dagster dev -w workspace.yaml`, `dg` and in `deploy/`."""
+"""The Dagster instance of the command line, and the code location of `bookferry ui`.
+
+It has the same name as under `dagster dev -w workspace.yaml`, `dg` and in `deploy/`.
+"""
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_errors, write_atomically
 
 if TYPE_CHECKING:
@@ -23,6 +28,11 @@ load_from:
       location_name: {name}
       working_directory: {folder!r}
 """
+
+
+def dagster_folder(settings: Settings) -> Path:
+    """Returns the path of Dagster's instance: $DAGSTER_HOME if it is set, else a folder in the data folder."""
+    return Path(os.environ.get("DAGSTER_HOME") or settings.data / "dagster")
 
 
 def workspace(home: Path, folder: Path) -> Path:

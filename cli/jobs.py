@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from filelock import FileLock
 
+from cli.code_location import dagster_folder
 from cli.progress import ProgressDisplay
 from cli.stop_signals import StopRequest, received_signal
 from pipelines.backup.flow import Backup
@@ -64,11 +65,6 @@ _TERMINAL = {
 """No capture of output: Dagster would copy it through four processes, and each prints a traceback at Ctrl-C."""
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-
-
-def dagster_folder(settings: Settings) -> Path:
-    """Returns the path of Dagster's instance: $DAGSTER_HOME if it is set, else a folder in the data folder."""
-    return Path(os.environ.get("DAGSTER_HOME") or settings.data / "dagster")
 
 
 def dagster_home(settings: Settings) -> Path:

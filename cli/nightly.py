@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 import warnings
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.jobs import dagster_folder
+from cli.code_location import dagster_folder
 from cli.output import age
 from pipelines.doctor.findings import CheckResult, note, ok, problem, warning
 from pipelines.errors import ExitStatus
@@ -40,6 +42,23 @@ _ON_THIS_MACHINE = ("DefaultRunLauncher", "SyncInMemoryRunLauncher")
 _RUN_IT = (
     "`bookferry ui` runs the nightly backup while it is up; so does `bookferry backup` from cron or a systemd timer."
 )
+
+
+def scheduler_runs(settings: Settings, now: datetime) -> bool | None:
+    """Whether the scheduler of `bookferry ui` runs; `None` where its reports are not in a file here.
+
+    Reads the file itself, read-only: Dagster takes a second to import. Its table is Dagster's own business, so any surprise is `None`.
+    """
+    home = dagster_folder(settings)
+    if not home.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(f"file:{home / 'history' / 'runs.db'}?mode=ro", uri=True)) as history:
+            rows = history.execute("SELECT timestamp FROM daemon_heartbeats WHERE daemon_type = 'SCHEDULER'").fetchall()
+        reports = [datetime.fromisoformat(str(moment)).replace(tzinfo=UTC) for (moment,) in rows]
+    except (sqlite3.Error, ValueError):
+        return None
+    return any((now - moment).total_seconds() < ALIVE_SECONDS for moment in reports)
 
 
 def _from_history(settings: Settings, home: Path, tenant: str) -> CheckResult:

@@ -8,6 +8,9 @@ from importlib import resources
 from pipelines.errors import ConfigurationError
 from pipelines.settings.validation_messages import did_you_mean
 
+_SQL = resources.files("sql").joinpath("examples")
+"""Found when this module is imported: `bookferry.library` has our `sql` in its place only then, beside an analyst's own."""
+
 
 @dataclass(frozen=True)
 class ExampleQuery:
@@ -31,8 +34,7 @@ class ExampleQuery:
 
 def all_examples() -> list[ExampleQuery]:
     """Every example, by name."""
-    folder = resources.files("sql").joinpath("examples")
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    files = sorted((file for file in _SQL.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
     return [ExampleQuery(file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in files]
 
 

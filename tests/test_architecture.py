@@ -27,7 +27,7 @@ ROOMS = {
 
 FLOORS = {
     "pipelines": (
-        {"drill"},
+        {"drill", "overview"},
         {"migration"},
         {"analysis", "backup", "doctor", "notify"},
         {"examples", "report", "scopes", "sign_in_health"},

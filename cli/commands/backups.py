@@ -77,6 +77,14 @@ def doctor(
     return examine_tenants(config, tenant, Output(as_json=json))
 
 
+@command("cli.status")
+def status(config: ConfigOption = None, json: JsonOption = False) -> ExitStatus:
+    """Show the state of all libraries on one screen. Exit status 0 only if each is as its owner wants it; asks no library."""
+    from cli.status import show_status
+
+    return show_status(settings_of(config), Output(as_json=json))
+
+
 @command("cli.report")
 def report(
     tenant: BackedUpTenant,

@@ -15,7 +15,7 @@ import bookferry
 from pipelines.backup.staging import LARGE, StagingProcess
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import PATIENCE, ROOT, Installation, environment
-from tests.cli.conftest import SMALL
+from tests.cli.conftest import SMALL, BackedUp
 from tests.cli.web_interface import WebInterface
 from tests.migration.plan.test_comparison import normalised
 from tests.sandbox.process import SandboxProcess
@@ -176,3 +176,48 @@ def test_a_folder_without_code_hides_nothing(tmp_path: Path) -> None:
 def test_our_packages_carry_the_sign(name: str) -> None:
     """A package that was installed over ours is in the right place, but lacks it."""
     assert (ROOT / name / "__init__.py").read_text(encoding="utf-8").startswith(bookferry.SIGN)
+
+
+READING = """
+import sys
+{first}
+tables = library(sys.argv[1])
+import pipelines, pipelines.mine
+answers = tables.example("collection_by_decade").fetchall()
+(again,) = library(sys.argv[1]).sql("SELECT count(*) FROM publications").fetchall()
+print(pipelines.mine.ANSWER, len(answers) > 5, again, pipelines.__file__)
+"""
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["from bookferry import library", "import pipelines.mine, sql\nfrom bookferry import library"],
+    ids=["ours first", "theirs first"],
+)
+def test_an_analysts_own_packages_do_no_harm(first: str, library: BackedUp, tmp_path: Path) -> None:
+    """Both are there: Bookferry's tables, and the analyst's `pipelines` and `sql`, whichever is imported first."""
+    for name in ("pipelines", "sql"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    (tmp_path / "pipelines" / "mine.py").write_text("ANSWER = 42\n")
+    script = tmp_path / "analysis.py"
+    script.write_text(READING.format(first=first))
+    variables = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, script, library.folder / "bookferry.toml"],
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == f"42 True (5445,) {tmp_path / 'pipelines' / '__init__.py'}\n", done.stderr
+
+
+def test_the_import_of_a_script_without_such_packages(library: BackedUp) -> None:
+    """Errors are of the same class, whichever import they come from."""
+    from pipelines.errors import ConfigurationError  # noqa: PLC0415
+
+    with pytest.raises(ConfigurationError, match="no such configuration file"):
+        bookferry.library(library.folder / "other.toml")
+    assert bookferry.library(library.folder / "bookferry.toml").publications.count("*").fetchall() == [(5445,)]

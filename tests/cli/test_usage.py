@@ -18,6 +18,7 @@ COMMANDS = (
     "init",
     "backup",
     "doctor",
+    "status",
     "login",
     "whoami",
     "snapshots list",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
@@ -36,9 +37,17 @@ class ResultFiles(Generic[R]):
 
     def last(self, data: DataFolder, tenant: str, snapshot: str) -> R | None:
         """The last result of a snapshot; None where there is none, or where it cannot be read."""
+        return self._read(data, self._key(snapshot_key(tenant, snapshot)))
+
+    def all(self, data: DataFolder, tenant: str) -> Iterator[R]:
+        """Yields the last result of each snapshot of a tenant, in the order of the snapshots; without those that cannot be read."""
+        for entry in sorted(data.objects.below(f"{self._folder}/tenant={tenant}"), key=lambda entry: entry.key):
+            if (found := self._read(data, entry.key)) is not None:
+                yield found
+
+    def _read(self, data: DataFolder, key: str) -> R | None:
         with suppress(FileNotFoundError, StorageError, msgspec.MsgspecError, UnicodeDecodeError):
-            content = data.objects.read(self._key(snapshot_key(tenant, snapshot)))
-            return msgspec.json.decode(content, type=self._type)
+            return msgspec.json.decode(data.objects.read(key), type=self._type)
         return None
 
     def remove_orphans(self, data: DataFolder) -> None:

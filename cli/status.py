@@ -1,0 +1,89 @@
+"""`bookferry status`: the state of all libraries on one screen."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.text import Text
+
+from cli.nightly import scheduler_runs
+from cli.output import Output, age, print_table, print_warning
+from pipelines.errors import ExitStatus
+from pipelines.humanize import counted
+from pipelines.overview.document import document
+from pipelines.overview.libraries import Library, Overview, overview
+from pipelines.settings.settings import Settings
+from pipelines.store.encryption import personal_keys
+from pipelines.store.stores import open_data
+
+COLUMNS = ("library", "last complete backup", "records", "files", "last verified", "last drilled", "sign-in")
+
+
+def show_status(settings: Settings, output: Output) -> ExitStatus:
+    """Print the state of every library. The status is 0 only if each is as its owner wants it."""
+    now = datetime.now(UTC)
+    found = overview(settings, open_data(settings, personal_keys(settings)), now)
+    scheduler = scheduler_runs(settings, now)
+    output.result(
+        {**document(found), "scheduler": scheduler}, lambda console: _print(console, found, now, scheduler=scheduler)
+    )
+    return found.exit_status
+
+
+def _print(console: Console, found: Overview, now: datetime, *, scheduler: bool | None) -> None:
+    if not found.libraries:
+        console.print("bookferry.toml names no library. `bookferry init --tenant NAME` adds one.")
+        return
+    print_table(console, COLUMNS, [_row(one, now) for one in found.libraries], right=("records", "files"))
+    for library in found.libraries:
+        for problem in library.problems:
+            print_warning(console, f"{library.tenant}: {problem.message.removesuffix('.')}. {problem.todo}".rstrip())
+    for plan in found.plans:
+        if not plan.begun:
+            console.print(f"Plan {plan.plan} waits for {plan.waits_for}: `bookferry {' '.join(plan.command)}`")
+    console.print(f"Next backup: {found.next_run:%-d %B %Y %H:%M} {found.next_run.tzname()}, {_SCHEDULER[scheduler]}.")
+    bad = [library.tenant for library in found.libraries if library.problems]
+    if bad:
+        console.print(Text.assemble(("NEEDS ATTENTION:", "bold yellow"), f" {', '.join(bad)}."))
+    else:
+        libraries = counted(len(found.libraries), "library").replace("librarys", "libraries")
+        console.print(Text.assemble(("All is well:", "bold green"), f" {libraries}."))
+
+
+_SCHEDULER = {
+    True: "by the scheduler of the web interface, which runs",
+    False: "if cron or a systemd timer starts it, because the web interface does not run",
+    None: "if a scheduler starts it",
+}
+"""Whether Dagster's scheduler runs (`None`: unknown) → words."""
+
+
+def _row(library: Library, now: datetime) -> tuple[str, ...]:
+    backup, verified, drilled = library.backup, library.verified, library.drilled
+    return (
+        library.tenant,
+        "none" if backup is None else _ago(library.backup_age or 0.0),
+        "" if backup is None else f"{sum(backup.counts.values()):,}",
+        "" if backup is None else f"{backup.manifest.files.kept:,}",
+        _verdict(verified.verified_at, now, bad="" if verified.ok else "DAMAGED, ") if verified else "never",
+        _verdict(drilled.drilled_at, now, bad="" if drilled.ok else "FAILED, ") if drilled else "never",
+        _sign_in(library),
+    )
+
+
+def _verdict(at: str, now: datetime, *, bad: str) -> str:
+    return bad + _ago((now - datetime.fromisoformat(at)).total_seconds())
+
+
+def _ago(seconds: float) -> str:
+    text = age(seconds)
+    return text if text == "just now" else f"{text} ago"
+
+
+def _sign_in(library: Library) -> str:
+    if library.days_left is not None:
+        return f"v2, {counted(library.days_left, 'day')} left" if library.days_left >= 0 else "v2 HAS ENDED"
+    if any(problem.code == "sign_in" for problem in library.problems):
+        return "NEEDED"
+    return f"until {library.sign_in_until:%-d %B %Y}" if library.sign_in_until else "v3, renewed every night"

@@ -1,0 +1,1 @@
+"""The state of all libraries on one screen, from what is stored."""

@@ -1,0 +1,53 @@
+"""The state of all libraries as a JSON document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.errors import ExitStatus
+from pipelines.overview.libraries import Library, Overview
+
+
+def document(found: Overview) -> dict[str, Any]:
+    """The state as a JSON document. Scripts rely on its keys."""
+    return {
+        "ok": found.exit_status is ExitStatus.COMPLETE,
+        "next_run": found.next_run.isoformat(timespec="seconds"),
+        "libraries": [_library_document(library) for library in found.libraries],
+        "plans": [
+            {
+                "plan": plan.plan,
+                "source": plan.source,
+                "target": plan.target,
+                "created_at": plan.created_at,
+                "begun": plan.begun,
+                "conflicts": plan.conflicts,
+                "waits_for": plan.waits_for,
+            }
+            for plan in found.plans
+        ],
+    }
+
+
+def _library_document(library: Library) -> dict[str, Any]:
+    backup, verified, drilled = library.backup, library.verified, library.drilled
+    return {
+        "tenant": library.tenant,
+        "base_url": library.base_url,
+        "api": library.api,
+        "ok": not library.problems,
+        "backup": backup
+        and {
+            "snapshot": backup.manifest.snapshot,
+            "finished_at": backup.manifest.finished_at,
+            "age_seconds": round(library.backup_age or 0.0),
+            "records": sum(backup.counts.values()),
+            "counts": backup.counts,
+            "files": backup.manifest.files.kept,
+        },
+        "last_verified": verified and {"snapshot": verified.snapshot, "at": verified.verified_at, "ok": verified.ok},
+        "last_drilled": drilled and {"snapshot": drilled.snapshot, "at": drilled.drilled_at, "ok": drilled.ok},
+        "sign_in_until": None if library.sign_in_until is None else library.sign_in_until.isoformat(timespec="seconds"),
+        "days_left": library.days_left,
+        "problems": [{"code": one.code, "message": one.message, "todo": one.todo} for one in library.problems],
+    }

@@ -1,0 +1,192 @@
+"""The state of all libraries, from what is stored: no library is asked, and nothing is written.
+
+A library is as its owner wants it if its newest backup is complete and of last night, no snapshot of it failed a verification or a drill,
+nobody has to sign in, version 2 has not ended, and no migration into it was begun and not finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from pipelines.doctor.findings import CheckStatus
+from pipelines.doctor.machine import last_backup, newest_snapshots
+from pipelines.errors import BookferryError, ExitStatus
+from pipelines.inventory import LAST_DAY_OF_V2
+from pipelines.overview.open_plans import OpenPlan, open_plans
+from pipelines.service.clock import SystemClock
+from pipelines.service.sign_in.sign_in_state import sign_in_state
+from pipelines.settings.settings import Settings
+from pipelines.sign_in_health import warning
+from pipelines.store.maintenance.drills import DRILLS, DrillResult
+from pipelines.store.maintenance.verification import VERIFICATIONS, SnapshotVerification
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+
+
+class ProblemCode(StrEnum):
+    """What is not as it should be. Scripts rely on these words."""
+
+    BACKUP = "backup"
+    """No complete backup, none of last night, or a newer partial one."""
+    DAMAGED = "damaged"
+    DRILL = "drill"
+    SIGN_IN = "sign_in"
+    END_OF_V2 = "end_of_v2"
+    MIGRATION = "migration"
+    """A migration into the library was begun and is not finished, or its verification found differences."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that needs a person, with what to do."""
+
+    code: ProblemCode
+    message: str
+    todo: str
+    exit_status: ExitStatus = ExitStatus.PARTIAL
+
+
+@dataclass(frozen=True)
+class Library:
+    """The state of one library."""
+
+    tenant: str
+    api: str
+    base_url: str
+    backup: Snapshot | None
+    """The newest complete one."""
+    backup_age: float | None
+    """Seconds since its end."""
+    verified: SnapshotVerification | None
+    """The last verification of any of its snapshots; likewise the last drill."""
+    drilled: DrillResult | None
+    sign_in_until: datetime | None
+    """When a sign-in of version 3 lapses unless it is renewed, if the library says so."""
+    days_left: int | None
+    """Until the end of version 2, negative after it; `None` for version 3."""
+    problems: Sequence[Problem] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The state of all libraries."""
+
+    libraries: list[Library]
+    plans: list[OpenPlan]
+    next_run: datetime
+    """When the nightly backup is due, in the libraries' time zone."""
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """0 if every library is as its owner wants it; 4 if somebody must sign in; else 3."""
+        found = {problem.exit_status for library in self.libraries for problem in library.problems}
+        return max(found, default=ExitStatus.COMPLETE)
+
+
+def overview(settings: Settings, data: DataFolder, now: datetime) -> Overview:
+    """The state of every library of bookferry.toml, and the plans that are open."""
+    plans = list(open_plans(settings, data))
+    libraries = [_library(settings, data, name, plans, now) for name in settings.tenants]
+    return Overview(libraries, plans, _next_run(settings, now))
+
+
+def _library(settings: Settings, data: DataFolder, tenant: str, plans: Sequence[OpenPlan], now: datetime) -> Library:
+    chosen = settings.tenant(tenant)
+    newest, complete = newest_snapshots(data, tenant)
+    verified = sorted(VERIFICATIONS.all(data, tenant), key=lambda one: one.verified_at)
+    drilled = sorted(DRILLS.all(data, tenant), key=lambda one: one.drilled_at)
+    until, sign_in = _sign_in(settings, tenant, now)
+    days_left = (LAST_DAY_OF_V2 - now.date()).days if chosen.api == "v2" else None
+    problems = [
+        *_backup_problems(tenant, newest, complete, now),
+        *_damage(verified, drilled),
+        *sign_in,
+        *_end_of_v2(tenant, days_left),
+        *(_unfinished(plan) for plan in plans if plan.begun and plan.target == tenant),
+    ]
+    finished = None if complete is None else datetime.fromisoformat(complete.manifest.finished_at)
+    return Library(
+        tenant=tenant,
+        api=chosen.api,
+        base_url=chosen.base_url,
+        backup=complete,
+        backup_age=None if finished is None else (now - finished).total_seconds(),
+        verified=verified[-1] if verified else None,
+        drilled=drilled[-1] if drilled else None,
+        sign_in_until=until,
+        days_left=days_left,
+        problems=problems,
+    )
+
+
+def _backup_problems(
+    tenant: str, newest: Snapshot | None, complete: Snapshot | None, now: datetime
+) -> Iterator[Problem]:
+    found = last_backup(tenant, newest, complete, now)
+    if found.status is not CheckStatus.OK:
+        message = "there is no backup yet" if newest is None else found.message
+        yield Problem(ProblemCode.BACKUP, message, found.todo)
+
+
+def _damage(verified: Sequence[SnapshotVerification], drilled: Sequence[DrillResult]) -> Iterator[Problem]:
+    damaged = [one.name for one in verified if not one.ok]
+    if damaged:
+        yield Problem(
+            ProblemCode.DAMAGED,
+            f"the last verification of {_some(damaged)} failed",
+            f"`bookferry snapshots verify {damaged[-1]}` names the damage.",
+        )
+    if drilled and not drilled[-1].ok:
+        yield Problem(
+            ProblemCode.DRILL,
+            f"the last drill, of {drilled[-1].name}, failed",
+            f"`bookferry drill {drilled[-1].tenant}` repeats it.",
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    return names[-1] if len(names) == 1 else f"{names[-1]} and {len(names) - 1:,} more"
+
+
+def _sign_in(settings: Settings, tenant: str, now: datetime) -> tuple[datetime | None, list[Problem]]:
+    """When the sign-in lapses, and what is wrong with it. That of version 2 is in the environment of its job, which may not be ours."""
+    if settings.tenant(tenant).api == "v2":
+        return None, []
+    todo = f"`bookferry login {tenant}` signs in."
+    try:
+        state = sign_in_state(settings, tenant, SystemClock())
+    except BookferryError as error:
+        return None, [Problem(ProblemCode.SIGN_IN, str(error), todo, ExitStatus.SIGN_IN)]
+    until = None if state.ends_at is None else datetime.fromtimestamp(state.ends_at, UTC)
+    reason = warning(state, now.timestamp())
+    if reason is None:
+        return until, []
+    status = ExitStatus.PARTIAL if state.problem is None else ExitStatus.SIGN_IN
+    return until, [Problem(ProblemCode.SIGN_IN, reason, "" if "bookferry login" in reason else todo, status)]
+
+
+def _end_of_v2(tenant: str, days_left: int | None) -> Iterator[Problem]:
+    if days_left is not None and days_left < 0:
+        yield Problem(
+            ProblemCode.END_OF_V2,
+            f"version 2 of the API ended on {LAST_DAY_OF_V2:%-d %B %Y}",
+            f"Set api = \"v3\" for '{tenant}' in bookferry.toml, then run `bookferry login {tenant}`.",
+        )
+
+
+def _unfinished(plan: OpenPlan) -> Problem:
+    return Problem(
+        ProblemCode.MIGRATION,
+        f"plan {plan.plan} waits for {plan.waits_for}",
+        f"`bookferry {' '.join(plan.command)}` goes on.",
+    )
+
+
+def _next_run(settings: Settings, now: datetime) -> datetime:
+    hour, minute = map(int, settings.nightly_at.split(":"))
+    here = now.astimezone(ZoneInfo(settings.timezone))
+    due = here.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return due if due > here else due + timedelta(days=1)

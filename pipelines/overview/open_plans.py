@@ -1,0 +1,87 @@
+"""Plans that wait for something, from the plans and the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipelines.errors import StorageError
+from pipelines.humanize import counted
+from pipelines.service.clock import SystemClock
+from pipelines.settings.settings import Settings
+from pipelines.store.snapshots.snapshots import DataFolder
+
+if TYPE_CHECKING:
+    from pipelines.migration.model.plan import Plan
+    from pipelines.migration.report.status import PlanStatus
+
+
+@dataclass(frozen=True)
+class OpenPlan:
+    """A plan that waits for something."""
+
+    plan: str
+    source: str
+    target: str
+    created_at: str
+    conflicts: int
+    waits_for: str
+    """In words, for a person."""
+    command: tuple[str, ...]
+    """The words of the command that goes on, after `bookferry`."""
+    begun: bool
+    """Whether it has written something, so that the target is between two states."""
+
+
+def open_plans(settings: Settings, data: DataFolder) -> Iterator[OpenPlan]:
+    """The newest plan of each pair of libraries, and earlier ones that were begun and not finished; without those that wait for nothing."""
+    if not (data.path / "plans").is_dir() and next(data.objects.below("plans"), None) is None:
+        return
+    from pipelines.migration.model.journal import Journal  # noqa: PLC0415  they take a second to import, and many libraries have no plan
+    from pipelines.migration.model.plan_folders import all_plans  # noqa: PLC0415
+    from pipelines.migration.report.status import status_of  # noqa: PLC0415
+
+    plans = all_plans(data)
+    newest = {(plan.facts.source.tenant, plan.facts.target.tenant): plan for plan in plans}
+    for plan in plans:
+        if plan.facts.target.tenant not in settings.tenants:
+            continue
+        journal = Journal(data.state, plan.facts.source.base_url, plan.facts.target.base_url, SystemClock())
+        try:
+            found = _open(plan, status_of(plan, journal))
+        except StorageError:
+            continue
+        finally:
+            journal.close()
+        is_newest = newest[plan.facts.source.tenant, plan.facts.target.tenant] is plan
+        if found is not None and (is_newest or found.begun):
+            yield found
+
+
+def _open(plan: Plan, status: PlanStatus) -> OpenPlan | None:
+    """What a plan waits for; `None` for one that is verified, undone or empty."""
+    from pipelines.migration.model.actions import Action  # noqa: PLC0415
+
+    conflicts = plan.facts.count(Action.CONFLICT)
+    begun = status.done != type(status.done)() and not status.undone
+    proof = status.verification
+    name, sides = plan.name, (plan.facts.source.tenant, plan.facts.target.tenant)
+    decisions, command = counted(conflicts, "decision"), tuple[str, ...]()
+    if status.undone:
+        return None
+    if begun and not status.written:
+        waits, command = f"the rest of its {counted(status.requests_left, 'request')}", ("migrate", "apply", name)
+    elif begun and proof is None:
+        waits, command = "its verification", ("migrate", "verify", name)
+    elif begun and proof is not None and not proof.equal:
+        waits, command = "a person: its verification found differences", ("migrate", "verify", name)
+    elif not plan.facts.empty and not begun:
+        waits, command = "its application", ("migrate", "apply", name)
+        waits += f" or {decisions}" if conflicts else ""
+    elif conflicts:
+        waits, command = decisions, ("migrate", "plan", *sides)
+    else:
+        return None
+    unfinished = begun and not (status.written and proof is not None and proof.equal)
+    return OpenPlan(name, *sides, plan.facts.created_at, conflicts, waits, command, begun=unfinished)

@@ -1,0 +1,174 @@
+"""`bookferry status`: the state of all libraries on one screen, and its exit status."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._daemon.types import DaemonHeartbeat
+
+from cli.nightly import ALIVE_SECONDS, scheduler_runs
+from pipelines.overview.libraries import ProblemCode, overview
+from pipelines.settings.loading import load_settings
+from pipelines.settings.tenant import SCOPES
+from pipelines.store.stores import open_data
+from tests.backup.other_resources.signing import sign_in
+from tests.cli.command import Installation, Outcome, run
+from tests.cli.conftest import SMALL
+from tests.cli.terminal import printed
+from tests.sandbox.process import SandboxProcess
+
+TARGET = """
+tokens = "sign-ins"
+
+[tenants.bare]
+base_url = "{base_url}"
+api = "v3"
+client_id = "test"
+client_auth = "none"
+requests_per_minute = 100000
+"""
+
+
+@pytest.fixture
+def installation(sandbox: SandboxProcess, tmp_path: Path) -> Installation:
+    """A library of three pages, not backed up yet."""
+    return Installation.make(tmp_path, sandbox, "small")
+
+
+def libraries(outcome: Outcome) -> dict[str, Any]:
+    return {one["tenant"]: one for one in outcome.document["libraries"]}
+
+
+def codes(library: dict[str, Any]) -> list[str]:
+    return [problem["code"] for problem in library["problems"]]
+
+
+def test_before_and_after_the_first_backup(installation: Installation) -> None:
+    """Nothing is written and no library is asked: before the first backup there is no data folder, and no sign-in either."""
+    before = run("status", "--json", folder=installation.folder)
+    assert (before.status, before.document["ok"], before.document["scheduler"]) == (3, False, False), before.err
+    assert (libraries(before)["small"]["backup"], codes(libraries(before)["small"])) == (None, ["backup"])
+    assert not (installation.folder / "library-data").exists()
+    made = installation.backup("--json").document
+    after = run("status", "--json", folder=installation.folder)
+    assert (after.status, after.document["ok"]) == (0, True), after.err
+    library = libraries(after)["small"]
+    assert (
+        library["backup"].items()
+        >= {"snapshot": made["snapshot"], "records": SMALL, "files": made["files"]["kept"]}.items()
+    )
+    assert (library["days_left"], library["last_verified"], library["problems"]) == (
+        (datetime(2026, 12, 31, tzinfo=UTC).date() - datetime.now(UTC).date()).days,
+        None,
+        [],
+    )
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_one_screen(columns: int, library: Installation) -> None:
+    """Every number is there whole, at each width; the last line is the verdict."""
+    lines = [line for line in printed("status", folder=library.folder, columns=columns) if line]
+    assert len(lines) < 24
+    text = "\n".join(lines)
+    assert "5,445" in text
+    assert "library" in text
+    assert lines[-1] == "All is well: 1 library."
+
+
+def test_an_old_backup_and_a_partial_one(installation: Installation) -> None:
+    """With the clock of a day and an hour later, and after a backup that did not end well."""
+    installation.backup("--json")
+    settings = load_settings(installation.folder / "bookferry.toml")
+    later = overview(settings, open_data(settings), datetime.now(UTC) + timedelta(hours=27))
+    assert [problem.code for problem in later.libraries[0].problems] == [ProblemCode.BACKUP]
+    assert later.exit_status == 3
+    soon = overview(settings, open_data(settings), datetime.now(UTC) + timedelta(hours=25))
+    assert (soon.libraries[0].problems, soon.exit_status) == ([], 0)
+    manifest = next((installation.folder / "library-data").glob("snapshots/*/*/manifest.json"))
+    newer = manifest.parent.with_name("snapshot=20991231T000000Z")
+    newer.mkdir()
+    (newer / "manifest.json").write_text(
+        manifest.read_text()
+        .replace('"complete": true', '"complete": false')
+        .replace(manifest.parent.name[9:], newer.name[9:])
+    )
+    done = run("status", "--json", folder=installation.folder)
+    assert (done.status, codes(libraries(done)["small"])) == (3, ["backup"])
+    assert "20991231T000000Z" in libraries(done)["small"]["problems"][0]["message"]
+    assert libraries(done)["small"]["backup"]["snapshot"] == manifest.parent.name[9:]
+
+
+def test_damage(installation: Installation) -> None:
+    """A failed verification shows until the snapshot is verified well, or gone."""
+    installation.backup("--json")
+    table = next((installation.folder / "library-data").glob("snapshots/*/*/publications.parquet"))
+    content = table.read_bytes()
+    table.chmod(0o600)
+    table.write_bytes(content[:-1])
+    assert installation.run("snapshots", "verify").status == 6
+    done = run("status", "--json", folder=installation.folder)
+    assert (done.status, codes(libraries(done)["small"])) == (3, ["damaged"])
+    assert libraries(done)["small"]["last_verified"]["ok"] is False
+    table.write_bytes(content)
+    assert installation.run("snapshots", "verify").status == 0
+    assert run("status", folder=installation.folder).status == 0
+
+
+def test_a_migration_that_was_begun(installation: Installation, sandbox: SandboxProcess) -> None:
+    """A plan waits; a plan that was begun needs attention until its verification found the target equal."""
+    config = installation.folder / "bookferry.toml"
+    top, _, tenants = config.read_text().partition("\n")
+    config.write_text(f"{top}\n{TARGET.format(base_url=sandbox.base_url('bare'))}\n{tenants}")
+    signed_out = run("status", "--json", folder=installation.folder)
+    assert (signed_out.status, codes(libraries(signed_out)["bare"])) == (4, ["backup", "sign_in"])
+    sign_in(config, "bare", sandbox, "bare", SCOPES)
+    installation.backup("--json")
+    plan = installation.run("migrate", "plan", "small", "bare", "--newest", "--json").document["plan"]
+
+    def state() -> tuple[list[tuple[str, bool, str]], list[str]]:
+        document = run("status", "--json", folder=installation.folder).document
+        [bare] = (one for one in document["libraries"] if one["tenant"] == "bare")
+        return [(one["plan"], one["begun"], one["waits_for"]) for one in document["plans"]], [
+            problem["code"] for problem in bare["problems"] if problem["code"] == "migration"
+        ]
+
+    assert state() == ([(plan, False, "its application")], [])
+    assert installation.run("migrate", "apply", plan, "--limit", "10").status == 0
+    [(name, begun, waits_for)], found = state()
+    assert (name, begun, found) == (plan, True, ["migration"])
+    assert waits_for.startswith("the rest of its ")
+    assert installation.run("migrate", "apply", plan).status == 0
+    assert state() == ([(plan, True, "its verification")], ["migration"])
+    assert installation.run("migrate", "verify", plan).status == 0
+    assert state() == ([], [])
+    assert installation.run("migrate", "undo", plan, "--really").status == 0
+    assert state() == ([], [])
+
+
+def test_the_scheduler_is_seen_in_dagsters_own_file(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table that is read is the one that this version of Dagster writes."""
+    settings, now = load_settings(installation.folder / "bookferry.toml"), datetime.now(UTC)
+    monkeypatch.setenv("DAGSTER_HOME", str(installation.folder / "home"))
+    assert scheduler_runs(settings, now) is False
+    (installation.folder / "home").mkdir()
+    (installation.folder / "home" / "dagster.yaml").write_text("")
+    with dg.DagsterInstance.from_config(str(installation.folder / "home")) as instance:
+        assert scheduler_runs(settings, now) is False
+        instance.add_daemon_heartbeat(DaemonHeartbeat(now.timestamp(), "SCHEDULER", "id", []))
+    assert scheduler_runs(settings, now + timedelta(seconds=ALIVE_SECONDS - 1)) is True
+    assert scheduler_runs(settings, now + timedelta(seconds=ALIVE_SECONDS + 1)) is False
+    (installation.folder / "home" / "history" / "runs.db").write_bytes(b"no database")
+    assert scheduler_runs(settings, now) is None
+
+
+def test_without_a_library(tmp_path: Path) -> None:
+    (tmp_path / "bookferry.toml").write_text("")
+    done = run("status", folder=tmp_path)
+    assert (done.status, done.err) == (0, "")
+    assert "`bookferry init --tenant NAME`" in done.out
