@@ -6,6 +6,7 @@ Typer keeps the classes of contexts and parameters to itself: they are `Any` her
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -14,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_types_of_flags(super().get_params(ctx))
+        return _with_plain_types(super().get_params(ctx))
 
 
 class Group(TyperGroup):
@@ -22,19 +23,25 @@ class Group(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options, with `--help` as the last."""
-        return _without_types_of_flags(super().get_params(ctx))
+        return _with_plain_types(super().get_params(ctx))
 
 
-def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
-    """Typer's help puts `<bool>` after options that take no value."""
+def _with_plain_types(parameters: list[Any]) -> list[Any]:
+    """Typer's help puts `<bool>` after options that take no value, and `<float range>` and the like after others."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
+        elif parameter.metavar is None and parameter.param_type_name == "option":
+            parameter.metavar = _VALUES.get(parameter.type_descriptor.annotation, "TEXT")
     return parameters
 
 
+_VALUES = {float: "NUMBER", int: "NUMBER", Path: "PATH"}
+"""Type of a value → the word in its place in the help."""
+
+
 class Application(typer.Typer):
-    """A `typer.Typer` whose commands have `-h` beside `--help`, and whose help shows no type after options that take no value."""
+    """A `typer.Typer` whose commands have `-h` beside `--help`, and whose help has a word for each value."""
 
     def __init__(self, *, cls: type[Group] = Group, **settings: Any) -> None:
         super().__init__(
