@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.factories import check_spec, tenant_asset, tenant_key, tenant_keys, tenant_step
-from assets_defs.metadata import column_lineage, column_schema, preview, table_metadata
+from assets_defs.metadata import column_lineage, column_schema, columns_of_all, one_line_each, preview, table_metadata
 from pipelines.backup.flow import Backup
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.publications import PUBLICATION_FILES
@@ -25,13 +25,8 @@ PUBLICATIONS = "publications"
 SNAPSHOT = "snapshot"
 """The asset that publishes a backup."""
 
-_PREVIEW = {
-    "file": "Table of the snapshot, as Parquet.",
-    "rows": "Rows in it.",
-    "bytes": "Its size.",
-    "sha256": "SHA-256 of the file.",
-}
-"""Column of a snapshot's preview → meaning."""
+_PREVIEW = ("file", "rows", "bytes", "sha256")
+"""Columns of a snapshot's preview, which has a row for each table."""
 
 
 def tenant_assets(
@@ -89,7 +84,7 @@ def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
         description=table.comment,
         metadata={"dagster/column_schema": column_schema(table)},
         checks={
-            "count_equals_x_total": "The number of different ids equals X-Total, which did not change during the listing (I4).",
+            "count_equals_x_total": "The number of different ids equals X-Total, which did not change during the listing.",
             "ids_unique": "Every record has an id, and no id occurs twice.",
             "readable": "The service lets the account read the resource, and its answers have the expected form.",
         },
@@ -182,27 +177,23 @@ def staged_result(capture: Capture, resource: str, table: Table) -> dg.Materiali
 
 
 def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPolicy | None) -> dg.AssetsDefinition:
-    tables = [table.name for resource in resources for table in STAGED[resource]]
+    tables = [table for resource in resources for table in STAGED[resource]]
 
     @tenant_asset(
         tenant,
         SNAPSHOT,
         kinds={"parquet", "duckdb"},
-        made_from=[*tables, *(["files"] if PUBLICATIONS in resources else [])],
-        metadata={
-            "dagster/column_schema": dg.TableSchema(
-                columns=[dg.TableColumn(name, description=meaning) for name, meaning in _PREVIEW.items()]
-            )
-        },
+        made_from=[*(table.name for table in tables), *(["files"] if PUBLICATIONS in resources else [])],
+        metadata={"dagster/column_schema": columns_of_all(tables)},
         freshness_policy=fresh,
         checks={
-            "complete": "The snapshot is proved complete (I4).",
+            "complete": "The snapshot is proved complete.",
             "nothing_new_announced": "The service announces nothing as deprecated that it did not announce before (X-API-Deprecation), and "
             "its records and its description have the shapes that they had.",
         },
     )
     def snapshot(context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
-        """A whole backup with its proof. It is published in one step or not at all (I5)."""
+        """A whole backup with its proof. It is published in one step or not at all."""
         backup.learn(tenant, run_name(context))
         published = backup.publish(tenant, run_name(context))
         manifest = published.manifest
@@ -212,8 +203,8 @@ def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPo
             metadata={
                 "snapshot": manifest.snapshot,
                 "complete": manifest.complete,
-                "problems": _markdown_list(manifest.problems),
-                "notes": _markdown_list(manifest.notes),
+                "problems": one_line_each(manifest.problems),
+                "notes": one_line_each(manifest.notes),
                 **_announcement_metadata(manifest),
                 "dagster/row_count": sum(published.counts.values()),
                 "bytes": sum(table.bytes for table in manifest.tables.values()),
@@ -228,13 +219,15 @@ def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPo
                 dg.AssetCheckResult(
                     passed=manifest.complete,
                     check_name="complete",
-                    metadata={"problems": manifest.problems, "notes": manifest.notes},
+                    description=" ".join(manifest.problems) or "Every record that the service announced is there.",
+                    metadata={"problems": one_line_each(manifest.problems), "notes": one_line_each(manifest.notes)},
                 ),
                 dg.AssetCheckResult(
                     passed=not manifest.news,
                     check_name="nothing_new_announced",
                     severity=dg.AssetCheckSeverity.WARN,
-                    metadata={"new": manifest.news},
+                    description=" ".join(manifest.news) or "Nothing new.",
+                    metadata={"new": one_line_each(manifest.news)},
                 ),
             ],
         )
@@ -251,10 +244,6 @@ def _announcement_metadata(manifest: Manifest) -> dict[str, Any]:
     return found if manifest.days_left is None else {**found, "days_left": manifest.days_left}
 
 
-def _markdown_list(sentences: Iterable[str]) -> dg.MarkdownMetadataValue:
-    return dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in sentences) or "none")
-
-
 def _count_check(facts: ResourceFacts) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name="count_equals_x_total",
@@ -262,8 +251,8 @@ def _count_check(facts: ResourceFacts) -> dg.AssetCheckResult:
         metadata={
             "x_total": facts.x_total if facts.x_total is not None else "not sent by the service",
             "distinct_ids": facts.distinct_ids,
-            "problems": facts.problems,
-            "notes": facts.notes,
+            "problems": one_line_each(facts.problems),
+            "notes": one_line_each(facts.notes),
         },
     )
 

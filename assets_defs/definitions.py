@@ -7,6 +7,7 @@ import dagster as dg
 from assets_defs.backup import tenant_assets
 from assets_defs.dead_runs import dead_runs
 from assets_defs.drill import drill_assets, drill_job, drill_schedule
+from assets_defs.factories import with_owners
 from assets_defs.files import file_assets
 from assets_defs.freshness import backup_freshness, freshness_checks, freshness_watch
 from assets_defs.migration import migration_assets, migration_jobs
@@ -38,21 +39,24 @@ def build_definitions(
     named, in addition to the nightly ones.
     """
     return dg.Definitions(
-        assets=[
-            asset
-            for name in settings.tenants
-            for resources in (list(dict.fromkeys([*nightly_resources(settings, name), *requested.get(name, ())])),)
-            for asset in (
-                *tenant_assets(name, resources, backup_freshness(settings)),
-                *file_assets(name, resources),
-                *report_assets(name, resources),
-            )
-        ]
-        + staging_assets(settings)
-        + verification_assets(settings)
-        + sign_in_assets(settings)
-        + migration_assets(settings)
-        + drill_assets(settings),
+        assets=with_owners(
+            settings,
+            [
+                asset
+                for name in settings.tenants
+                for resources in (list(dict.fromkeys([*nightly_resources(settings, name), *requested.get(name, ())])),)
+                for asset in (
+                    *tenant_assets(name, resources, backup_freshness(settings)),
+                    *file_assets(name, resources),
+                    *report_assets(name, resources),
+                )
+            ]
+            + staging_assets(settings)
+            + verification_assets(settings)
+            + sign_in_assets(settings)
+            + migration_assets(settings)
+            + drill_assets(settings),
+        ),
         asset_checks=freshness_checks(settings),
         executor=dg.in_process_executor,  # of assets that a person selects: a library has one process at a time
         jobs=[

@@ -7,8 +7,8 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import UPKEEP, job_schedule, tenant_asset, tenants_job
-from assets_defs.metadata import MOST_SHOWN
+from assets_defs.factories import job_schedule, tenants_job, upkeep_asset
+from assets_defs.metadata import MOST_SHOWN, one_line_each
 from pipelines.backup.flow import Backup
 from pipelines.drill import drill
 from pipelines.settings.settings import Settings
@@ -41,21 +41,20 @@ def drill_schedule(settings: Settings) -> dg.ScheduleDefinition:
 
 
 def _drill_asset(tenant: str) -> dg.AssetsDefinition:
-    @tenant_asset(
+    @upkeep_asset(
         tenant,
         ASSET,
         kinds={"parquet"},
-        tags=UPKEEP,
         pooled=False,
         made_from=[SNAPSHOT],
-        checks={CHECK: "Every record and every byte can be restored (I12)."},
+        checks={CHECK: "Every record and every byte can be restored."},
     )
     def restored(backup: dg.ResourceParam[Backup]) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
         """The last restore of the newest complete snapshot into a sandbox. Sends no request to the library."""
         snapshot = backup.data.find_snapshot(tenant)
         result = drill(backup.settings, backup.data, snapshot, now=datetime.now(UTC))
         problems = result.problems[:MOST_SHOWN]
-        yield dg.AssetCheckResult(check_name=CHECK, passed=result.ok, metadata={"problems": problems})
+        yield dg.AssetCheckResult(check_name=CHECK, passed=result.ok, metadata={"problems": one_line_each(problems)})
         if not result.ok:
             raise dg.Failure("\n".join(problems), metadata=_metadata(result), allow_retries=False)
         yield dg.MaterializeResult(metadata=_metadata(result))
@@ -70,5 +69,5 @@ def _metadata(result: DrillResult) -> dict[str, Any]:
         "files": result.files,
         "bytes": result.bytes,
         "seconds": result.seconds,
-        "problems": result.problems[:MOST_SHOWN],
+        "problems": one_line_each(result.problems[:MOST_SHOWN]),
     }

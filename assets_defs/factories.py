@@ -1,6 +1,8 @@
 """The common settings of all assets, jobs and schedules: key, group, pool, executor and tags."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -34,25 +36,78 @@ def tenant_asset(
     *,
     made_from: Iterable[str] = (),
     checks: Mapping[str, str] | None = None,
-    tags: Mapping[str, str] | None = None,
-    pooled: bool = True,
     **options: Any,
 ) -> _Decorator:
     """Decorates the function that makes one asset of a tenant.
 
     `made_from` names assets of the same tenant, `checks` maps check names to descriptions. Steps in the tenant's pool run one after the
-    other; those that read snapshots only need no pool. `options` are those of `dagster.asset`.
+    other. `options` are those of `dagster.asset`.
     """
     decorator: _Decorator = dg.asset(
         key=tenant_key(tenant, name),
         group_name=tenant,
-        pool=tenant if pooled else None,
-        tags=tags,
+        pool=tenant,
         deps=tenant_keys(tenant, made_from),
         check_specs=[check_spec(tenant, name, check, text) for check, text in (checks or {}).items()],
         **options,
     )
     return decorator
+
+
+def upkeep_asset(
+    tenant: str,
+    name: str,
+    *,
+    made_from: Iterable[str] = (),
+    checks: Mapping[str, str] | None = None,
+    pooled: bool = True,
+    **options: Any,
+) -> _Decorator:
+    """Decorates the function that makes an asset with a job of its own. Parameters as of `tenant_asset`; `options` of `dagster.AssetSpec`.
+
+    A run that makes other assets, too, leaves it out: whoever materializes all of a library's assets wants a backup, and does not write
+    into a library, renew a sign-in or restore a snapshot by the way.
+    """
+
+    def decorate(function: Callable[..., Any]) -> dg.AssetsDefinition:
+        @functools.wraps(function)
+        def unless_by_the_way(*context_if_wanted: Any, **arguments: Any) -> Iterator[Any]:
+            context = dg.AssetExecutionContext.get()
+            if not _is_upkeep_alone(context):
+                context.log.info("Left out: %s has a job of its own. Run that, or materialize this asset alone.", name)
+                return
+            made = function(*context_if_wanted, **arguments)
+            if inspect.isgenerator(made):
+                yield from made
+            else:
+                yield made
+
+        signature = inspect.signature(function)
+        unless_by_the_way.__signature__ = signature.replace(return_annotation=signature.empty)  # type: ignore[attr-defined]
+        spec = dg.AssetSpec(
+            tenant_key(tenant, name),
+            deps=tenant_keys(tenant, made_from),
+            description=options.pop("description", None) or inspect.getdoc(function),
+            group_name=tenant,
+            skippable=True,
+            tags=UPKEEP,
+            **options,
+        )
+        return dg.multi_asset(
+            name=f"{tenant}__{name}",
+            specs=[spec],
+            check_specs=[check_spec(tenant, name, check, text) for check, text in (checks or {}).items()],
+            can_subset=True,  # so that its checks may be left out, too
+            pool=tenant if pooled else None,
+        )(unless_by_the_way)
+
+    return decorate
+
+
+def _is_upkeep_alone(context: dg.AssetExecutionContext) -> bool:
+    """Whether every asset of the run is one with a job of its own."""
+    assets = context.job_def.asset_layer
+    return all(assets.get(key).tags.keys() >= UPKEEP.keys() for key in assets.selected_asset_keys)
 
 
 def tenant_step(
@@ -78,6 +133,16 @@ def run_settings(max_seconds: int) -> dict[str, Any]:
         "executor_def": dg.in_process_executor,
         "tags": {"dagster/max_retries": "0", "dagster/max_runtime": str(max_seconds)},
     }
+
+
+def with_owners(settings: Settings, assets: Iterable[dg.AssetsDefinition]) -> list[Any]:
+    """The assets with the owners of their library: those of bookferry.toml, else a team of the library's name."""
+
+    def owned(spec: dg.AssetSpec) -> dg.AssetSpec:
+        tenant = spec.key.path[0]
+        return spec.replace_attributes(owners=list(settings.tenant(tenant).owners or (f"team:{tenant}",)))
+
+    return list(dg.map_asset_specs(owned, assets))
 
 
 def tenants_job(name: str, asset: str, tenants: Iterable[str], description: str, max_seconds: int) -> Any:

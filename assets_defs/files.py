@@ -39,9 +39,7 @@ def _file_assets(tenant: str) -> dg.AssetsDefinition:
             table_spec(tenant, PUBLICATION_FILES, [f"raw_{PUBLICATIONS}", *staged]),
         ],
         check_specs=[
-            check_spec(
-                tenant, FILES, "every_file_kept", "The content of every file that the records name is stored (I12)."
-            ),
+            check_spec(tenant, FILES, "every_file_kept", "The content of every file that the records name is stored."),
             required_spec(tenant, PUBLICATION_FILES),
         ],
     )

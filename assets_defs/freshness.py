@@ -13,7 +13,7 @@ from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import tenant_key
 from assets_defs.schedules import now_utc, weekly_or_daily
 from pipelines.backup.flow import Backup
-from pipelines.doctor.findings import CheckResult, warning
+from pipelines.doctor.findings import CheckResult, CheckStatus, warning
 from pipelines.doctor.machine import LATE, last_backup, newest_snapshots
 from pipelines.errors import StorageError
 from pipelines.settings.settings import Settings
@@ -68,6 +68,7 @@ def freshness_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -
                     asset_key=tenant_key(tenant, SNAPSHOT),
                     check_name=CHECK,
                     passed=_is_recent(result),
+                    severity=_severity(result),
                     description=_advice(result),
                 )
                 for tenant, result in results.items()
@@ -87,7 +88,7 @@ def _freshness_check(tenant: str, now: Callable[[], datetime]) -> dg.AssetChecks
     )
     def recent_complete_backup(backup: dg.ResourceParam[Backup]) -> dg.AssetCheckResult:
         result = _age(backup.data, tenant, now())
-        return dg.AssetCheckResult(passed=_is_recent(result), description=_advice(result))
+        return dg.AssetCheckResult(passed=_is_recent(result), severity=_severity(result), description=_advice(result))
 
     return recent_complete_backup
 
@@ -104,6 +105,11 @@ def _age(data: DataFolder, tenant: str, now: datetime) -> CheckResult:
 def _is_recent(result: CheckResult) -> bool:
     age = result.facts["age_seconds"]
     return age is not None and age <= LATE.total_seconds()
+
+
+def _severity(result: CheckResult) -> dg.AssetCheckSeverity:
+    """A warning before the first backup of a library: nothing that was good has become bad."""
+    return dg.AssetCheckSeverity.WARN if result.status is CheckStatus.NOTE else dg.AssetCheckSeverity.ERROR
 
 
 def _advice(result: CheckResult) -> str:

@@ -36,6 +36,22 @@ def column_schema(table: Table) -> dg.TableSchema:
     )
 
 
+def columns_of_all(tables: Iterable[Table]) -> dg.TableSchema:
+    """The columns of several tables together, each as `table.column`."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(f"{table.name}.{one.name}", one.type, one.description, one.constraints, one.tags)
+            for table in tables
+            for one in column_schema(table).columns
+        ]
+    )
+
+
+def one_line_each(sentences: Iterable[str]) -> dg.TextMetadataValue:
+    """Sentences as text, which the pages show at once; they hide lists and Markdown behind a link."""
+    return dg.MetadataValue.text("\n".join(sentences) or "none")
+
+
 def column_lineage(tenant: str, table: Table) -> dg.TableColumnLineage:
     """For each column of a staged table, the column of the raw table that it is made from."""
     raw = dg.AssetKey([tenant, MADE_FROM[table.name]])

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from assets_defs.factories import UPKEEP, tenant_asset, tenants_job, v3_tenants
-from assets_defs.metadata import MOST_SHOWN, preview
+from assets_defs.factories import tenants_job, upkeep_asset, v3_tenants
+from assets_defs.metadata import MOST_SHOWN, one_line_each, preview
+from pipelines.errors import ConfigurationError
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.flow import Migration
 from pipelines.migration.limits import Limits
@@ -45,7 +46,7 @@ _DESCRIPTIONS = {
 class PlanConfig(dg.Config):
     """What to plan."""
 
-    source: str
+    source: str = ""
     """A tenant, for its newest snapshot with all publications, or TENANT/SNAPSHOT."""
     resources: list[str] = Field(default_factory=list)
     """What to migrate besides the publications and their files: users, authorities, collections, hard_copies, tasks."""
@@ -56,8 +57,8 @@ class PlanConfig(dg.Config):
 class LoadConfig(dg.Config):
     """What to write, and who approved it."""
 
-    plan: str
-    approval: str
+    plan: str = ""
+    approval: str = ""
     """At least the first eight characters of the plan's seal, as the plan shows it. Whoever enters them approves the plan."""
     limit: int = 0
     """The most records to write; 0 for all."""
@@ -71,7 +72,7 @@ class LoadConfig(dg.Config):
 class ProofConfig(dg.Config):
     """What to verify."""
 
-    plan: str
+    plan: str = ""
     contents: bool = False
     """Fetch every file again and compare its bytes."""
     evidence: str = ""
@@ -100,8 +101,9 @@ def migration_jobs(settings: Settings) -> list[Any]:
 
 
 def _plan_asset(tenant: str) -> dg.AssetsDefinition:
-    @tenant_asset(tenant, PLAN, kinds={"parquet"}, tags=UPKEEP, description=_DESCRIPTIONS[PLAN])
+    @upkeep_asset(tenant, PLAN, kinds={"parquet"}, description=_DESCRIPTIONS[PLAN])
     def migration_plan(config: PlanConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
+        _check_given(tenant, PLAN, source=config.source)
         return dg.MaterializeResult(
             metadata=_plan_metadata(
                 migration.plan(
@@ -114,8 +116,9 @@ def _plan_asset(tenant: str) -> dg.AssetsDefinition:
 
 
 def _load_asset(tenant: str) -> dg.AssetsDefinition:
-    @tenant_asset(tenant, LOAD, kinds={"json"}, tags=UPKEEP, made_from=[PLAN], description=_DESCRIPTIONS[LOAD])
+    @upkeep_asset(tenant, LOAD, kinds={"json"}, made_from=[PLAN], description=_DESCRIPTIONS[LOAD])
     def migration_load(config: LoadConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
+        _check_given(tenant, LOAD, plan=config.plan, approval=config.approval)
         limits = Limits(config.max_failures, config.max_failures_percent, config.max_touched_percent)
         selection = Selection(config.limit or None, tuple(config.actions), tuple(config.ids))
         plan = migration.approved(config.plan, config.approval, tenant)
@@ -125,16 +128,16 @@ def _load_asset(tenant: str) -> dg.AssetsDefinition:
 
 
 def _proof_asset(tenant: str) -> dg.AssetsDefinition:
-    @tenant_asset(
+    @upkeep_asset(
         tenant,
         PROOF,
         kinds={"json"},
-        tags=UPKEEP,
         made_from=[LOAD],
         description=_DESCRIPTIONS[PROOF],
-        checks={"equal": "Every record of the library equals the plan (I8, I12)."},
+        checks={"equal": "Every record of the library equals the plan."},
     )
     def migration_proof(config: ProofConfig, migration: dg.ResourceParam[Migration]) -> Any:
+        _check_given(tenant, PROOF, plan=config.plan)
         found = migration.verify_named(
             config.plan, tenant, contents=config.contents, evidence=Path(config.evidence) if config.evidence else None
         )
@@ -143,6 +146,16 @@ def _proof_asset(tenant: str) -> dg.AssetsDefinition:
         yield dg.MaterializeResult(metadata=metadata)
 
     return migration_proof
+
+
+def _check_given(tenant: str, asset: str, **values: str) -> None:
+    """Raises `ConfigurationError` for an empty value. No value is demanded by its type: Dagster would demand it of a backup, too."""
+    missing = [name for name, value in values.items() if not value]
+    if missing:
+        raise ConfigurationError(
+            f"The launchpad of {JOBS[asset]} lacks {' and '.join(missing)}: enter {'it' if len(missing) == 1 else 'them'} "
+            f"under ops, {tenant}__{asset}, config."
+        )
 
 
 def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
@@ -156,7 +169,7 @@ def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
         "files": facts.files.upload,
         "requests": facts.requests,
         "minutes": facts.minutes,
-        "notes": facts.notes,
+        "notes": one_line_each(facts.notes),
         "page": dg.MetadataValue.path(str(plan.path(HTML))),
         "markdown": dg.MetadataValue.path(str(plan.path(MARKDOWN))),
     }

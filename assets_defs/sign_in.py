@@ -9,7 +9,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets_defs.factories import UPKEEP, job_schedule, tenant_asset, tenant_key, tenants_job, v3_tenants
+from assets_defs.factories import job_schedule, tenant_key, tenants_job, upkeep_asset, v3_tenants
 from assets_defs.schedules import cron, now_utc
 from pipelines.backup.flow import Backup
 from pipelines.scopes import abilities
@@ -77,11 +77,10 @@ def sign_in_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -> 
 
 
 def _sign_in_asset(tenant: str) -> dg.AssetsDefinition:
-    @tenant_asset(
+    @upkeep_asset(
         tenant,
         ASSET,
         kinds={"oauth2"},
-        tags=UPKEEP,
         pooled=False,
         checks={CHECK: "Nobody has to sign in soon."},
     )

@@ -10,9 +10,9 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import UPKEEP, job_schedule, tenant_asset, tenant_key, tenants_job
+from assets_defs.factories import job_schedule, tenant_key, tenants_job, upkeep_asset
 from assets_defs.freshness import verification_freshness
-from assets_defs.metadata import MOST_SHOWN
+from assets_defs.metadata import MOST_SHOWN, one_line_each
 from assets_defs.schedules import weekly_or_daily
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
@@ -45,15 +45,14 @@ def verification_schedule(settings: Settings) -> dg.ScheduleDefinition:
 def _verification_asset(settings: Settings, tenant: str) -> dg.AssetsDefinition:
     part = Part() if " " in settings.verify_at else Part(1, 7)
 
-    @tenant_asset(
+    @upkeep_asset(
         tenant,
         ASSET,
         kinds={"parquet"},
-        tags=UPKEEP,
         pooled=False,
         made_from=[SNAPSHOT],
         freshness_policy=verification_freshness(settings),
-        checks={CHECK: "Every file is as it was published (I4, I12)."},
+        checks={CHECK: "Every file is as it was published."},
     )
     def verification(
         context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]
@@ -63,9 +62,16 @@ def _verification_asset(settings: Settings, tenant: str) -> dg.AssetsDefinition:
         for result in results:
             context.log_event(dg.AssetObservation(tenant_key(tenant, SNAPSHOT), metadata=_metadata(result)))
         problems = [problem for result in results for problem in result.problems[:MOST_SHOWN]]
-        yield dg.AssetCheckResult(check_name=CHECK, passed=not problems, metadata={"problems": problems})
+        yield dg.AssetCheckResult(
+            check_name=CHECK,
+            passed=not problems,
+            description=" ".join(problems) or "Every file is as it was published.",
+            metadata={"problems": one_line_each(problems)},
+        )
         if problems:
-            raise dg.Failure("\n".join(problems[:MOST_SHOWN]), metadata={"problems": problems}, allow_retries=False)
+            raise dg.Failure(
+                "\n".join(problems[:MOST_SHOWN]), metadata={"problems": one_line_each(problems)}, allow_retries=False
+            )
         yield dg.MaterializeResult(metadata=_metadata(results[-1]))
 
     return verification
@@ -75,8 +81,8 @@ def _metadata(result: SnapshotVerification) -> dict[str, Any]:
     return {
         "snapshot": result.snapshot,
         "intact": result.ok,
-        "problems": result.problems[:MOST_SHOWN],
-        "notes": result.notes,
+        "problems": one_line_each(result.problems[:MOST_SHOWN]),
+        "notes": one_line_each(result.notes),
         "files": result.files,
         "bytes": result.bytes,
         "blobs_read": result.blobs_read,

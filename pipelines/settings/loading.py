@@ -74,7 +74,7 @@ def find_config(given: Path | None = None, environ: Mapping[str, str] = os.envir
     if not path.is_file():
         raise ConfigurationError(
             f"{path}: no such configuration file (named by {source}). "
-            "Make one with `bookferry init`, or name one with --config."
+            "Make one with `bookferry init`, or name another with --config or in the environment variable BOOKFERRY_CONFIG."
         )
     return path.absolute()
 

@@ -46,6 +46,9 @@ ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
 """How a client authenticates at the token endpoint; `none` is a public client."""
 
 
+Owner = Annotated[str, StringConstraints(pattern=r"^(team:\w+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]
+
+
 class TenantSettings(BaseModel):
     """One library at one base_url, and its sign-in."""
 
@@ -66,6 +69,8 @@ class TenantSettings(BaseModel):
     files: bool = Field(default=True, strict=True)
     requests_per_minute: int = Field(default=REQUESTS_PER_MINUTE, ge=1, le=1_000_000, strict=True)
     notify: NotifySettings | None = None
+    owners: tuple[Owner, ...] = ()
+    """Who is responsible for the library, as Dagster shows it: addresses, or teams such as `team:library`."""
     walks: int = Field(default=3, ge=1, le=10, strict=True)
     resume_hours: int = Field(default=12, ge=0, le=168, strict=True)
     send_invalid_identifiers: bool = Field(default=False, strict=True)

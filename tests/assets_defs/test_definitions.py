@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import dagster as dg
@@ -74,7 +75,57 @@ def test_every_table_shows_its_columns_before_a_run(tmp_path: Path) -> None:
             (column.name, str(column.type), column.comment) for column in table.columns
         ]
     assert all(spec.description and spec.group_name == "old" and spec.kinds for spec in found.values())
-    assert found[dg.AssetKey(["old", "snapshot"])].metadata["dagster/column_schema"].columns
+    columns = {
+        one.name: one for one in found[dg.AssetKey(["old", "snapshot"])].metadata["dagster/column_schema"].columns
+    }
+    assert columns.keys() == {f"{table.name}.{one.name}" for table in STAGED["publications"] for one in table.columns}
+    assert columns["publications.title"].description
+
+
+TWO_VERSIONS = """
+[tenants.new]
+base_url = "https://new.example.org"
+api = "v3"
+owners = ["anna@library.example", "team:cataloguing"]
+"""
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> dg.Definitions:
+    """Definitions with a library of each version, so that there is every kind of asset."""
+    config = tmp_path / "bookferry.toml"
+    config.write_text(TENANT.format(name="old") + TWO_VERSIONS)
+    return build_definitions(load_settings(config))
+
+
+def test_every_asset_has_an_owner(both: dg.Definitions) -> None:
+    """Those of bookferry.toml, else a team of the library's name."""
+    owners = {key.path[0]: set[tuple[str, ...]]() for key in specs(both)}
+    for key, spec in specs(both).items():
+        owners[key.path[0]].add(tuple(spec.owners))
+    assert owners == {"old": {("team:old",)}, "new": {("anna@library.example", "team:cataloguing")}}
+
+
+@pytest.mark.parametrize("owner", ["anna", "team:", "team:a b", "anna@library"])
+def test_an_owner_that_dagster_would_refuse(tmp_path: Path, owner: str) -> None:
+    config = tmp_path / "bookferry.toml"
+    config.write_text(TENANT.format(name="old") + f'owners = ["{owner}"]\n')
+    with pytest.raises(ConfigurationError, match="owners"):
+        load_settings(config)
+
+
+def test_descriptions_are_for_people(both: dg.Definitions) -> None:
+    """Nothing that Dagster shows cites an invariant by its number."""
+    texts = [spec.description or "" for spec in specs(both).values()]
+    texts += [
+        spec.description or ""
+        for definition in (*(both.assets or ()), *(both.asset_checks or ()))
+        for spec in getattr(definition, "check_specs", ())
+    ]
+    texts += [job.description or "" for job in both.resolve_all_job_defs()]
+    texts += [one.description or "" for one in (*(both.schedules or ()), *(both.sensors or ()))]
+    assert len(texts) > 60
+    assert [text for text in texts if re.search(r"\(I\d", text)] == []
 
 
 def test_nothing_runs_twice_by_itself(tmp_path: Path) -> None:

@@ -145,5 +145,5 @@ class TestTools:
         assert executing.returncode != 0
         assert output.strip().splitlines()[-1] == (
             f"pipelines.errors.ConfigurationError: {missing}: no such configuration file (named by $BOOKFERRY_CONFIG). "
-            "Make one with `bookferry init`, or name one with --config."
+            "Make one with `bookferry init`, or name another with --config or in the environment variable BOOKFERRY_CONFIG."
         )
