@@ -123,7 +123,10 @@ def _has_no_reader(descriptor: int) -> bool:
 
 
 def _report_usage_error(error: typer.TyperException, *, as_json: bool) -> int:
-    message = error.format_message()
+    message = " ".join(error.format_message().split())  # without the lines and tabs of a list
+    message = message.replace(": Input should be ", ": it must be ").replace(
+        ": Value error, ", ": "
+    )  # pydantic's words
     if not message:  # Typer has printed the help instead
         return ExitStatus.USAGE
     context = getattr(error, "ctx", None)

@@ -16,7 +16,7 @@ def checked_base_url(text: str) -> str:
         raise ValueError("must be an address such as https://library.example.org")
     if "@" in parts.netloc:
         raise ValueError(
-            "must not contain a user name or password: name the variables in username_env and password_env"
+            "must not have a user name or a password in it; name the variables that hold them in username_env and password_env"
         )
     if "?" in text or "#" in text:
         raise ValueError("must not contain a query or a fragment")
@@ -59,7 +59,7 @@ def checked_bucket(text: str) -> str:
         )
     if "@" in rest:
         raise ValueError(
-            "must not contain a user name or password: the environment holds the credentials of the bucket"
+            "must not have a user name or a password in it; the environment holds the credentials of the bucket"
         )
     bucket, _, prefix = rest.partition("/")
     if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,62}", bucket):

@@ -133,12 +133,12 @@ class Settings:
             state = "empty" if self.postgres_env in environ else "not set"
             raise ConfigurationError(
                 f"{where} names the environment variable {self.postgres_env}, which is {state}. Set it, for example: "
-                f"export {self.postgres_env}=postgresql://user:password@host/database"
+                f"export {self.postgres_env}=postgresql://host/database"
             )
         if not re.match(r"postgres(ql)?(\+\w+)?://", address):
             raise ConfigurationError(
                 f"{where} names the environment variable {self.postgres_env}, whose value is not an address such as "
-                "postgresql://user:password@host/database. Correct it."
+                "postgresql://host/database. Correct it."
             )
         return address
 

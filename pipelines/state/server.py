@@ -91,7 +91,7 @@ class Server:
             parts = conninfo_to_dict(plain)
         except psycopg.Error:
             raise ConfigurationError(
-                "The variable that postgres_env names holds no address such as postgresql://user:password@host/database. Correct it."
+                "The variable that postgres_env names holds no address such as postgresql://host/database. Correct it."
             ) from None
         host, port = parts.get("host") or "", parts.get("port")
         self.place = f"postgresql://{host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"

@@ -98,7 +98,10 @@ def test_one_library_has_one_spelling(load: Load, written: str, meant: str) -> N
         ("https://library.example.org:port", "must be an address such as https://"),
         ("https://library.example.org:99999", "must be an address such as https://"),
         ("https://[::1", "must be an address such as https://"),
-        (f"https://me:{SECRET}@library.example.org", "name the variables in username_env and password_env"),
+        (
+            f"https://me:{SECRET}@library.example.org",
+            "name the variables that hold them in username_env and password_env",
+        ),
         (f"https://me:{SECRET}/x@library.example.org", "must be an address such as https://"),
         (f"https://me:{SECRET}\\u2100@library.example.org", "must be an address such as https://"),
         ("https://library.example.org/api", "must stop before /api"),
@@ -244,7 +247,7 @@ def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
         ('data = "s3://"', "data: names no bucket: write s3://BUCKET or s3://BUCKET/PREFIX"),
         (
             'data = "s3://key:secret@bucket"',
-            "data: must not contain a user name or password: the environment holds the credentials of",
+            "data: must not have a user name or a password in it; the environment holds the credentials of",
         ),
         ('data = "s3://bucket/a*b"', "data: has a prefix with other characters than letters, digits"),
         ('data = "s3://bucket/../other"', "data: has a prefix with other characters than letters, digits"),

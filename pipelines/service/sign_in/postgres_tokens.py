@@ -41,7 +41,7 @@ class PostgresTokens:
             url = sa.make_url(address).set(drivername="postgresql+psycopg")
         except (SQLAlchemyError, ValueError):  # a port that is no number, too
             raise ConfigurationError(
-                "The variable that postgres_env names holds no address such as postgresql://user:password@host/database. Correct it."
+                "The variable that postgres_env names holds no address such as postgresql://host/database. Correct it."
             ) from None
         keep_secret(str(url.password or ""))
         self._shown = outside_text(url.render_as_string(hide_password=True).replace("+psycopg", ""))

@@ -84,7 +84,7 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
     except Exception:  # noqa: BLE001  whatever a library says about it may show a password
         raise ConfigurationError(
             f"{settings.path}: iceberg.uri_env names the environment variable {chosen.uri_env}, whose value is not an address such as "
-            "postgresql://user:password@host/database. Correct it."
+            "postgresql://host/database. Correct it."
         ) from None
     warehouse = chosen.warehouse
     if warehouse is None and chosen.type == "sql":

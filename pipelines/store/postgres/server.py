@@ -68,7 +68,7 @@ class Server:
             url = sa.make_url(address).set(drivername="postgresql")
         except (SQLAlchemyError, ValueError):  # a port that is no number, too
             raise ConfigurationError(
-                "The variable that postgres_env names holds no address such as postgresql://user:password@host/database. Correct it."
+                "The variable that postgres_env names holds no address such as postgresql://host/database. Correct it."
             ) from None
         self.place = sa.URL.create("postgresql", host=url.host, port=url.port, database=url.database).render_as_string()
         self.secret = url.password or ""

@@ -14,6 +14,7 @@ from pipelines.errors import AccessDeniedError, BookferryError, ConfigurationErr
 from pipelines.file_access import make_folder
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
+from pipelines.settings.validation_messages import did_you_mean
 from pipelines.state.local import LocalState
 from pipelines.state.store import State
 from pipelines.store.durable import sha256_of, storage_error, storage_errors, write_atomically
@@ -264,8 +265,14 @@ class DataFolder:
                 f"'{name}' has no complete snapshot in {self.objects.address}; the newest partial one is {of_tenant[-1].name}: "
                 "name it to see it."
             )
+        if not found:
+            raise ConfigurationError(
+                f"There is no snapshot '{name}' in {self.objects.address}, and no other one yet. `bookferry backup TENANT` makes one."
+            )
+        known = {name for snapshot in found for name in (snapshot.name, snapshot.manifest.tenant)}
         raise ConfigurationError(
-            f"There is no snapshot '{name}' in {self.objects.address}. `bookferry snapshots list` shows what is there."
+            f"There is no snapshot '{name}' in {self.objects.address}{did_you_mean(name, known)}. `bookferry snapshots list` shows what "
+            "is there; `bookferry backup TENANT` makes one."
         )
 
     def free_snapshot_id(self, tenant: str, now: datetime) -> str:

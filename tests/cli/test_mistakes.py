@@ -1,0 +1,201 @@
+"""Mistakes and situations that people meet, each with its message and exit status.
+
+Every message says what was tried, what came back and what to do. None has a traceback, a secret, or words of a library that Bookferry uses.
+"""
+
+from __future__ import annotations
+
+import http.server
+import re
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Installation, Outcome, run
+from tests.cli.conftest import BackedUp
+from tests.sandbox.process import SandboxProcess
+
+FOREIGN_WORDS = re.compile(
+    r"Traceback|\[redacted\]|Value error|Input should|ValidationError|pydantic|httpx|duckdb\.|NoneType|File \"|<class"
+)
+
+V2 = 'base_url = "https://x.org"\napi = "v2"\nusername_env = "A"\npassword_env = "B"\n'
+V3 = 'base_url = "https://x.org"\napi = "v3"\n'
+
+COMMANDS: list[tuple[str, int, tuple[str, ...]]] = [
+    ("bakup old", 2, ("No such command 'bakup'", "Did you mean 'backup'?")),
+    ("--frobnicate", 2, ("No such option", "--frobnicate")),
+    ("backup", 2, ("Missing argument 'tenant'", "`bookferry backup --help`")),
+    ("backup odl", 2, ("there is no tenant 'odl'", "did you mean 'old'?", "new, old")),
+    ("backup old", 2, ("OLD_USER, which is not set", "export OLD_USER=...")),
+    ("backup old extra", 2, ("unexpected", "extra")),
+    ("backup old --resources books", 2, ("books: not a resource", "hard_copies")),
+    ("backup old --resources publications,users", 2, ("version 2 of the API has no list of users", 'api = "v3"')),
+    ("backup new", 4, ("Nobody has signed in to 'new'", "`bookferry login new`")),
+    (
+        "backup old --config nowhere.toml",
+        2,
+        ("nowhere.toml: no such configuration file", "--config", "BOOKFERRY_CONFIG"),
+    ),
+    ("doctor odl", 2, ("there is no tenant 'odl'",)),
+    ("login old", 2, ("signs in with user name and password", "nothing to log in to")),
+    ("login new --for reading", 2, ("--for reading", "backup, migration")),
+    ("login new --timeout 0", 2, ("--timeout",)),
+    ("whoami old", 2, ("OLD_USER, which is not set",)),
+    ("whoami new", 4, ("Nobody has signed in to 'new'",)),
+    ("describe odl", 2, ("there is no tenant 'odl'",)),
+    ("snapshots list odl", 2, ("there is no tenant 'odl'",)),
+    ("snapshots show old", 2, ("There is no snapshot 'old'", "`bookferry backup TENANT` makes one")),
+    ("snapshots verify", 2, ("nothing to verify", "`bookferry backup TENANT`")),
+    ("snapshots verify --read-data 8/7", 2, ("--read-data '8/7'", "1/7")),
+    ("snapshots diff old", 2, ("Missing argument 'b'",)),
+    ("snapshots diff old new", 2, ("There is no snapshot 'old'",)),
+    ("snapshots prune", 2, ("Nothing says what to keep", "--keep-daily 7", "[retention]")),
+    ("snapshots prune --keep-daily 0", 2, ("Nothing says what to keep",)),
+    ("query", 2, ("Give one query", "--file FILE", "--example NAME")),
+    ("query SELECT --example possible_duplicates", 2, ("Give one query",)),
+    ("query SELECT", 2, ("no snapshot", "`bookferry backup TENANT`")),
+    ("query --example nothing", 2, ("There is no example 'nothing'", "possible_duplicates")),
+    ("query --file nowhere.sql", 2, ("--file nowhere.sql: cannot be read", "No such file")),
+    ("tables publcations", 2, ("There is no table 'publcations'", "did you mean 'publications'?")),
+    ("report old", 2, ("There is no snapshot 'old'", "`bookferry backup TENANT`")),
+    ("stage old", 2, ("postgres_env",)),
+    ("stage old --snapshot x --history", 2, ("--snapshot names one snapshot", "--history")),
+    ("restore old/20200101T000000Z nowhere", 2, ("there is no tenant 'nowhere'", "new, old")),
+    ("restore nothing new", 2, ("There is no snapshot 'nothing'",)),
+    ("drill old", 2, ("There is no snapshot 'old'",)),
+    ("migrate plan old", 2, ("Missing argument 'target'",)),
+    ("migrate plan old old", 2, ("'old' is a tenant of version 2", 'api = "v3"')),
+    ("migrate plan new new", 2, ("source and target at once", "`bookferry restore SNAPSHOT new`")),
+    ("migrate plan old new --newest", 2, ("There is no snapshot 'old'",)),
+    ("migrate apply nothing", 2, ("There is no plan 'nothing'", "`bookferry migrate plan SOURCE TARGET`")),
+    ("migrate verify nothing", 2, ("There is no plan 'nothing'",)),
+    ("migrate undo nothing", 2, ("There is no plan 'nothing'",)),
+    ("migrate status nothing", 2, ("There is no plan 'nothing'",)),
+    ("ui --port 99999", 2, ("--port",)),
+    ("sandbox --port x", 2, ("--port", "'x'", "`bookferry sandbox --help`")),
+    ("sandbox --tenant Two,Words", 2, ("--tenant", "NAME=real")),
+    ("state move", 2, ("--to", "local", "postgres")),
+    ("init --tenant old", 2, ("already has a library 'old'", "left as it is")),
+    ("init --tenant Two-Words", 2, ("--tenant 'Two-Words'", "lower case letters")),
+    ("init --tenant x --api v1", 2, ("--api v1", "v2, v3")),
+    ("demo --folder /dev/null/x", 2, ("/dev/null/x cannot be used", "--folder NAME")),
+    ("status old", 2, ("unexpected", "old")),
+]
+"""Command, exit status, and words of its message, where a library of each version is configured and nothing was done yet."""
+
+CONFIGURATIONS: list[tuple[str, tuple[str, ...]]] = [
+    ("data = ", ("is not valid TOML", "Correct that line")),
+    ('dat = "x"', ("unknown key dat", "did you mean 'data'?")),
+    (f"[tenants.Old]\n{V2}", ("tenants.Old", "lower case letters", "Rename it")),
+    ('[tenants.a]\nbase_url = "http://x.org"\napi = "v3"', ("unencrypted", "use https")),
+    (
+        '[tenants.a]\nbase_url = "x.org"\napi = "v3"',
+        ("'x.org' must be an address such as https://library.example.org",),
+    ),
+    ('[tenants.a]\nbase_url = "https://x.org/api/v3"\napi = "v3"', ("must stop before /api",)),
+    (
+        '[tenants.a]\nbase_url = "https://u:geheim@x.org"\napi = "v3"',
+        ("must not have a user name or a password in it", "username_env"),
+    ),
+    ('[tenants.a]\nbase_url = "https://x.org"\napi = "v4"', ("tenants.a.api", "'v2' or 'v3'")),
+    ('[tenants.a]\nbase_url = "https://x.org"\napi = "v2"', ("no sign-in for v2", "username_env and password_env")),
+    (f'[tenants.a]\n{V2}password = "geheim"', ("unknown key tenants.a.password", "did you mean 'password_env'?")),
+    (f'[tenants.a]\n{V2}session_cookie_env = "C"', ("two sign-ins", "keep either")),
+    (f"[tenants.a]\n{V3}resources = []", ("nothing would be backed up",)),
+    (f'[tenants.a]\n{V3}scopes = ["library:everything"]', ("scopes", "'library:read'")),
+    (f"[tenants.a]\n{V3}requests_per_minute = 0", ("requests_per_minute",)),
+    ('timezone = "Mars/Phobos"', ("'Mars/Phobos' is not a time zone", "Europe/Vienna")),
+    ('nightly_at = "25:00"', ("'25:00' is not a time of day such as 02:00",)),
+    ('data = "s3://"', ("names no bucket", "s3://BUCKET")),
+    ('[notify]\nsucess_env = "X"', ("unknown key notify.sucess_env", "did you mean 'success_env'?")),
+    (f'postgres_env = "NOT_SET"\n[tenants.a]\n{V3}', ("NOT_SET, which is not set", "export NOT_SET=postgresql://")),
+    (f'personal_key_env = "NO_KEY"\n[tenants.a]\n{V3}', ("NO_KEY", "not set")),
+]
+"""The text of a configuration, and words of the message of `backup a`; each exits with 2."""
+
+
+def check(done: Outcome, status: int, words: tuple[str, ...]) -> None:
+    done.assert_failed(status, *words)
+    assert FOREIGN_WORDS.search(done.err) is None, done.err
+    assert "geheim" not in done.err
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of each version, and nothing else."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    run("init", "--tenant", "old", "--base-url", "https://library.invalid", folder=folder)
+    run("init", "--tenant", "new", "--api", "v3", "--base-url", "https://new.invalid", folder=folder)
+    return folder
+
+
+def test_the_list_is_long() -> None:
+    assert len(COMMANDS) + len(CONFIGURATIONS) >= 60
+
+
+@pytest.mark.parametrize(("line", "status", "words"), COMMANDS, ids=[line for line, *_ in COMMANDS])
+def test_a_mistake_in_a_command(line: str, status: int, words: tuple[str, ...], folder: Path) -> None:
+    check(run(*line.split(), "--json", folder=folder), status, words)
+
+
+@pytest.mark.parametrize(("text", "words"), CONFIGURATIONS, ids=range(len(CONFIGURATIONS)))
+def test_a_mistake_in_the_configuration(text: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "bookferry.toml").write_text(text)
+    check(run("backup", "a", "--json", folder=tmp_path), 2, words)
+
+
+def test_a_typing_error_in_the_name_of_a_snapshot(library: BackedUp) -> None:
+    done = library.run("snapshots", "show", "libary")
+    check(done, 2, ("There is no snapshot 'libary'", "did you mean 'library'?", "`bookferry snapshots list`"))
+
+
+def test_a_wrong_password(sandbox: SandboxProcess, tmp_path: Path) -> None:
+    installation = Installation.make(tmp_path, sandbox, "small")
+    done = installation.run("backup", "small", variables={"TEST_USER": sandbox.user, "TEST_PASSWORD": "geheim"})
+    check(done, 4, ("401", "Check user name and password", "bookferry.toml"))
+
+
+def test_a_library_that_is_not_there(sandbox: SandboxProcess, tmp_path: Path) -> None:
+    """A wrong path, a web page in the place of the API, and no server at all. Each asks whether base_url is right."""
+    installation = Installation.make(tmp_path, sandbox, "small")
+    installation.configure(base_url=f"{sandbox.base_url('small')}/nothing")
+    check(installation.backup(), 1, ("404", "Is base_url", "the library's address"))
+    with web_page() as address:
+        installation.configure(base_url=address)
+        check(installation.backup(), 1, ("a web page instead of JSON", "Is base_url the library's address?"))
+    installation.configure(base_url="http://127.0.0.1:1")
+    done = installation.start("backup", "small", hurried=True)
+    _out, err = done.communicate(timeout=200)
+    assert done.returncode == 1
+    assert "cannot connect" in err
+    assert "Is http://127.0.0.1:1 the library's address? If not, correct base_url." in err
+
+
+@contextmanager
+def web_page() -> Iterator[str]:
+    """A server that answers every request with a page."""
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", "13")
+            self.end_headers()
+            self.wfile.write(b"<html></html>")
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
