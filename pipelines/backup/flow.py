@@ -222,7 +222,7 @@ class Backup:
                 capture.path,
                 copy_key(capture.facts),
                 machine=self.data.machine(),
-                check=partial(self.data.check_lease, tenant),
+                fence=partial(self.data.fence, tenant),
             )
 
     def _now(self) -> datetime:

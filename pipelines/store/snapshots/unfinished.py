@@ -18,7 +18,7 @@ from pipelines.store.snapshots.capture_copies import (
     copied_captures,
     copy_key,
     fetch_copy,
-    remove_copy,
+    remove_copies,
     remove_leftovers,
 )
 from pipelines.store.snapshots.captures import Capture, CaptureFacts
@@ -107,7 +107,7 @@ def _path(data: DataFolder, tenant: str, run: str) -> Path:
 def _give_up(data: DataFolder, folder: Path, capture: Capture | None) -> None:
     """Remove a capture, and its copy."""
     if capture is not None and data.is_shared:
-        remove_copy(data.objects, copy_key(capture.facts))
+        remove_copies(data.objects, copy_key(capture.facts))
     _remove(folder)
 
 
