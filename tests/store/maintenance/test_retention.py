@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
+from pipelines.state.local import LocalState
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.retention import Policy, PruneResult, prune, reasons_to_keep
 from pipelines.store.maintenance.verification import VERIFICATIONS, verify
@@ -325,6 +326,21 @@ class TestBlobs:
         assert self.present(week, blobs) == list(range(7))
         pruned(week, last=1)
         assert self.present(week, blobs) == [1, 3, 4, 5]
+
+    def test_not_after_the_lease_was_lost(self, week: DataFolder, blobs: list[str]) -> None:
+        """A backup on another machine may have found the next blob, and keep it, while this process was stopped."""
+        before = self.present(week, blobs)
+
+        class LosingLease(LocalState):
+            def fence(_self, tenant: str, data: str) -> int:  # noqa: N805
+                if self.present(week, blobs) != before:
+                    raise StorageError("lost")
+                return super().fence(tenant, data)
+
+        week.state = LosingLease(week.path / "state.db")
+        with pytest.raises(StorageError, match="lost"):
+            pruned(week, last=1)
+        assert len(self.present(week, blobs)) == len(before) - 1
 
     def test_not_while_a_backup_waits_to_be_resumed(self, week: DataFolder, blobs: list[str]) -> None:
         """The run that continues it needs its blobs."""
