@@ -153,7 +153,7 @@ def test_a_failure_of_the_bucket_at_the_end_hides_no_earlier_error(machine: Call
     one = machine("one")
     plan = one.plan(one.back_up())
     bucket = open_data(load_settings(one.config)).objects
-    with pytest.raises(RecordError, match="the first") as raised, one.migration() as migration:
+    with pytest.raises(RecordError, match="the first") as raised, one.migration() as migration:  # noqa: PT012
         find_plan(migration.data, plan.name)
         bucket.replace(f"{PLANS}/{plan.name}.json", b"{")
         raise RecordError("the first")
@@ -168,7 +168,7 @@ def test_a_run_that_lost_its_lease_uploads_nothing_of_a_plan(
     """What its successor wrote counts, on both machines."""
     one, other = machine("one"), machine("other")
     plan = one.plan(one.back_up())
-    with pytest.raises(StorageError, match="has lost the lease"), one.migration() as migration:
+    with pytest.raises(StorageError, match="has lost the lease"), one.migration() as migration:  # noqa: PT012
         migration.session.hold("new")
         written = find_plan(migration.data, plan.name).folder / "written"
         written.write_bytes(b"by the first")

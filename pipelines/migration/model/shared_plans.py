@@ -97,7 +97,7 @@ def _compare(objects: Objects, folder: Path, leased: Collection[str]) -> None:
         mine, theirs, before = here.get(name), there.get(name), known[name].sha256 if name in known else None
         if mine == theirs:
             continue
-        outdated = mine != before and theirs != before and name != CONFLICTS and _target(folder) not in leased
+        outdated = before not in (mine, theirs) and name != CONFLICTS and _target(folder) not in leased
         if theirs is not None and (mine in (before, None) or outdated):
             _download(objects, f"{PLANS}/{folder.name}/{name}", folder / name, theirs)
         elif mine is not None:
