@@ -96,7 +96,8 @@ class MigrationSession:
             yield journal, client
 
     def named_plan(self, name: str, target: str) -> Plan:
-        """The plan that a person names, if it is for this target."""
+        """The plan that a person names, if it is for this target, under the target's lease."""
+        self.hold(target)  # first, because a run without its lease counts as dead (assets_defs/dead_runs.py)
         plan = find_plan(self.data, name)
         if plan.facts.target.tenant != target:
             raise ConfigurationError(f"Plan {plan.name} is for '{plan.facts.target.tenant}', not for '{target}'.")
