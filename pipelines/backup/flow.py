@@ -144,8 +144,11 @@ class Backup:
     def publish(self, tenant: str, run: str) -> Snapshot:
         """Publish the capture of `run`, and rebuild the catalogue."""
         self._begin_step(tenant)
+        if (copied := self._copies.get(tenant)) is not None:
+            copied.stop()
         snapshot = self.data.publish(self.data.capture(tenant, run), self._now())
-        if (copied := self._copies.pop(tenant, None)) is not None:
+        if copied is not None:
+            del self._copies[tenant]
             copied.remove()
         try:
             rebuild_catalogue(self.data)

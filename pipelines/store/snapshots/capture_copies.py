@@ -37,6 +37,9 @@ COPY_SECONDS = 45.0
 
 _WRITER = "writer"
 
+_MARK = "copied"
+"""An empty file in each local capture that has, or had, a copy."""
+
 MOST_SEGMENT_BYTES = 8 * 1024 * 1024
 """Bytes of a segment, so that each is one put."""
 
@@ -87,6 +90,8 @@ class CaptureCopy:
             except FileNotFoundError:
                 return  # published meanwhile
             facts = msgspec.json.decode(content, type=CaptureFacts)
+            if not self._copied:
+                (self._path / _MARK).touch()
             self._copy_content(_WRITER, self._machine.encode())
             for path in sorted(self._path.glob("pages/*")):
                 self._copy_log(path)
@@ -99,17 +104,20 @@ class CaptureCopy:
                 del self._ends[name]
             self._remove_earlier()
 
-    def close(self) -> None:
-        """Copy once more, as far as that is possible, and end the thread."""
+    def stop(self) -> None:
+        """End the thread: whoever publishes the capture removes its folder."""
         self._ended.set()
         self._thread.join()
+
+    def close(self) -> None:
+        """End the thread, and copy once more, as far as that is possible."""
+        self.stop()
         with suppress(BookferryError, OSError):
             self.copy()
 
     def remove(self) -> None:
         """End the thread, and remove the copy: the capture was published."""
-        self._ended.set()
-        self._thread.join()
+        self.stop()
         remove_copies(self._objects, self._captures)
 
     def _run(self) -> None:
@@ -173,6 +181,11 @@ class CaptureCopy:
             self._copied[name] = seen
 
 
+def is_marked(capture: Path) -> bool:
+    """Whether a local capture has, or had, a copy. One without was begun before several machines shared the state."""
+    return (capture / _MARK).exists()
+
+
 class CopiedCapture(msgspec.Struct):
     """The newest copy of an unfinished capture: the key of its folder, the facts in it, and the machine that wrote it."""
 
@@ -230,6 +243,7 @@ def fetch_copy(objects: Objects, copied: CopiedCapture, folder: Path) -> None:
                     shutil.copyfileobj(content, file)
         with storage_errors(folder):
             (partly / "raw").mkdir(exist_ok=True)
+            (partly / _MARK).touch()
             partly.rename(folder)
 
 
