@@ -60,9 +60,10 @@ def _is_gone(settings: Settings, instance: dg.DagsterInstance, run: dg.DagsterRu
     if process is not None and process.run == run.run_id:  # not that of the run which this one repeats
         if (gone := is_gone(process)) is not None:
             return gone
-        # On any machine where the state is shared: backups and migrations hold their leases until they end
-        shared = settings.state == "postgres" and (_is_backup(run) or _is_migration(run))
-        if shared or is_on_this_kernel(process):  # in another container, whose processes cannot be seen from here
+        # Backups and migrations hold their leases until they end: on any machine where the state is shared, and else in another container
+        # of this one, whose processes cannot be seen from here. Other runs hold none, or not all the time
+        holds_lease = _is_backup(run) or _is_migration(run)
+        if holds_lease and (settings.state == "postgres" or is_on_this_kernel(process)):
             return not any(_is_leased(settings, tenant) for tenant in _tenants(settings, run))
     return _launcher_says_gone(instance, run)
 

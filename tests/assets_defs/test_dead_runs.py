@@ -115,7 +115,7 @@ class Watch:
         run = self.instance.create_run_for_job(
             job.get_subset(asset_selection=set(keys)),
             asset_selection=keys,
-            run_config={"ops": {f"old__{asset}": {"config": CONFIGS[asset]}}} if asset else {},
+            run_config={"ops": {f"old__{asset}": {"config": CONFIGS[asset]}}} if asset in CONFIGS else {},
             status=STARTED,
             tags=tags,
             remote_job_origin=origin or None,
@@ -217,11 +217,14 @@ def test_in_another_container_of_this_machine_the_lease_decides(
     watch.process(run, namespace="pid:[1]")
     if not this_process("").boot:
         pytest.skip("this system has no containers")
+    without_a_lease = watch.run(OURS, "verify_backups", "verification")
+    watch.process(without_a_lease, namespace="pid:[1]")
     with installation.data.lease("old"):
         watch.evaluate(times=3)
         assert watch.status(run) is STARTED
     watch.evaluate(times=2)
     assert watch.status(run) is FAILURE
+    assert watch.status(without_a_lease) is STARTED, "its work needs no lease"
 
 
 @pytest.mark.parametrize("job", ["nightly_backup", "plan_migration", "apply_migration", "verify_migration"])
