@@ -194,6 +194,8 @@ def prune(
         if dry_run:
             _remove_unused_blobs(data, names, pruning, ())
             return pruning
+        for name in selected:
+            data.fence(name)  # a snapshot that another machine published meanwhile is not among those that stay
         before_removal(_ids_by_tenant(selected, kept))
         _remove(data, selected, superfluous)
         try:

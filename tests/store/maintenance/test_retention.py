@@ -239,6 +239,20 @@ def test_a_dry_run_changes_nothing_and_lists_the_same(week: DataFolder) -> None:
     assert not (week.path / "trash").exists()
 
 
+def test_a_run_that_lost_its_lease_takes_nothing_from_other_tables(week: DataFolder) -> None:
+    """Another machine may have published and registered a snapshot while this process was stopped."""
+
+    class Lost(LocalState):
+        def fence(self, tenant: str, data: str) -> int:
+            raise StorageError(f"lost {tenant} of {data}")
+
+    week.state = Lost(week.path / "state.db")
+    before, taken = names(week), list[object]()
+    with pytest.raises(StorageError, match="lost old"):
+        prune(week, [], Policy(last=1), UTC_ZONE, tenant=None, dry_run=False, before_removal=taken.append)
+    assert (names(week), taken) == (before, [])
+
+
 def test_the_catalogue_has_the_remaining_snapshots(week: DataFolder) -> None:
     """Other clients of the file see the same."""
     pruned(week, last=1)
