@@ -2,7 +2,7 @@
 
 Dagster alone would show them as running until `dagster/max_runtime`, block their library's pool, and send no notification. Every run names
 its process (`resources.run_tags.PROCESS`). Only three can say that it is gone: the machine that it ran on, the launcher that started it
-and, of a backup, the lease in a state that machines share.
+and, of a backup or a migration, the lease in a state that machines share.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from datetime import datetime
 import dagster as dg
 from dagster._core.launcher import WorkerStatus
 
+from assets_defs.migration import JOBS
 from assets_defs.schedules import NIGHTLY_BACKUP, now_utc
 from pipelines.errors import BookferryError
 from pipelines.running_process import is_gone, is_on_this_kernel, read_process
@@ -59,9 +60,10 @@ def _is_gone(settings: Settings, instance: dg.DagsterInstance, run: dg.DagsterRu
     if process is not None and process.run == run.run_id:  # not that of the run which this one repeats
         if (gone := is_gone(process)) is not None:
             return gone
-        # On any machine where the state is shared: a backup holds its leases until it ends
-        shared = settings.state == "postgres" and _is_backup(run)
-        if shared or is_on_this_kernel(process):  # in another container, whose processes cannot be seen from here
+        # Backups and migrations hold their leases until they end: on any machine where the state is shared, and else in another container
+        # of this one, whose processes cannot be seen from here. Other runs hold none, or not all the time
+        holds_lease = _is_backup(run) or _is_migration(run)
+        if holds_lease and (settings.state == "postgres" or is_on_this_kernel(process)):
             return not any(_is_leased(settings, tenant) for tenant in _tenants(settings, run))
     return _launcher_says_gone(instance, run)
 
@@ -84,6 +86,12 @@ def _is_backup(run: dg.DagsterRun) -> bool:
     if run.asset_selection:
         return any(key.path[-1].startswith("raw_") for key in run.asset_selection)
     return run.job_name == NIGHTLY_BACKUP.name
+
+
+def _is_migration(run: dg.DagsterRun) -> bool:
+    if run.asset_selection:
+        return any(key.path[-1] in JOBS for key in run.asset_selection)
+    return run.job_name in JOBS.values()
 
 
 def _is_leased(settings: Settings, tenant: str) -> bool:

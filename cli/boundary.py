@@ -91,7 +91,7 @@ def _status_of(action: Callable[[], int], *, as_json: bool, stopped: str = STOPP
             return ExitStatus.CLOSED_PIPE
         if not is_stop(interruption):
             raise
-        return fail(getattr(interruption, "message", stopped), _stopped_status(), as_json=as_json)
+        return fail(_noted(getattr(interruption, "message", stopped), interruption), _stopped_status(), as_json=as_json)
 
 
 def _stopped_status() -> ExitStatus:
@@ -137,10 +137,15 @@ def _report_usage_error(error: typer.TyperException, *, as_json: bool) -> int:
 def _report_error(error: Exception, *, as_json: bool) -> int:
     explained = explained_error(error)
     if explained is not None:
-        return fail(str(explained), explained.exit_status, as_json=as_json)
+        return fail(_noted(str(explained), error), explained.exit_status, as_json=as_json)
     sys.stderr.write(redact("".join(traceback.format_exception(error))))
     message = f"{type(error).__name__}: {error}. This is a mistake in Bookferry: please report it with the lines above."
     return fail(message, ExitStatus.FAILED, as_json=as_json)
+
+
+def _noted(message: str, error: BaseException) -> str:
+    """A message with what was noted to its error: what failed after it."""
+    return " ".join([message, *(note for each in _with_causes(error) for note in getattr(each, "__notes__", ()))])
 
 
 @contextmanager

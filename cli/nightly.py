@@ -65,17 +65,20 @@ def _from_history(settings: Settings, home: Path, tenant: str) -> CheckResult:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import dagster as dg  # noqa: PLC0415  takes longer than all other checks, so only if there is an instance
+        from dagster._core.instance.ref import InstanceRef  # noqa: PLC0415
 
-        with dg.DagsterInstance.from_config(str(home)) as instance:
-            launcher = type(instance.run_launcher).__name__
-            if launcher not in _ON_THIS_MACHINE and (settings.state == "local" or settings.bucket is None):
-                return problem(
-                    "nightly",
-                    f"Dagster's {launcher} may start the runs of a library on several machines, and what they must share is on this one",
-                    'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/operating.md, "Several machines".',
-                    exit_status=ExitStatus.USAGE,
-                    launcher=launcher,
-                )
+        ref = InstanceRef.from_dir(str(home))
+        # By its name, without its package and its servers, which only the scheduler's machine may have
+        launcher = ref.run_launcher_data.class_name if ref.run_launcher_data is not None else _ON_THIS_MACHINE[0]
+        if launcher not in _ON_THIS_MACHINE and (settings.state == "local" or settings.bucket is None):
+            return problem(
+                "nightly",
+                f"Dagster's {launcher} may start the runs of a library on several machines, and what they must share is on this one",
+                'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/operating.md, "Several machines".',
+                exit_status=ExitStatus.USAGE,
+                launcher=launcher,
+            )
+        with dg.DagsterInstance.from_ref(ref) as instance:
             return _check_result(_silent_seconds(instance), _last_run(instance, tenant), tenant)
 
 

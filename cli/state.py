@@ -22,9 +22,14 @@ def move_to(settings: Settings, to: str, output: Output) -> ExitStatus:
 
 
 def _print(console: Console, moved: MovedState, settings: Settings, setting: str | None) -> None:
-    what = "the rest of a move" if moved.finished else f"{counted(moved.writes, 'write')} of the journal"
     of = "1 library" if len(moved.libraries) == 1 else f"{len(moved.libraries):,} libraries"
-    console.print(f"Moved {what} of {of} from {moved.origin} to {moved.destination}.", markup=False, soft_wrap=True)
+    if moved.finished:
+        done = f"The state of {of} had left {moved.origin} already; it is in {moved.destination}."
+    else:
+        done = (
+            f"Moved {counted(moved.writes, 'write')} of the journal of {of} from {moved.origin} to {moved.destination}."
+        )
+    console.print(done, markup=False, soft_wrap=True)
     if setting is not None:
         console.print(
             f"Now write {setting} at the top of {settings.path}: until then every run is refused.", markup=False

@@ -104,7 +104,11 @@ class Sandbox:
         def proceed() -> Response:
             return _catch_errors(request, lambda: self._route(tenant, request, path))
 
-        return proceed() if fault is None else apply_fault(fault, proceed, tenant)
+        if fault is not None:
+            return apply_fault(fault, proceed, tenant)
+        response = proceed()
+        tenant.faults.passed(request.method, _target(request, path))
+        return response
 
     def _route(self, tenant: Tenant, request: Request, path: str) -> Response:
         """Leads a request to the storage service, OAuth, the documentation or an endpoint."""

@@ -44,8 +44,9 @@ class Fault:
     before one in ``one_in`` requests, at random by ``seed``, a publication is added, removed, retitled, or one is added as another is
     removed. ``jump`` moves the service's clock by ``seconds`` just before the request. ``late`` carries the request out after a random
     time between ``least_seconds`` and ``seconds``, whether or not its sender is still there. ``answer``: what the sender gets. ``held``
-    keeps it waiting for the real response, ``reset`` and ``status`` answer after ``answer_seconds``, before the effect. ``share``: of
-    the matching requests, chosen at random by ``seed``.
+    keeps it waiting for the real response, ``reset`` and ``status`` answer after ``answer_seconds``, before the effect. ``behind``: the
+    effect comes not by time but right after that of so many further matching requests. ``share``: of the matching requests, chosen at
+    random by ``seed``.
     """
 
     fault: str = one_of("status", "reset", "cut", "garble", "hang", "late", "edit", "work", "jump")
@@ -61,6 +62,7 @@ class Fault:
     least_seconds: float = at_least(0, 0.0)
     answer: str = one_of("held", "reset", "status")
     answer_seconds: float = at_least(0, 0.0)
+    behind: int = at_least(0, 0)
     when: str = one_of("before", "after")
     remove: list[int] = field(default_factory=list)
     add: int = at_least(0, 0)
@@ -72,12 +74,16 @@ class Fault:
         return self.method.upper() in {"", method} and re.search(self.path, target) is not None
 
 
+Proceed = Callable[[], Response]
+
+
 class FaultQueue:
     """The faults of a tenant that are still to happen, oldest first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pending: list[Fault] = []
+        self._held: list[tuple[Fault, Proceed]] = []
         self._random = random.Random(0)  # noqa: S311  # not a secret
 
     def add(self, fault: Fault) -> None:
@@ -101,6 +107,23 @@ class FaultQueue:
                     return fault
         return None
 
+    def hold(self, fault: Fault, proceed: Proceed) -> None:
+        """Keeps a request until as many further ones as the fault says have had their effect."""
+        with self._lock:
+            self._held.append((fault, proceed))
+
+    def passed(self, method: str, target: str) -> None:
+        """Counts a request that has had its effect, and carries out those that waited for it."""
+        with self._lock:
+            counted = [
+                (replace(fault, behind=fault.behind - 1) if fault.matches(method, target) else fault, proceed)
+                for fault, proceed in self._held
+            ]
+            self._held = [one for one in counted if one[0].behind]
+        for fault, proceed in counted:
+            if not fault.behind:
+                proceed()
+
     def pending(self) -> list[dict[str, Any]]:
         """Returns the faults that are still to happen."""
         with self._lock:
@@ -110,6 +133,7 @@ class FaultQueue:
         """Removes all faults."""
         with self._lock:
             self._pending.clear()
+            self._held.clear()
 
 
 def parse_fault(body: Mapping[str, Any]) -> Fault:
@@ -132,9 +156,6 @@ class FaultTarget(Protocol):
     clock: ShiftedClock
     faults: FaultQueue
     publications: Publications
-
-
-Proceed = Callable[[], Response]
 
 
 def apply_fault(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
@@ -184,7 +205,7 @@ def _hang(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
 
 
 def _late(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
-    """The effect comes in a thread of its own where the sender is answered before it."""
+    """The effect comes in a thread of its own, or in that of a later request, where the sender is answered before it."""
     seconds = target.faults.seconds_of(fault)
     if fault.answer == "held":
         target.clock.sleep(seconds)
@@ -194,7 +215,10 @@ def _late(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
         target.clock.sleep(seconds)
         proceed()
 
-    threading.Thread(target=take_effect, name="late effect", daemon=True).start()
+    if fault.behind:
+        target.faults.hold(fault, proceed)
+    else:
+        threading.Thread(target=take_effect, name="late effect", daemon=True).start()
     target.clock.sleep(fault.answer_seconds)
     if fault.answer == "reset":
         raise ConnectionReset("reset by a fault")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from pipelines.backup import files, read, staging
-from pipelines.backup.undocumented_lists import ask_for_lists, found_lists
+from pipelines.backup.undocumented_lists import ask_for_lists, found_lists, undocumented
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, resource_problem
 from pipelines.records.identifiers.configured import kinds_of
@@ -144,8 +144,11 @@ class Backup:
     def publish(self, tenant: str, run: str) -> Snapshot:
         """Publish the capture of `run`, and rebuild the catalogue."""
         self._begin_step(tenant)
+        if (copied := self._copies.get(tenant)) is not None:
+            copied.stop()
         snapshot = self.data.publish(self.data.capture(tenant, run), self._now())
-        if (copied := self._copies.pop(tenant, None)) is not None:
+        if copied is not None:
+            del self._copies[tenant]
             copied.remove()
         try:
             rebuild_catalogue(self.data)
@@ -222,7 +225,7 @@ class Backup:
                 capture.path,
                 copy_key(capture.facts),
                 machine=self.data.machine(),
-                check=partial(self.data.check_lease, tenant),
+                fence=partial(self.data.fence, tenant),
             )
 
     def _now(self) -> datetime:
@@ -264,7 +267,8 @@ class Backup:
             if self.settings.tenant(facts.tenant).resources is None:
                 today, read_now = self._now().date(), {*facts.resources}
                 library = facts.tenant, facts.base_url
-                ask_for_lists(probe, self.data.path, *library, facts.description, read=read_now, today=today)
+                with suppress(BookferryError):
+                    ask_for_lists(probe, self.data, *library, facts.description, read=read_now, today=today)
             facts.description.requests = probe.requests
             capture.save()
 
@@ -287,8 +291,16 @@ def tenant_resources(tenant: TenantSettings, found: Collection[str] = ()) -> tup
 
 def nightly_resources(settings: Settings, tenant: str) -> tuple[str, ...]:
     """The resources of a nightly backup, with the lists that the service has although it does not document them."""
+    return tenant_resources(settings.tenant(tenant), known_lists(settings, tenant))
+
+
+def known_lists(settings: Settings, tenant: str) -> tuple[str, ...]:
+    """The lists that a library has although nothing documents them; none while the bucket cannot be read: Dagster must load without it."""
     chosen = settings.tenant(tenant)
-    return tenant_resources(chosen, found_lists(settings.data, tenant, chosen.base_url))
+    if undocumented(chosen.api):
+        with suppress(BookferryError):
+            return found_lists(open_data(settings), tenant, chosen.base_url)
+    return ()
 
 
 def checked_resources(tenant: TenantSettings, wanted: Sequence[str], found: Collection[str] = ()) -> list[str]:

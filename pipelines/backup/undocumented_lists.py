@@ -1,24 +1,23 @@
 """Lists of version 2 that the service does not document (service.md#v2): hard copies, collections, users and the like.
 
 Where v2's description names such a list, or one GET a month answers with a list, the nightly backup reads it like all others. What was
-found stands in `<data>/lists/TENANT.json`.
+found stands in `lists/TENANT.json`, in the data folder of one machine or in the bucket of several.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import date, timedelta
 from http import HTTPStatus
-from pathlib import Path
 
 import msgspec
 
 from pipelines.errors import BookferryError
-from pipelines.file_access import make_folder
 from pipelines.inventory import LIST_PATHS, RESOURCES, default_resources
 from pipelines.service.probe import Probe
 from pipelines.shapes.model import Description
-from pipelines.store.durable import storage_errors, write_atomically
+from pipelines.store.snapshots.snapshots import DataFolder
 
 ASKED_AGAIN_AFTER = timedelta(days=30)
 """How long an answer counts: one careful GET a month."""
@@ -47,23 +46,31 @@ def undocumented(api: str) -> tuple[str, ...]:
     return tuple(resource for resource in RESOURCES if resource not in default_resources(api))
 
 
-def asked_lists(data: Path, tenant: str, base_url: str) -> AskedLists:
-    """What is known of the lists of a tenant; nothing where its library changed or the file cannot be read."""
-    try:
-        found = msgspec.json.decode(_path(data, tenant).read_bytes(), type=AskedLists)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return AskedLists(base_url)
-    return found if found.base_url == base_url else AskedLists(base_url)
+def asked_lists(data: DataFolder, tenant: str, base_url: str) -> AskedLists:
+    """What is known of the lists of a tenant; nothing where its library changed or the file is damaged."""
+    content = next(iter(data.common.read_all([_key(tenant)])))
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        found = msgspec.json.decode(content or b"", type=AskedLists)
+        if found.base_url == base_url:
+            return found
+    return AskedLists(base_url)
 
 
-def found_lists(data: Path, tenant: str, base_url: str) -> tuple[str, ...]:
+def found_lists(data: DataFolder, tenant: str, base_url: str) -> tuple[str, ...]:
     """The resources that a tenant lists although nothing documents it."""
     known = asked_lists(data, tenant, base_url).lists
     return tuple(resource for resource in RESOURCES if resource in known and known[resource].is_list)
 
 
 def ask_for_lists(
-    probe: Probe, data: Path, tenant: str, base_url: str, description: Description, *, read: Iterable[str], today: date
+    probe: Probe,
+    data: DataFolder,
+    tenant: str,
+    base_url: str,
+    description: Description,
+    *,
+    read: Iterable[str],
+    today: date,
 ) -> None:
     """Ask for each list that the answer of this month is missing for. `read`: resources that this backup has read anyway."""
     known = asked_lists(data, tenant, base_url)
@@ -78,9 +85,7 @@ def ask_for_lists(
             continue  # the backup itself says if it is gone
         elif before is None or before.described != described or today - _day(before) >= ASKED_AGAIN_AFTER:
             known.lists[resource] = _asked(probe, path, described=described, today=today)
-    with storage_errors(_path(data, tenant)):
-        make_folder(_path(data, tenant).parent)
-        write_atomically(_path(data, tenant), msgspec.json.format(msgspec.json.encode(known)))
+    data.common.replace(_key(tenant), msgspec.json.format(msgspec.json.encode(known)))
 
 
 def _asked(probe: Probe, path: str, *, described: bool, today: date) -> AskedList:
@@ -99,5 +104,5 @@ def _day(asked: AskedList) -> date:
         return date.min
 
 
-def _path(data: Path, tenant: str) -> Path:
-    return data / "lists" / f"{tenant}.json"
+def _key(tenant: str) -> str:
+    return f"lists/{tenant}.json"

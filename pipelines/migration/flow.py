@@ -388,12 +388,12 @@ class Migration:
 
             return three_way(plan, journal, source_id, find)
 
-    def close(self) -> None:
-        """Give the lease back."""
-        self.session.close()
+    def close(self, error: BaseException | None = None) -> None:
+        """Share the plans and give the lease back. `error`: what ended the work; a second failure becomes a note to it."""
+        self.session.close(error)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self.close(error)

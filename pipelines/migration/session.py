@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from io import BufferedReader
 
 from pipelines.backup.read import Progress
-from pipelines.errors import ConfigurationError
+from pipelines.errors import BookferryError, ConfigurationError
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.plan_folders import find_plan
@@ -96,7 +96,8 @@ class MigrationSession:
             yield journal, client
 
     def named_plan(self, name: str, target: str) -> Plan:
-        """The plan that a person names, if it is for this target."""
+        """The plan that a person names, if it is for this target, under the target's lease."""
+        self.hold(target)  # first, because a run without its lease counts as dead (assets_defs/dead_runs.py)
         plan = find_plan(self.data, name)
         if plan.facts.target.tenant != target:
             raise ConfigurationError(f"Plan {plan.name} is for '{plan.facts.target.tenant}', not for '{target}'.")
@@ -106,10 +107,17 @@ class MigrationSession:
         """Open the content of a file."""
         return self.source_data.objects.open(blob_key(sha256))
 
-    def close(self) -> None:
-        """Share what was made of plans with other machines, and give the leases back."""
+    def close(self, error: BaseException | None = None) -> None:
+        """Share what was made of plans with other machines, and give the leases back.
+
+        `error`: what ended the work. If sharing fails as well, it gets a note of that; otherwise the failure is raised.
+        """
         try:
-            share_plans(self.data)
+            share_plans(self.data, self._leases.check)
+        except BookferryError as failure:
+            if error is None:
+                raise
+            error.add_note(f"What was made of plans here was not shared with other machines: {failure}")
         finally:
             self._leases.release()
             self.data.state.close()

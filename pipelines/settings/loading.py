@@ -91,6 +91,8 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
     except ValidationError as error:
         raise ConfigurationError(explain(path, error, _known_keys)) from None
     bucket, folder = storage_locations(path, checked.data, checked.work, environ)
+    if checked.state == "postgres" and bucket is not None and checked.iceberg is not None:
+        checked.iceberg.check_shared(path, checked.postgres_env)
     return Settings(
         path.absolute(),
         folder,

@@ -84,6 +84,15 @@ class IcebergSettings(BaseModel):
         """Property → the variable that holds it, the address among them."""
         return {**({"uri": self.uri_env} if self.uri_env else {}), **self.properties_env}
 
+    def check_shared(self, path: Path, postgres_env: str | None) -> None:
+        """Raise `ConfigurationError` where several machines work on the data, and each would have a catalogue of its own."""
+        if self.type == "sql" and self.uri_env is None:
+            raise ConfigurationError(
+                f"{path}: iceberg: without uri_env the catalogue is a file on this machine, and several machines work on this data: a "
+                "machine would not know what another one registered, or removed. Name a database for all of them, for example "
+                f'uri_env = "{postgres_env or "BOOKFERRY_POSTGRES"}".'
+            )
+
     def secrets(self, path: Path, environ: Mapping[str, str]) -> dict[str, str]:
         """Returns the properties that variables hold. A missing variable is a `ConfigurationError`."""
         for key, variable in self.variables.items():

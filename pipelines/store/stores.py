@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from uuid import uuid4
 
 from pipelines.settings.settings import Settings
@@ -20,13 +21,14 @@ def open_data(settings: Settings, keys: PersonalKeys | None = None) -> DataFolde
     from pipelines.store.objects.claims import Owner  # noqa: PLC0415
 
     folder, state, address = Folder(settings.data), open_state(settings), settings.bucket
+    identity = cache(lambda: state.identity)
 
     def owner(key: str) -> Owner:
         """All machines that share a state are one owner: the lease says which of them may work."""
         if state.is_own:
             return Owner(_machine(folder))
         tenant = key.partition("tenant=")[2].partition("/")[0]
-        return Owner(state.identity, state.fence(tenant, address))
+        return Owner(identity(), state.fence(tenant, address))
 
     bucket = open_bucket(address, owner, os.environ)
     return DataFolder(settings.data, keys, bucket, state, lambda: _machine(folder))

@@ -24,6 +24,7 @@ from dagster._serdes import ConfigurableClass, ConfigurableClassData
 from assets_defs.backup import backup_keys
 from assets_defs.dead_runs import dead_runs
 from assets_defs.definitions import build_definitions
+from assets_defs.migration import JOBS, LOAD, PLAN, PROOF
 from pipelines.running_process import RunningProcess, is_gone, this_process
 from pipelines.service.clock import SystemClock
 from pipelines.settings.loading import load_settings
@@ -35,6 +36,8 @@ from tests.state_places import Place
 
 OURS = "assets_defs.definitions"
 COMMAND = ("job", "execute", "-m", OURS, "-j", "nightly_backup")
+CONFIGS = {PLAN: {"source": "old"}, LOAD: {"plan": "one", "approval": "0"}, PROOF: {"plan": "one"}}
+"""Asset of a migration → what its run needs."""
 STARTED = dg.DagsterRunStatus.STARTED
 FAILURE = dg.DagsterRunStatus.FAILURE
 
@@ -100,15 +103,19 @@ class Watch:
                 sensor(context)
                 self._cursor = context.cursor
 
-    def run(self, place: str | None = None, **tags: str) -> str:
-        """Create a run in progress of the job `nightly_backup`, launched from a code location or by a command line. Returns its id."""
+    def run(self, place: str | None = None, name: str = "nightly_backup", asset: str = "", **tags: str) -> str:
+        """Create a run in progress of a job, launched from a code location or by a command line. Returns its id.
+
+        `asset`: that of `old` which it makes; those of a backup of the publications by default.
+        """
         settings = self.installation.settings
-        job = build_definitions(settings).resolve_job_def("nightly_backup")
-        keys = frozenset(backup_keys("old", ["publications"]))
-        origin = place and RemoteJobOrigin(RemoteRepositoryOrigin(location(place), "__repository__"), "nightly_backup")
+        job = build_definitions(settings).resolve_job_def(name)
+        keys = frozenset([dg.AssetKey(["old", asset])] if asset else backup_keys("old", ["publications"]))
+        origin = place and RemoteJobOrigin(RemoteRepositoryOrigin(location(place), "__repository__"), name)
         run = self.instance.create_run_for_job(
             job.get_subset(asset_selection=set(keys)),
             asset_selection=keys,
+            run_config={"ops": {f"old__{asset}": {"config": CONFIGS[asset]}}} if asset in CONFIGS else {},
             status=STARTED,
             tags=tags,
             remote_job_origin=origin or None,
@@ -210,23 +217,29 @@ def test_in_another_container_of_this_machine_the_lease_decides(
     watch.process(run, namespace="pid:[1]")
     if not this_process("").boot:
         pytest.skip("this system has no containers")
+    without_a_lease = watch.run(OURS, "verify_backups", "verification")
+    watch.process(without_a_lease, namespace="pid:[1]")
     with installation.data.lease("old"):
         watch.evaluate(times=3)
         assert watch.status(run) is STARTED
     watch.evaluate(times=2)
     assert watch.status(run) is FAILURE
+    assert watch.status(without_a_lease) is STARTED, "its work needs no lease"
 
 
-def test_of_a_backup_elsewhere_the_shared_lease_decides(
-    watch: Watch, installation: DagsterInstallation, shared_place: Place, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("job", ["nightly_backup", "plan_migration", "apply_migration", "verify_migration"])
+def test_of_a_run_elsewhere_the_shared_lease_decides(
+    watch: Watch, installation: DagsterInstallation, shared_place: Place, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
     """A run of another machine is left alone while it holds its lease in the shared state, and ended once it does not."""
     config = installation.settings.path
+    if job != "nightly_backup":
+        config.write_text(config.read_text().replace('api = "v2"', 'api = "v3"'))
     head = 'state = "postgres"\npostgres_env = "TEST_STATE"\npostgres.load = false\n'
     config.write_text(head + config.read_text())
     monkeypatch.setenv("TEST_STATE", shared_place.address)
     installation.settings = load_settings(config)
-    run = watch.run(OURS)
+    run = watch.run(OURS, job, {name: asset for asset, name in JOBS.items()}.get(job, ""))
     watch.process(run, host="another machine", boot="another", pid=ended_process())
     with shared_place.state(SystemClock()).lease("old", str(installation.settings.data)):
         watch.evaluate(times=3)

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 
-from pipelines.backup.flow import Backup
+from pipelines.backup.flow import Backup, nightly_resources
+from pipelines.backup.undocumented_lists import AskedList, AskedLists
+from pipelines.settings.loading import load_settings
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.capture_copies import CAPTURES
@@ -79,14 +82,14 @@ def copied(config: Path) -> int:
         return len([one for one in backup.data.objects.below(CAPTURES) if "/pages/" in one.key])
 
 
-def killed_within_the_listing(config: Path, sandbox: SandboxProcess) -> int:
-    """Back up on a machine that is lost after a few pages were copied. Returns the requests until then."""
+def killed_within_the_listing(config: Path, sandbox: SandboxProcess, *, alone: bool = False) -> int:
+    """Back up on a machine that is lost after a few pages were copied, or read where it is alone. Returns the requests until then."""
     sandbox.change(latency=0.05)
     worker = subprocess.Popen(
         [sys.executable, "-c", WORKER, str(config)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     deadline = time.monotonic() + PATIENCE
-    while copied(config) < 3:
+    while (sandbox.counts()["requests"] < PAGES / 2) if alone else (copied(config) < 3):
         assert worker.poll() is None, "the backup ended"
         assert time.monotonic() < deadline
     worker.send_signal(signal.SIGKILL)
@@ -122,6 +125,33 @@ def test_another_machine_continues_a_backup_whose_worker_is_gone(
     assert (again.manifest.complete, resumed) == (True, 0), (
         "what the first one has on its disk is of a snapshot that is published"
     )
+
+
+def test_a_backup_that_began_before_the_state_was_shared_is_continued(
+    machine: Callable[[str], Path], sandbox: SandboxProcess
+) -> None:
+    """By its own machine, because there is no copy of it; unless its snapshot has been published since."""
+    one, other = machine("one"), machine("other")
+    shared = one.read_text()
+    one.write_text(shared.replace('state = "postgres"', 'state = "local"'))
+    killed_within_the_listing(one, sandbox, alone=True)
+    one.write_text(shared)
+    snapshot, resumed = finished(one)
+    assert (snapshot.manifest.complete, resumed > 0) == (True, True)
+    with Backup.open(other) as backup:
+        assert [*backup.data.objects.below(CAPTURES)] == []
+        assert verify(backup.data, snapshot.key, now=backup._now()).ok
+
+
+def test_lists_that_nothing_documents_are_known_to_every_machine(machine: Callable[[str], Path]) -> None:
+    """A worker whose disk is new each night neither asks for them again nor leaves them out."""
+    one, other = machine("one"), machine("other")
+    with Backup.open(one) as backup:
+        known = AskedLists(
+            backup.settings.tenant("old").base_url, {"hard_copies": AskedList("2026-11-01", 200, is_list=True)}
+        )
+        backup.data.common.replace("lists/old.json", msgspec.json.encode(known))
+    assert nightly_resources(load_settings(other), "old") == ("publications", "hard_copies")
 
 
 def test_prune_on_another_machine_keeps_what_an_unfinished_backup_relies_on(

@@ -19,7 +19,7 @@ import typer
 
 from cli.boundary import command
 from cli.boundary import run as run_app
-from pipelines.errors import ExitStatus
+from pipelines.errors import ExitStatus, SafetyLimitError
 from pipelines.records.tables.registry import TABLES
 from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
 from tests.cli.conftest import BackedUp
@@ -279,6 +279,21 @@ def test_a_connection_that_breaks_is_no_closed_pipe(capfd: pytest.CaptureFixture
 
     assert run_app(app, []) == ExitStatus.FAILED
     assert "error: BrokenPipeError" in capfd.readouterr().err
+
+
+def test_what_failed_after_an_error_stands_behind_it(capfd: pytest.CaptureFixture[str]) -> None:
+    """As a note, and its exit status is that of the first."""
+    app = typer.Typer()
+
+    @app.command()
+    @command("cli.output")
+    def apply() -> ExitStatus:
+        error = SafetyLimitError("Too many records failed.")
+        error.add_note("The plan was not shared.")
+        raise error
+
+    assert run_app(app, []) == ExitStatus.SAFETY_LIMIT
+    assert capfd.readouterr().err == "error: Too many records failed. The plan was not shared.\n"
 
 
 def test_a_full_disk_behind_stdout_is_reported(library: BackedUp) -> None:

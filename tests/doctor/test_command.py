@@ -132,16 +132,21 @@ def test_a_run_that_failed_is_a_warning(patient: Patient) -> None:
     assert (found["nightly"]["status"], found["nightly"]["last_run"]) == ("warning", "FAILURE")
 
 
-def test_a_launcher_of_several_machines_needs_a_shared_state_and_a_bucket(patient: Patient) -> None:
-    """What each of them would keep on its own disk is the budget and the lease of the library."""
+@pytest.mark.parametrize(
+    ("module", "name"), [("dagster_celery.launcher", "CeleryRunLauncher"), ("not_installed_here", "K8sRunLauncher")]
+)
+def test_a_launcher_of_several_machines_needs_a_shared_state_and_a_bucket(
+    patient: Patient, module: str, name: str
+) -> None:
+    """What each of them would keep on its own disk is the budget and the lease of the library. Its package may be elsewhere."""
     home = patient.folder / "library-data" / "dagster"
     home.mkdir(parents=True)
-    launcher = "run_launcher:\n  module: dagster_celery.launcher\n  class: CeleryRunLauncher\n  config: {broker: 'memory://'}\n"
-    (home / "dagster.yaml").write_text(launcher)
+    launcher = f"{{module: {module}, class: {name}, config: {{broker: 'memory://'}}}}"
+    (home / "dagster.yaml").write_text(f"run_launcher: {launcher}\n")
     done = doctor(patient, "--json")
     assert done.status == 2
     [found] = [one for one in done.document["tenants"][0]["checks"] if one["name"] == "nightly"]
-    assert (found["status"], found["launcher"]) == ("problem", "CeleryRunLauncher")
+    assert (found["status"], found["launcher"]) == ("problem", name)
     assert 'state = "postgres"' in found["todo"]
 
 

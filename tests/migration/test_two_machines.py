@@ -7,9 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
-from pipelines.errors import ConfigurationError
+from pipelines.errors import ConfigurationError, RecordError, StorageError
 from pipelines.migration.model.plan import CONFLICTS
 from pipelines.migration.model.plan_folders import all_plans, find_plan
 from pipelines.migration.model.shared_plans import OTHERS, PLANS
@@ -39,15 +40,21 @@ def way(sandbox: SandboxProcess) -> Iterator[KillingWay]:
 
 
 @pytest.fixture
+def shared_database(state_server: str) -> Iterator[str]:
+    with database(state_server) as address:
+        yield address
+
+
+@pytest.fixture
 def machine(  # noqa: PLR0917  fixtures
     sandbox: SandboxProcess,
     numbers: Iterator[int],
     way: KillingWay,
     s3: S3,
-    state_server: str,
+    shared_database: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Callable[[str], LibraryPair]]:
+) -> Callable[[str], LibraryPair]:
     """Makes a machine with a folder of its own; all have one bucket, one database, one source and one target."""
     sandbox.reset("faults", "settings")
     for name, value in {**s3.environ, "TEST_USER": sandbox.user, "TEST_PASSWORD": sandbox.password}.items():
@@ -65,9 +72,8 @@ def machine(  # noqa: PLR0917  fixtures
             signed_in.append(sign_in(config, "new", sandbox, target, SCOPES))
         return LibraryPair(config, sandbox, target, signed_in[0])
 
-    with database(state_server) as address:
-        monkeypatch.setenv("TEST_POSTGRES", address)
-        yield make
+    monkeypatch.setenv("TEST_POSTGRES", shared_database)
+    return make
 
 
 def test_what_one_machine_planned_another_applies_and_the_first_verifies(
@@ -141,3 +147,38 @@ def test_a_plan_is_there_as_a_whole_or_not_at_all(machine: Callable[[str], Libra
     bucket.replace(rows, whole)
     with other.migration() as migration:
         assert [one.name for one in all_plans(migration.data)] == [plan.name]
+
+
+def test_a_failure_of_the_bucket_at_the_end_hides_no_earlier_error(machine: Callable[[str], LibraryPair]) -> None:
+    one = machine("one")
+    plan = one.plan(one.back_up())
+    bucket = open_data(load_settings(one.config)).objects
+    with pytest.raises(RecordError, match="the first") as raised, one.migration() as migration:  # noqa: PT012
+        find_plan(migration.data, plan.name)
+        bucket.replace(f"{PLANS}/{plan.name}.json", b"{")
+        raise RecordError("the first")
+    [note] = raised.value.__notes__
+    assert "not shared with other machines" in note
+    assert "is damaged" in note
+
+
+def test_a_run_that_lost_its_lease_uploads_nothing_of_a_plan(
+    machine: Callable[[str], LibraryPair], shared_database: str
+) -> None:
+    """What its successor wrote counts, on both machines."""
+    one, other = machine("one"), machine("other")
+    plan = one.plan(one.back_up())
+    with pytest.raises(StorageError, match="has lost the lease"), one.migration() as migration:  # noqa: PT012
+        migration.session.hold("new")
+        written = find_plan(migration.data, plan.name).folder / "written"
+        written.write_bytes(b"by the first")
+        with psycopg.connect(shared_database, autocommit=True) as connection:
+            connection.execute("UPDATE bookferry_state.leases SET fence = fence + 1")
+    bucket = open_data(load_settings(one.config)).objects
+    assert bucket.size(f"{PLANS}/{plan.name}/written") is None
+    with other.migration() as migration:
+        migration.session.hold("new")
+        (find_plan(migration.data, plan.name).folder / "written").write_bytes(b"by the successor")
+    with one.migration() as migration:
+        find_plan(migration.data, plan.name)
+    assert written.read_bytes() == bucket.read(f"{PLANS}/{plan.name}/written") == b"by the successor"

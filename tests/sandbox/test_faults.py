@@ -165,6 +165,17 @@ def test_a_late_request_takes_effect_after_another_answer(make_service: Callable
     assert service.tenant.publications.count() == before + 1
 
 
+def test_a_late_request_takes_effect_behind_others(make_service: Callable[[int], Service]) -> None:
+    """Right after so many further ones, of the same kind."""
+    service = make_service(1)
+    before = service.tenant.publications.count()
+    add_fault(service, **LATE, answer="status", status=504, behind=2)
+    assert [create(service), create(service), service.get("/publications/1").status_code] == [504, 200, 200]
+    assert service.tenant.publications.count() == before + 1
+    assert create(service) == 200
+    assert service.tenant.publications.count() == before + 3
+
+
 def test_a_share_of_the_requests_meets_a_fault(library: Service) -> None:
     add_fault(library, "status", status=500, times=1000, share=0.3, seed=7)
     statuses = [library.get("/publications/1").status_code for _ in range(200)]

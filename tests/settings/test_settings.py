@@ -187,6 +187,16 @@ def test_types_of_identifiers(load: Load) -> None:
     assert {name: table.fields for name, table in load(text).identifiers.items()} == {"pmcid": ("pmc",), "pmid": ()}
 
 
+def test_machines_that_share_the_data_need_one_catalogue(load: Load) -> None:
+    """A file on each of them would know nothing of what the others register and remove."""
+    shared = 'state = "postgres"\npostgres_env = "DB"\ndata = "s3://bb/x"\n[iceberg]\n'
+    with pytest.raises(ConfigurationError, match=r'several machines work on this data.* uri_env = "DB"'):
+        load(shared)
+    assert load(f'{shared}uri_env = "DB"').iceberg
+    assert load('data = "s3://bb/x"\n[iceberg]').iceberg
+    assert load(f'{shared}type = "glue"').iceberg
+
+
 def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
     """An empty table is enough: a SQLite file. Another catalogue has its address and secrets in variables."""
     assert load().iceberg is None

@@ -3,20 +3,21 @@
 The folder of a plan on each machine is a working copy. The bucket has the files of a plan below `plans/<name>/`, and `plans/<name>.json`
 with their checksums, which is written last: a plan without it is not there yet. A working copy remembers the checksums of the last
 comparison, so that it is known on which side a file changed since. Files of a plan are added, and `conflicts.tsv` is edited by people.
+What else changed on both sides is written by runs: that of the machine counts while it has the lease of the plan's target.
 """
 
 from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import msgspec
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.file_access import make_folder
-from pipelines.migration.model.plan import CONFLICTS, FACTS
+from pipelines.migration.model.plan import CONFLICTS, FACTS, PlanFacts
 from pipelines.store.durable import sha256_of, storage_errors, temporary_folder, write_atomically
 from pipelines.store.objects.objects import Objects
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -47,14 +48,17 @@ def fetch_plans(data: DataFolder) -> None:
         compare_plans(data)
 
 
-def share_plans(data: DataFolder) -> None:
-    """Compare them again, if this process looked at plans: it may have changed some."""
+def share_plans(data: DataFolder, leases: Callable[[], Collection[str]]) -> None:
+    """Compare them again, if this process looked at plans: it may have changed some.
+
+    `leases` returns the tenants whose leases this run has, and raises where it has lost one: then nothing is uploaded.
+    """
     if data in _compared:
-        compare_plans(data)
+        compare_plans(data, leases())
 
 
-def compare_plans(data: DataFolder) -> None:
-    """Fetch what other machines changed, and upload what was changed here.
+def compare_plans(data: DataFolder, leased: Collection[str] = ()) -> None:
+    """Fetch what other machines changed, and upload what was changed here. `leased`: the targets that nobody else works on.
 
     Raises `ConfigurationError` where people edited the decisions of one plan on two machines.
     """
@@ -69,7 +73,7 @@ def compare_plans(data: DataFolder) -> None:
     }
     for name in sorted(here | there):
         if name in here:
-            _compare(data.objects, folder / name)
+            _compare(data.objects, folder / name, leased)
         else:
             _fetch(data.objects, folder / name)
 
@@ -85,7 +89,7 @@ def _fetch(objects: Objects, folder: Path) -> None:
             partly.rename(folder)
 
 
-def _compare(objects: Objects, folder: Path) -> None:
+def _compare(objects: Objects, folder: Path, leased: Collection[str]) -> None:
     known, there = _known(folder), _files_in_bucket(objects, folder.name)
     here = {name: _checksum(folder / name, known.get(name)) for name in _files(folder)}
     wanted = dict(there)
@@ -93,7 +97,8 @@ def _compare(objects: Objects, folder: Path) -> None:
         mine, theirs, before = here.get(name), there.get(name), known[name].sha256 if name in known else None
         if mine == theirs:
             continue
-        if theirs is not None and mine in (before, None):
+        outdated = before not in (mine, theirs) and name != CONFLICTS and _target(folder) not in leased
+        if theirs is not None and (mine in (before, None) or outdated):
             _download(objects, f"{PLANS}/{folder.name}/{name}", folder / name, theirs)
         elif mine is not None:
             if theirs not in (before, None) and name == CONFLICTS:
@@ -104,6 +109,14 @@ def _compare(objects: Objects, folder: Path) -> None:
         objects.replace(f"{PLANS}/{folder.name}{_SUFFIX}", msgspec.json.encode(wanted))
     if wanted != {name: seen.sha256 for name, seen in known.items()}:
         _remember(folder, wanted)
+
+
+def _target(folder: Path) -> str:
+    """The tenant that a plan is for; empty where it cannot be read."""
+    try:
+        return msgspec.json.decode((folder / FACTS).read_bytes(), type=PlanFacts).target.tenant
+    except (OSError, msgspec.MsgspecError):
+        return ""
 
 
 def _check_merged(objects: Objects, folder: Path, theirs: str | None) -> None:

@@ -192,17 +192,21 @@ def prune(
         ]
         pruning = PruneResult(dry_run=dry_run, kept=kept, removed=removed, notes=notes)
         if dry_run:
-            _remove_unused_blobs(data, names, pruning)
+            _remove_unused_blobs(data, names, pruning, ())
             return pruning
+        for name in selected:
+            data.fence(name)  # a snapshot that another machine published meanwhile is not among those that stay
         before_removal(_ids_by_tenant(selected, kept))
         _remove(data, selected, superfluous)
         try:
-            for name in sorted({*tenants, *_tenants(data)}.difference(selected)):
-                leases.enter_context(data.lease(name))
+            everybody = sorted({*tenants, *_tenants(data), *selected})
+            for name in everybody:
+                if name not in selected:
+                    leases.enter_context(data.lease(name))
         except TenantBusyError as error:
             pruning.notes.append(f"Blobs were left as they are until the next time. {error}")
         else:
-            _remove_unused_blobs(data, set(), pruning)
+            _remove_unused_blobs(data, set(), pruning, everybody)
         return pruning
 
 
@@ -264,8 +268,11 @@ def _remove(data: DataFolder, tenants: Iterable[str], superfluous: Sequence[Snap
     DRILLS.remove_orphans(data)
 
 
-def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResult) -> None:
-    """Remove, or in a dry run count, the blobs that no snapshot names. `without`: snapshots that count as removed."""
+def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResult, tenants: Sequence[str]) -> None:
+    """Remove, or in a dry run count, the blobs that no snapshot names. `without`: snapshots that count as removed.
+
+    `tenants`: all, whose leases this run has. If it loses them, which are of one session, another machine may rely on a blob.
+    """
     if next(data.objects.below(BLOBS), None) is None:
         return
     unfinished = [str(path.parent) for path in sorted(data.work_path.glob(f"*/*/{Capture.FACTS}"))]
@@ -286,6 +293,8 @@ def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResu
         pruning.blobs_removed += 1
         pruning.blobs_bytes += blob.size
         if not pruning.dry_run:
+            if tenants:
+                data.fence(tenants[0])
             data.objects.delete(blob.key)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -149,15 +150,15 @@ class Bucket:
 
     def publish(self, folder: Path, key: str, files: Sequence[str]) -> None:
         """Claim the key, upload, compare the listing, then upload the last file."""
-        claims.publish(self, self._owner(key), folder, key, files)
+        claims.publish(self, partial(self._owner, key), folder, key, files)
 
     def hide(self, key: str, last: str) -> None:
         """Claim the key and delete the last object."""
-        claims.hide(self, self._owner(key), key, last)
+        claims.hide(self, partial(self._owner, key), key, last)
 
     def clear(self, folder: str) -> None:
         """Remove this owner's unfinished work."""
-        claims.clear(self, self._owner(folder), folder)
+        claims.clear(self, partial(self._owner, folder), folder)
 
     def unfinished(self, folder: str) -> set[str]:
         """The keys that are claimed and lack their last object."""

@@ -2,12 +2,15 @@
 
 A claim is the object `unfinished/<key>`. It is written before the first object and removed after the last one. It can be created only once,
 so that two machines never write below one key. It also distinguishes half-done work from damage.
+
+Each function takes `owner`, which says who works and raises where that has lost its lease. It is asked again before everything that would
+harm the next owner of the lease.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,11 +37,11 @@ class Claim(msgspec.Struct, omit_defaults=True):
     fence: int = 0
 
 
-def publish(objects: Objects, owner: Owner, folder: Path, key: str, files: Sequence[str]) -> None:
+def publish(objects: Objects, owner: Callable[[], Owner], folder: Path, key: str, files: Sequence[str]) -> None:
     """Upload `files`, the last one only when all others are there in their size. Can be repeated after a kill at any point."""
-    last = files[-1]
-    if _take_claim(objects, owner, key, last):
-        _remove_below(objects, key)
+    last, publisher = files[-1], owner()
+    if _take_claim(objects, publisher, key, last):
+        _remove_below(objects, key, owner)
     for name in files[:-1]:
         if not objects.put_file(f"{key}/{name}", folder / name):
             raise _collision(objects, f"{key}/{name}")
@@ -48,26 +51,30 @@ def publish(objects: Objects, owner: Owner, folder: Path, key: str, files: Seque
             f"{objects.address_of(key)}: the store does not list what was uploaded to it. Nothing was published. Run the command again; if "
             "this happens again, the store is not reliable."
         )
-    _check_claim(objects, owner, key, last)
     content = (folder / last).read_bytes()
+    _check_claim(objects, publisher, key, last)
+    owner()
     if not objects.put(f"{key}/{last}", content) and objects.read(f"{key}/{last}") != content:
         raise _collision(objects, f"{key}/{last}")
     objects.delete(_claim_key(key))
     shutil.rmtree(folder)
 
 
-def hide(objects: Objects, owner: Owner, key: str, last: str) -> None:
+def hide(objects: Objects, owner: Callable[[], Owner], key: str, last: str) -> None:
     """Claim a key, and remove the object that completes it."""
-    objects.replace(_claim_key(key), _content(owner, last))
+    objects.replace(_claim_key(key), _content(owner(), last))
+    owner()
     objects.delete(f"{key}/{last}")
 
 
-def clear(objects: Objects, owner: Owner, folder: str) -> None:
+def clear(objects: Objects, owner: Callable[[], Owner], folder: str) -> None:
     """Remove the unfinished work of this owner below a folder. Completed publications stay; only their claim goes."""
+    name = owner().name
     for key, claim in _claims(objects, folder):
-        if claim.owner == owner.name:
+        if claim.owner == name:
             if objects.size(f"{key}/{claim.last}") is None:
-                _remove_below(objects, key)
+                _remove_below(objects, key, owner)
+            owner()
             objects.delete(_claim_key(key))
 
 
@@ -123,8 +130,9 @@ def _content(owner: Owner, last: str) -> bytes:
     return msgspec.json.encode(Claim(owner.name, last, owner.fence))
 
 
-def _remove_below(objects: Objects, key: str) -> None:
+def _remove_below(objects: Objects, key: str, owner: Callable[[], Owner]) -> None:
     for entry in list(objects.below(key)):
+        owner()
         objects.delete(entry.key)
 
 

@@ -1,14 +1,15 @@
 """Copies of unfinished captures in the bucket, from which another machine continues a backup whose worker is gone (I9).
 
-There are copies only where several machines share the state, because only there may another machine continue. A copy is kept below
-`captures/tenant=<tenant>/<snapshot>/`, at least once a minute and at the end of a run:
+There are copies only where several machines share the state, because only there may another machine continue. Each run copies to a folder
+of its own, `captures/tenant=<tenant>/<snapshot>/<fence number of its lease>/`, at least once a minute and at its end:
 
 - `capture.json` and the finished tables as they are: tables about people are encrypted;
-- `writer` names the machine that wrote the copy last. Its own capture is not older than the copy; that of any other machine is;
+- `writer` names the machine of the run. Its own capture is not older than the copy; that of any other machine is;
 - the page logs in segments of whole frames, `pages/<resource>/<first byte>-<first byte after it>`, sealed for people's records. A page
   log only grows, so that a segment never changes.
 
-All functions need the tenant's lease. A run that lost it stops copying, so that it overwrites nothing of its successor.
+The copy of the highest fence number counts, once it has its facts. A run that loses its lease between the check and the upload therefore
+changes nothing of its successor. All functions need the tenant's lease.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ COPY_SECONDS = 45.0
 
 _WRITER = "writer"
 
+_MARK = "copied"
+"""An empty file in each local capture that has, or had, a copy."""
+
 MOST_SEGMENT_BYTES = 8 * 1024 * 1024
 """Bytes of a segment, so that each is one put."""
 
@@ -44,7 +48,10 @@ MOST_FILE_LIST_BYTES = 64 * 1024 * 1024
 
 
 class CaptureCopy:
-    """Keeps the copy of one capture up to date in a thread of its own until `close`. `check` raises where the lease was lost."""
+    """Keeps the copy of one capture up to date in a thread of its own until `close`.
+
+    `key`: the folder of all copies of the capture. `fence` returns the number of the lease, and raises where the lease was lost.
+    """
 
     def __init__(
         self,
@@ -53,19 +60,22 @@ class CaptureCopy:
         key: str,
         *,
         machine: str,
-        check: Callable[[], None],
+        fence: Callable[[], int],
         seconds: float = COPY_SECONDS,
     ) -> None:
         self._objects = objects
         self._path = path
-        self._key = key
+        self._captures = key
+        self._key = ""
         self._machine = machine
-        self._check = check
+        self._fence = fence
         self._seconds = seconds
         self._copied: dict[str, tuple[int, int]] = {}
         """Name of a file → its size and time of change, or hash, when it was copied."""
-        self._ends: dict[str, int] | None = None
-        """Resource → bytes of its page log that the copy has; None until the copy was looked at."""
+        self._ends: dict[str, int] = {}
+        """Resource → bytes of its page log that the copy has."""
+        self._is_alone = False
+        """Whether the copies of earlier runs are removed."""
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="copy of the capture", daemon=True)
@@ -74,35 +84,41 @@ class CaptureCopy:
     def copy(self) -> None:
         """Copy what is new. Raises the errors of the store, and those of a lost lease."""
         with self._lock:
-            self._check()
+            self._key = _key_of_run(self._captures, self._fence())
             try:
                 content = (self._path / Capture.FACTS).read_bytes()
             except FileNotFoundError:
                 return  # published meanwhile
-            facts, ends = msgspec.json.decode(content, type=CaptureFacts), self._known_ends()
+            facts = msgspec.json.decode(content, type=CaptureFacts)
+            if not self._copied:
+                (self._path / _MARK).touch()
             self._copy_content(_WRITER, self._machine.encode())
             for path in sorted(self._path.glob("pages/*")):
-                self._copy_log(path, ends)
+                self._copy_log(path)
             for table in facts.tables.values():
                 self._copy_file(table.path)
             self._copy_list_of_files()
             self._copy_content(Capture.FACTS, content)  # after the tables that it names
-            for name in ends.keys() & facts.resources.keys():  # after the table that has its records
+            for name in self._ends.keys() & facts.resources.keys():  # after the table that has its records
                 _delete_below(self._objects, f"{self._key}/pages/{name}")
-                del ends[name]
+                del self._ends[name]
+            self._remove_earlier()
 
-    def close(self) -> None:
-        """Copy once more, as far as that is possible, and end the thread."""
+    def stop(self) -> None:
+        """End the thread: whoever publishes the capture removes its folder."""
         self._ended.set()
         self._thread.join()
+
+    def close(self) -> None:
+        """End the thread, and copy once more, as far as that is possible."""
+        self.stop()
         with suppress(BookferryError, OSError):
             self.copy()
 
     def remove(self) -> None:
         """End the thread, and remove the copy: the capture was published."""
-        self._ended.set()
-        self._thread.join()
-        remove_copy(self._objects, self._key)
+        self.stop()
+        remove_copies(self._objects, self._captures)
 
     def _run(self) -> None:
         while True:
@@ -111,18 +127,17 @@ class CaptureCopy:
             if self._ended.wait(self._seconds):
                 return
 
-    def _known_ends(self) -> dict[str, int]:
-        if self._ends is None:
-            self._ends = {}
-            prefix = f"{self._key}/pages/"
-            for entry in self._objects.below(prefix.rstrip("/")):
-                name, _, span = entry.key.removeprefix(prefix).rpartition("/")
-                self._ends[name] = max(self._ends.get(name, 0), int(span.partition("-")[2]))
-        return self._ends
+    def _remove_earlier(self) -> None:
+        """Remove the copies of earlier runs, which this one has replaced."""
+        if not self._is_alone:
+            for key in _copies_of(self._objects, self._captures):
+                if key < self._key:
+                    _remove_copy(self._objects, key)
+            self._is_alone = True
 
-    def _copy_log(self, path: Path, ends: dict[str, int]) -> None:
+    def _copy_log(self, path: Path) -> None:
         """Copy the whole frames of a page log that the copy lacks."""
-        name, begin = path.name, ends.get(path.name, 0)
+        name, begin = path.name, self._ends.get(path.name, 0)
         with suppress(FileNotFoundError), path.open("rb") as file:
             end = end_of_frames(file, begin)
             if end < begin:  # the log began anew
@@ -133,7 +148,7 @@ class CaptureCopy:
                 content = file.read(min(MOST_SEGMENT_BYTES, end - begin))
                 self._objects.replace(f"{self._key}/pages/{name}/{begin:015}-{begin + len(content):015}", content)
                 begin += len(content)
-                ends[name] = begin
+                self._ends[name] = begin
 
     def _copy_file(self, name: str) -> None:
         path = self._path / name
@@ -166,8 +181,13 @@ class CaptureCopy:
             self._copied[name] = seen
 
 
+def is_marked(capture: Path) -> bool:
+    """Whether a local capture has, or had, a copy. One without was begun before several machines shared the state."""
+    return (capture / _MARK).exists()
+
+
 class CopiedCapture(msgspec.Struct):
-    """The copy of an unfinished capture: the key of its folder, the facts in it, and the machine that wrote it."""
+    """The newest copy of an unfinished capture: the key of its folder, the facts in it, and the machine that wrote it."""
 
     key: str
     facts: CaptureFacts
@@ -175,30 +195,34 @@ class CopiedCapture(msgspec.Struct):
 
 
 def copy_key(facts: CaptureFacts) -> str:
-    """The key of the copy of a capture."""
+    """The folder of the copies of a capture."""
     return f"{CAPTURES}/tenant={facts.tenant}/{facts.snapshot}"
 
 
 def copied_captures(objects: Objects, tenant: str | None = None) -> list[CopiedCapture]:
-    """The copies of one tenant's captures, or of all, oldest first. One that cannot be read is left out."""
+    """The newest copy of each capture of one tenant, or of all, oldest capture first. What cannot be read is left out."""
     tenants = objects.folders(CAPTURES) if tenant is None else [f"tenant={tenant}"]
-    keys = [f"{CAPTURES}/{name}/{one}" for name in tenants for one in objects.folders(f"{CAPTURES}/{name}")]
+    captures = [f"{CAPTURES}/{name}/{one}" for name in tenants for one in objects.folders(f"{CAPTURES}/{name}")]
+    keys = [key for capture in captures for key in _copies_of(objects, capture)]
     contents = [*objects.read_all(f"{key}/{name}" for key in keys for name in (Capture.FACTS, _WRITER))]
-    found = []
+    newest = dict[str, CopiedCapture]()
     for key, facts, writer in zip(keys, contents[::2], contents[1::2], strict=True):
         with suppress(msgspec.MsgspecError, UnicodeDecodeError):
             if facts is not None:
                 decoded = msgspec.json.decode(facts, type=CaptureFacts)
-                found.append(CopiedCapture(key, decoded, (writer or b"").decode()))
-    return sorted(found, key=lambda copied: copied.facts.snapshot)
+                newest[key.rpartition("/")[0]] = CopiedCapture(key, decoded, (writer or b"").decode())
+    return sorted(newest.values(), key=lambda copied: copied.facts.snapshot)
 
 
 def remove_leftovers(objects: Objects, tenant: str, is_published: Callable[[str], bool]) -> None:
     """Remove what killed processes left of copies: those of snapshots that were published, and those without facts."""
     for snapshot in objects.folders(f"{CAPTURES}/tenant={tenant}"):
-        key = f"{CAPTURES}/tenant={tenant}/{snapshot}"
-        if is_published(snapshot) or objects.size(f"{key}/{Capture.FACTS}") is None:
-            remove_copy(objects, key)
+        capture = f"{CAPTURES}/tenant={tenant}/{snapshot}"
+        if is_published(snapshot):
+            remove_copies(objects, capture)
+        for key in _copies_of(objects, capture):
+            if objects.size(f"{key}/{Capture.FACTS}") is None:
+                _remove_copy(objects, key)
 
 
 def fetch_copy(objects: Objects, copied: CopiedCapture, folder: Path) -> None:
@@ -209,19 +233,36 @@ def fetch_copy(objects: Objects, copied: CopiedCapture, folder: Path) -> None:
     with temporary_folder(folder.with_name(f".{folder.name}")) as partly:
         for entry in objects.below(copied.key):  # segments in the order of their bytes
             parts = entry.key.removeprefix(prefix).split("/")
-            if parts == [_WRITER]:
-                continue
-            target = partly.joinpath(*(parts[:-1] if parts[0] == "pages" else parts))
+            is_segment = parts[0] == "pages"
+            target = partly.joinpath(*(parts[:-1] if is_segment else parts))
+            if parts == [_WRITER] or (is_segment and int(parts[-1].partition("-")[0]) != _size(target)):
+                continue  # the segments before this one are being removed, or were
             with storage_errors(target), objects.open(entry.key) as content:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("ab") as file:
                     shutil.copyfileobj(content, file)
         with storage_errors(folder):
             (partly / "raw").mkdir(exist_ok=True)
+            (partly / _MARK).touch()
             partly.rename(folder)
 
 
-def remove_copy(objects: Objects, key: str) -> None:
+def remove_copies(objects: Objects, capture: str) -> None:
+    """Remove the copies below the folder of a capture, the newest last: none that is out of date becomes the newest."""
+    for key in _copies_of(objects, capture):
+        _remove_copy(objects, key)
+
+
+def _copies_of(objects: Objects, capture: str) -> list[str]:
+    """The folders of the copies of a capture, oldest first."""
+    return [f"{capture}/{fence}" for fence in objects.folders(capture)]
+
+
+def _key_of_run(capture: str, fence: int) -> str:
+    return f"{capture}/{fence:015}"
+
+
+def _remove_copy(objects: Objects, key: str) -> None:
     """Remove a copy, its facts first: without them it is none."""
     objects.delete(f"{key}/{Capture.FACTS}")
     _delete_below(objects, key)
@@ -230,3 +271,7 @@ def remove_copy(objects: Objects, key: str) -> None:
 def _delete_below(objects: Objects, key: str) -> None:
     for entry in list(objects.below(key)):
         objects.delete(entry.key)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -21,6 +21,12 @@ class Leases:
             self._leases.enter_context(self._data.lease(tenant))
             self._tenants.add(tenant)
 
+    def check(self) -> frozenset[str]:
+        """The tenants whose leases this run has. Raises `StorageError` where it has lost one."""
+        for tenant in self._tenants:
+            self._data.fence(tenant)
+        return frozenset(self._tenants)
+
     def release(self) -> None:
         """Release all leases."""
         self._tenants.clear()

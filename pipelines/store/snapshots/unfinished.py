@@ -18,7 +18,8 @@ from pipelines.store.snapshots.capture_copies import (
     copied_captures,
     copy_key,
     fetch_copy,
-    remove_copy,
+    is_marked,
+    remove_copies,
     remove_leftovers,
 )
 from pipelines.store.snapshots.captures import Capture, CaptureFacts
@@ -76,16 +77,17 @@ def resume_capture(
 def _fetch_copies(data: DataFolder, tenant: str) -> None:
     """Make the local captures those of the copies: another machine may have begun, continued, published or given up one.
 
-    What this machine wrote last stays as it is. A local capture without a copy goes: its snapshot was published or given up elsewhere, or
-    it is less than a minute old.
+    What this machine wrote last stays as it is, and so does what it began before the state was shared. Another local capture without a copy
+    goes: its snapshot was published or given up elsewhere, or it is less than a minute old.
     """
-    remove_leftovers(data.objects, tenant, partial(data.is_published, tenant))
+    is_published = partial(data.is_published, tenant)
+    remove_leftovers(data.objects, tenant, is_published)
     copies = {copied.facts.snapshot: copied for copied in copied_captures(data.objects, tenant)}
     for path, local in _unfinished(data, tenant):
         copied = copies.get(local.facts.snapshot) if local is not None else None
         if copied is not None and copied.writer == data.machine():
             del copies[copied.facts.snapshot]
-        else:
+        elif copied is not None or local is None or is_marked(path) or is_published(local.facts.snapshot):
             _remove(path)
     for copied in copies.values():
         fetch_copy(data.objects, copied, _path(data, tenant, f"copy-{copied.facts.snapshot}"))
@@ -107,7 +109,7 @@ def _path(data: DataFolder, tenant: str, run: str) -> Path:
 def _give_up(data: DataFolder, folder: Path, capture: Capture | None) -> None:
     """Remove a capture, and its copy."""
     if capture is not None and data.is_shared:
-        remove_copy(data.objects, copy_key(capture.facts))
+        remove_copies(data.objects, copy_key(capture.facts))
     _remove(folder)
 
 

@@ -27,8 +27,8 @@ from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 from tests.state_places import Place
 
-WITHIN, BEYOND = 0.9 * SCALED, 2.0 * SCALED
-"""Delays below the read timeout, and above the time for which apply waits for an effect."""
+WITHIN = 0.9 * SCALED
+"""A delay below the read timeout."""
 
 EFFECT_SECONDS = EFFECT_SHARE * READ_SECONDS
 
@@ -37,10 +37,15 @@ def posts(pair: LibraryPair, path: str) -> int:
     return [(method, one.endswith(path)) for method, one in pair.writes()].count(("POST", True))
 
 
-def late(pair: LibraryPair, path: str, seconds: float, answer: str, times: int = 3) -> None:
-    """The next POSTs to a path take effect so late, and are answered before that."""
-    order: dict[str, Any] = {"answer": answer, "status": 502, "least_seconds": seconds, "seconds": seconds}
+def late(pair: LibraryPair, path: str, answer: str, times: int = 3) -> None:
+    """The next POSTs to a path take effect within the read timeout, and are answered before that."""
+    order: dict[str, Any] = {"answer": answer, "status": 502, "least_seconds": WITHIN, "seconds": WITHIN}
     pair.sandbox.fault("late", pair.target, method="POST", path=path, times=times, **order)
+
+
+def too_late(pair: LibraryPair, path: str, answer: str, posts: int) -> None:
+    """The next of so many POSTs to a path takes effect right after its repetition, the last of them."""
+    pair.sandbox.fault("late", pair.target, method="POST", path=path, times=1, answer=answer, status=502, behind=posts)
 
 
 @pytest.mark.parametrize("answer", ["reset", "status"])
@@ -50,7 +55,7 @@ def test_what_takes_effect_within_the_read_timeout_is_sent_once(
 ) -> None:
     """Newer records of our own prove nothing: the rest of the plan goes on, and the record is looked up later."""
     plan = pair.plan(snapshot)
-    late(pair, path, WITHIN, answer)
+    late(pair, path, answer)
     applied = pair.apply(plan).applied
     assert (applied.complete, applied.created, applied.twins) == (True, RECORDS, [])
     files = plan.facts.files
@@ -62,7 +67,7 @@ def test_what_takes_effect_within_the_read_timeout_is_sent_once(
 def test_a_twin_is_named_by_apply_by_the_next_one_and_by_the_next_plan(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Effects later than apply waits for: the record is sent again, and the last look finds it twice. It is never called unchanged."""
     plan = pair.plan(snapshot)
-    late(pair, "/publications$", BEYOND, "status", times=1)
+    too_late(pair, "/publications$", "status", RECORDS)
     applied = pair.apply(plan).applied
     records = pair.publications()
     assert (len(records), applied.created, applied.failed, applied.complete) == (RECORDS + 1, RECORDS, 0, False)
@@ -91,9 +96,9 @@ def test_a_twin_is_named_by_apply_by_the_next_one_and_by_the_next_plan(pair: Lib
 
 def test_a_file_that_was_attached_twice_is_named(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot)
-    late(pair, "/assets$", BEYOND, "reset", times=1)
-    applied = pair.apply(plan).applied
     assets = plan.facts.files.upload - plan.facts.files.covers
+    too_late(pair, "/assets$", "reset", assets)
+    applied = pair.apply(plan).applied
     assert sum(len(record["assets"]) for record in pair.publications()) == assets + 1
     [twin] = applied.twins
     assert (bool(twin.file), applied.complete) == (True, False)
@@ -105,7 +110,7 @@ def test_a_file_that_was_attached_twice_is_named(pair: LibraryPair, snapshot: Sn
 def test_an_undo_names_the_twin_that_it_leaves(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I8: only what the journal says we made is deleted."""
     plan = pair.plan(snapshot)
-    late(pair, "/publications$", BEYOND, "status", times=1)
+    too_late(pair, "/publications$", "status", RECORDS)
     [twin] = pair.apply(plan).applied.twins
     with pair.migration() as migration:
         undone = migration.undo(plan, really=True)
@@ -318,7 +323,7 @@ def test_a_late_creation_of_another_plan_is_seen_by_the_next_one(pair: LibraryPa
     """Two plans of the same records: the second one waits for what the first one left under way."""
     first, second = pair.plan(snapshot), pair.plan(snapshot)
     row = next(first.rows())
-    late(pair, "/publications$", WITHIN, "reset", times=1)
+    late(pair, "/publications$", "reset", times=1)
     with pair.migration() as migration, migration.session.at_target(first) as (journal, client):
         number = journal.intend(first.name, row.resource, row.source_id, WriteKind.CREATE)
         with pytest.raises(Exception, match="may have had its effect"):

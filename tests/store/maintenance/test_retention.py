@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
+from pipelines.state.local import LocalState
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.retention import Policy, PruneResult, prune, reasons_to_keep
 from pipelines.store.maintenance.verification import VERIFICATIONS, verify
@@ -238,6 +239,20 @@ def test_a_dry_run_changes_nothing_and_lists_the_same(week: DataFolder) -> None:
     assert not (week.path / "trash").exists()
 
 
+def test_a_run_that_lost_its_lease_takes_nothing_from_other_tables(week: DataFolder) -> None:
+    """Another machine may have published and registered a snapshot while this process was stopped."""
+
+    class Lost(LocalState):
+        def fence(self, tenant: str, data: str) -> int:
+            raise StorageError(f"lost {tenant} of {data}")
+
+    week.state = Lost(week.path / "state.db")
+    before, taken = names(week), list[object]()
+    with pytest.raises(StorageError, match="lost old"):
+        prune(week, [], Policy(last=1), UTC_ZONE, tenant=None, dry_run=False, before_removal=taken.append)
+    assert (names(week), taken) == (before, [])
+
+
 def test_the_catalogue_has_the_remaining_snapshots(week: DataFolder) -> None:
     """Other clients of the file see the same."""
     pruned(week, last=1)
@@ -325,6 +340,21 @@ class TestBlobs:
         assert self.present(week, blobs) == list(range(7))
         pruned(week, last=1)
         assert self.present(week, blobs) == [1, 3, 4, 5]
+
+    def test_not_after_the_lease_was_lost(self, week: DataFolder, blobs: list[str]) -> None:
+        """A backup on another machine may have found the next blob, and keep it, while this process was stopped."""
+        before = self.present(week, blobs)
+
+        class LosingLease(LocalState):
+            def fence(_self, tenant: str, data: str) -> int:  # noqa: N805
+                if self.present(week, blobs) != before:
+                    raise StorageError("lost")
+                return super().fence(tenant, data)
+
+        week.state = LosingLease(week.path / "state.db")
+        with pytest.raises(StorageError, match="lost"):
+            pruned(week, last=1)
+        assert len(self.present(week, blobs)) == len(before) - 1
 
     def test_not_while_a_backup_waits_to_be_resumed(self, week: DataFolder, blobs: list[str]) -> None:
         """The run that continues it needs its blobs."""

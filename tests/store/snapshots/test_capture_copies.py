@@ -51,8 +51,8 @@ def capture(tmp_path: Path) -> Capture:
 
 
 @contextmanager
-def copying(bucket: Bucket, capture: Capture, check: Callable[[], None] = lambda: None) -> Iterator[CaptureCopy]:
-    copy = CaptureCopy(bucket, capture.path, copy_key(capture.facts), machine="here", check=check, seconds=NEVER)
+def copying(bucket: Bucket, capture: Capture, fence: Callable[[], int] = lambda: 1) -> Iterator[CaptureCopy]:
+    copy = CaptureCopy(bucket, capture.path, copy_key(capture.facts), machine="here", fence=fence, seconds=NEVER)
     try:
         yield copy
     finally:
@@ -65,6 +65,10 @@ def fetched(bucket: Bucket, folder: Path) -> Capture:
     assert (copied.writer, copied_captures(bucket)) == ("here", [copied])
     fetch_copy(bucket, copied, folder)
     return Capture.open(folder, PersonalKeys([KEY]))
+
+
+def segments(bucket: Bucket, capture: Capture) -> list[str]:
+    return [entry.key for entry in bucket.below(copy_key(capture.facts)) if "/pages/" in entry.key]
 
 
 def pages(capture: Capture, resource: str) -> list[tuple[bytes, bytes]]:
@@ -85,19 +89,17 @@ def test_another_machine_gets_every_page_that_was_copied(bucket: Bucket, capture
             file.write(b"page\0\0")  # the beginning of a frame
         copy.copy()
         copy.copy()
-        segments = [entry.key for entry in bucket.below(f"{copy_key(capture.facts)}/pages")]
-        assert len(segments) == 2
+        assert len(segments(bucket, capture)) == 2
         assert pages(fetched(bucket, tmp_path / "there"), "publications") == wanted
 
 
-def test_a_copy_goes_on_where_that_of_a_process_that_died_ended(
-    bucket: Bucket, capture: Capture, tmp_path: Path
-) -> None:
+def test_the_next_run_replaces_the_copy_of_one_that_died(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
     for number in range(3):
-        with copying(bucket, capture) as copy, capture.page_log("publications") as log:
+        with copying(bucket, capture, lambda fence=number: fence) as copy, capture.page_log("publications") as log:
             assert len([*log.replay()]) == number
             log.append(b"mark", b"%d" % number)
             copy.copy()
+    assert len({key.split("/")[3] for key in segments(bucket, capture)}) == 1
     assert [body for _mark, body in pages(fetched(bucket, tmp_path / "there"), "publications")] == [b"0", b"1", b"2"]
 
 
@@ -122,7 +124,7 @@ def test_tables_and_the_list_of_files_come_along(bucket: Bucket, capture: Captur
         capture.save()
         capture.delete_pages("publications")
         copy.copy()
-        assert [*bucket.below(f"{copy_key(capture.facts)}/pages")], "the facts do not have the resource yet"
+        assert segments(bucket, capture), "the facts do not have the resource yet"
         there = fetched(bucket, tmp_path / "there")
     assert there.raw_path("publications").read_bytes() == b"records"
     assert not FileList(there.path, 0.0).is_new
@@ -133,11 +135,12 @@ def test_a_run_that_lost_its_lease_copies_nothing(bucket: Bucket, capture: Captu
     """Not even at its end: another machine may be writing that copy."""
     lost = False
 
-    def check() -> None:
+    def fence() -> int:
         if lost:
             raise StorageError("lost")
+        return 1
 
-    with copying(bucket, capture, check) as copy, capture.page_log("publications") as log:
+    with copying(bucket, capture, fence) as copy, capture.page_log("publications") as log:
         log.append(b"mark", b"body")
         copy.copy()
         before = [*bucket.below(CAPTURES)]
@@ -148,8 +151,45 @@ def test_a_run_that_lost_its_lease_copies_nothing(bucket: Bucket, capture: Captu
     assert [*bucket.below(CAPTURES)] == before
 
 
+def test_what_a_run_uploads_after_the_loss_of_its_lease_changes_nothing(
+    bucket: Bucket, capture: Capture, tmp_path: Path
+) -> None:
+    """It was stopped between the check and the upload, and its successor, which began from its copy, has gone on."""
+    with capture.page_log("publications") as log:
+        log.append(b"mark", b"first")
+    with copying(bucket, capture, lambda: 9) as stopped:
+        stopped.copy()
+        there = fetched(bucket, tmp_path / "there")
+        with copying(bucket, there, lambda: 10) as successor, there.page_log("publications") as log:
+            assert len([*log.replay()]) == 1
+            log.append(b"mark", b"of the successor")
+            there.facts.announced["paging"] = "2026-12-31"
+            there.save()
+            successor.copy()
+        with capture.page_log("publications") as log:
+            assert len([*log.replay()]) == 1
+            log.append(b"mark", b"late")
+        stopped.copy()
+    found = fetched(bucket, tmp_path / "third")
+    assert [body for _mark, body in pages(found, "publications")] == [b"first", b"of the successor"]
+    assert found.facts.announced == {"paging": "2026-12-31"}
+    with copying(bucket, found, lambda: 11) as third:
+        third.copy()
+    assert len({entry.key.split("/")[3] for entry in bucket.below(copy_key(capture.facts))}) == 1
+
+
+def test_segments_without_those_before_them_are_no_pages(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
+    """A process was killed while it removed them."""
+    with copying(bucket, capture) as copy, capture.page_log("publications") as log:
+        for body in (b"first", b"second"):
+            log.append(b"mark", body)
+            copy.copy()
+        bucket.delete(segments(bucket, capture)[0])
+        assert pages(fetched(bucket, tmp_path / "there"), "publications") == []
+
+
 def test_a_published_capture_leaves_no_copy(bucket: Bucket, capture: Capture) -> None:
-    copy = CaptureCopy(bucket, capture.path, copy_key(capture.facts), machine="here", check=lambda: None, seconds=NEVER)
+    copy = CaptureCopy(bucket, capture.path, copy_key(capture.facts), machine="here", fence=lambda: 1, seconds=NEVER)
     copy.copy()
     copy.remove()
     assert [*bucket.below(CAPTURES)] == []
@@ -159,7 +199,7 @@ def test_what_killed_processes_left_of_copies_is_removed(bucket: Bucket, capture
     """A copy of a snapshot that is published, and the rest of a copy whose removal was stopped; another one stays."""
     with copying(bucket, capture) as copy:
         copy.copy()
-        bucket.put(f"{CAPTURES}/tenant=old/20261101T020000Z/writer", b"there")
+        bucket.put(f"{CAPTURES}/tenant=old/20261101T020000Z/000000000000001/writer", b"there")
         before = [entry.key for entry in bucket.below(copy_key(capture.facts))]
         remove_leftovers(bucket, "old", lambda snapshot: snapshot == "another")
         assert [entry.key for entry in bucket.below(CAPTURES)] == before

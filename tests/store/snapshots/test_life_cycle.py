@@ -148,15 +148,15 @@ class DyingStore:
 
     def publish(self, *arguments: Any) -> None:
         """Through the counting methods."""
-        claims.publish(self, self.owner, *arguments)  # type: ignore[arg-type]
+        claims.publish(self, lambda: self.owner, *arguments)  # type: ignore[arg-type]
 
     def hide(self, *arguments: Any) -> None:
         """Through the counting methods."""
-        claims.hide(self, self.owner, *arguments)  # type: ignore[arg-type]
+        claims.hide(self, lambda: self.owner, *arguments)  # type: ignore[arg-type]
 
     def clear(self, *arguments: Any) -> None:
         """Through the counting methods."""
-        claims.clear(self, self.owner, *arguments)  # type: ignore[arg-type]
+        claims.clear(self, lambda: self.owner, *arguments)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -1,0 +1,95 @@
+"""Publishing and removing in a bucket by a run that has lost its lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from obstore.store import MemoryStore
+
+from pipelines.errors import StorageError
+from pipelines.store.objects.buckets import Bucket
+from pipelines.store.objects.claims import Owner
+
+KEY, LAST = "snapshots/tenant=old/snapshot=1", "manifest.json"
+
+
+class Watched(Bucket):
+    """A bucket whose lease is lost after the first request of a kind."""
+
+    def __init__(self, lost_after: str = "") -> None:
+        super().__init__(MemoryStore(), "memory://here", self._held)
+        self.lost_after = lost_after
+        self.is_lost = False
+
+    def _held(self, _key: str) -> Owner:
+        if self.is_lost:
+            raise StorageError("lost")
+        return Owner("shared", 1)
+
+    def put_file(self, key: str, path: Path) -> bool:
+        """Put a file, after which the lease may be lost."""
+        done = super().put_file(key, path)
+        self.is_lost = self.lost_after == "put"
+        return done
+
+    def delete(self, key: str) -> None:
+        """Delete an object, after which the lease may be lost."""
+        super().delete(key)
+        self.is_lost = self.lost_after == "delete"
+
+    def replace(self, key: str, content: bytes) -> None:
+        """Write an object, after which the lease may be lost."""
+        super().replace(key, content)
+        self.is_lost = self.lost_after == "replace"
+
+
+@pytest.fixture
+def publish(tmp_path: Path) -> Callable[[Bucket], None]:
+    """Publishes a folder with three files."""
+    files = ["one", "two", LAST]
+
+    def run(bucket: Bucket) -> None:
+        folder = tmp_path / "folder"
+        folder.mkdir(exist_ok=True)
+        for name in files:
+            (folder / name).write_text(name)
+        bucket.publish(folder, KEY, files)
+
+    return run
+
+
+def names(bucket: Bucket) -> list[str]:
+    return [entry.key.rpartition("/")[2] for entry in bucket.below(KEY)]
+
+
+def test_no_manifest_without_the_lease(publish: Callable[[Bucket], None]) -> None:
+    """Also where nobody has taken the claim over yet: the next owner of the lease may continue the same capture."""
+    bucket = Watched("put")
+    with pytest.raises(StorageError, match="lost"):
+        publish(bucket)
+    assert names(bucket) == ["one", "two"]
+
+
+def test_nothing_is_hidden_without_the_lease(publish: Callable[[Bucket], None]) -> None:
+    bucket = Watched()
+    publish(bucket)
+    bucket.lost_after = "replace"
+    with pytest.raises(StorageError, match="lost"):
+        bucket.hide(KEY, LAST)
+    assert names(bucket) == [LAST, "one", "two"]
+
+
+def test_a_removal_ends_with_the_lease(publish: Callable[[Bucket], None]) -> None:
+    """The next owner may publish below the same key meanwhile."""
+    bucket = Watched("put")
+    with pytest.raises(StorageError, match="lost"):
+        publish(bucket)
+    bucket.is_lost, bucket.lost_after = False, "delete"
+    with pytest.raises(StorageError, match="lost"):
+        bucket.clear("snapshots/tenant=old")
+    assert names(bucket) == ["two"]
+    bucket.is_lost, bucket.lost_after = False, ""
+    bucket.clear("snapshots/tenant=old")
+    assert (names(bucket), bucket.unfinished("snapshots")) == ([], set())
