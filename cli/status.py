@@ -17,7 +17,7 @@ from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.stores import open_data
 
-COLUMNS = ("library", "last complete backup", "records", "files", "last verified", "last drilled", "sign-in")
+COLUMNS = ("library", "backup", "records", "files", "verified", "drilled", "sign-in")
 
 
 def show_status(settings: Settings, output: Output) -> ExitStatus:
@@ -83,7 +83,7 @@ def _ago(seconds: float) -> str:
 
 def _sign_in(library: Library) -> str:
     if library.days_left is not None:
-        return f"v2, {counted(library.days_left, 'day')} left" if library.days_left >= 0 else "v2 HAS ENDED"
+        return f"v2: {counted(library.days_left, 'day')}" if library.days_left >= 0 else "v2 HAS ENDED"
     if any(problem.code == "sign_in" for problem in library.problems):
         return "NEEDED"
-    return f"until {library.sign_in_until:%-d %B %Y}" if library.sign_in_until else "v3, renewed every night"
+    return f"until {library.sign_in_until:%-d %B %Y}" if library.sign_in_until else "v3, renewed"
