@@ -45,13 +45,13 @@ class Reader:
         if line.startswith("export "):
             self._exported.append(line)
         return subprocess.run(
-            ["bash", "-euc", script], cwd=self.folder, env=environment(), capture_output=True, text=True, check=False
+            ["sh", "-euc", script], cwd=self.folder, env=environment(), capture_output=True, text=True, check=False
         )
 
     def sign_in(self, line: str, sandbox: SandboxProcess) -> None:
         """Run `login`, release every scope on the consent page, and paste the address at which the browser ends."""
         process = subprocess.Popen(
-            ["bash", "-euc", f"{line} --no-browser"],
+            ["sh", "-euc", f"{line} --no-browser"],
             cwd=self.folder,
             env=environment(),
             stdin=subprocess.PIPE,
