@@ -95,6 +95,11 @@ class ConflictLine(NamedTuple):
     """What was decided, as a person writes it; empty where nothing was."""
 
     @property
+    def waits(self) -> bool:
+        """Whether nothing of the record is written before it is decided; a proposed merge may be left as it is."""
+        return self.row is not None and self.row.action == Action.CONFLICT
+
+    @property
     def cells(self) -> Sequence[str | int]:
         """The line, in the order of `COLUMNS`."""
         fields = self.row.differing if self.row else {}
@@ -104,7 +109,7 @@ class ConflictLine(NamedTuple):
             self.title,
             " ".join(filter(None, self.advice)),
             target_numbers(self.candidates),
-            ", ".join(fields) if self.resource in PERSONAL else differences(fields),
+            ", ".join(safe_text(name, 40) for name in fields) if self.resource in PERSONAL else differences(fields),
             self.decision,
         )
 

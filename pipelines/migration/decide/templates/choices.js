@@ -1,0 +1,141 @@
+// What is decided, and the steps that led there. A step may be taken back in any order: what counts for a conflict is the last step about
+// it that was not taken back.
+
+/** The number in a decision: `target 56` → `56`; empty where there is none. */
+function numberIn(decision) {
+  return decision.split(" ")[1] ?? "";
+}
+
+function wordIn(decision) {
+  return decision.split(" ")[0];
+}
+
+class Choices {
+  constructor(rows) {
+    this.rows = rows;
+    this.steps = [];
+    this.holders = new Map();
+    for (const row of rows) {
+      row.log = [];
+      row.saved = row.decision;
+      row.first = row.decision;
+      this.#hold(row);
+    }
+  }
+
+  /** The conflict that already has the record of the target in a decision, if there is one: only one record can be it. */
+  holder(row, decision) {
+    const other = this.holders.get(this.#place(row, decision));
+    return other === row ? undefined : other;
+  }
+
+  /** Decide conflicts in one step. Returns the step, or nothing where it would change nothing, and the conflicts that were left out. */
+  decide(name, pairs) {
+    const step = { name, rows: [] },
+      refused = [];
+    for (const [row, decision] of pairs) {
+      if (row.decision === decision) continue;
+      if (this.holder(row, decision)) {
+        refused.push(row);
+        continue;
+      }
+      row.log.push([step, decision]);
+      step.rows.push(row);
+      this.#set(row, decision);
+    }
+    if (step.rows.length) this.steps.push(step);
+    return { step: step.rows.length ? step : null, refused };
+  }
+
+  /** Take a step back. Returns a conflict that keeps it from that, because another one has its record of the target now; else nothing. */
+  takeBack(step) {
+    const before = step.rows.map((row) => row.decision);
+    for (const row of step.rows) this.#release(row);
+    for (const row of step.rows) {
+      const log = row.log.filter(([other]) => other !== step);
+      row.decision = log.length ? log[log.length - 1][1] : row.first;
+    }
+    const clash = step.rows.find((row) => {
+      const other = this.holder(row, row.decision);
+      this.#hold(row);
+      return other;
+    });
+    if (clash) {
+      const other = this.holder(clash, clash.decision) ?? clash;
+      for (const row of step.rows) this.#release(row);
+      step.rows.forEach((row, index) => {
+        row.decision = before[index];
+      });
+      for (const row of step.rows) this.#hold(row);
+      this.#hold(other);
+      return other;
+    }
+    for (const row of step.rows) row.log = row.log.filter(([other]) => other !== step);
+    this.steps = this.steps.filter((other) => other !== step);
+    return null;
+  }
+
+  /** Conflicts whose decision is not in a saved file yet. */
+  get unsaved() {
+    return this.rows.reduce((count, row) => count + (row.decision !== row.saved), 0);
+  }
+
+  saved() {
+    for (const row of this.rows) row.saved = row.decision;
+  }
+
+  #place(row, decision) {
+    const number = numberIn(decision);
+    return number ? `${row.kind.resource} ${number}` : undefined;
+  }
+
+  #set(row, decision) {
+    this.#release(row);
+    row.decision = decision;
+    this.#hold(row);
+  }
+
+  #hold(row) {
+    const place = this.#place(row, row.decision);
+    if (place && !this.holders.has(place)) this.holders.set(place, row);
+  }
+
+  #release(row) {
+    const place = this.#place(row, row.decision);
+    if (place && this.holders.get(place) === row) this.holders.delete(place);
+  }
+}
+
+/** Text for a search: lower case, without accents. */
+function folded(text) {
+  return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+}
+
+const SORTS = {
+  file: ["As in the file", null],
+  title: ["Title", (a, b) => a.title.localeCompare(b.title)],
+  number: ["Number of the record", (a, b) => a.id.length - b.id.length || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)],
+  decision: ["Decision", (a, b) => a.decision.localeCompare(b.decision)],
+};
+
+/** The conflicts that fit a filter: `{ group, field, state, words, sort }`. */
+function matching(rows, filter) {
+  const words = folded(filter.words).split(/\s+/).filter(Boolean);
+  const found = rows.filter(
+    (row) =>
+      (!filter.group || row.group === filter.group) &&
+      (!filter.field || row.asked.some(([name]) => name === filter.field)) &&
+      (filter.state === "all" || (filter.state === "decided") === (row.decision !== "")) &&
+      words.every((word) => textOf(row).includes(word)),
+  );
+  const order = SORTS[filter.sort][1];
+  return order ? found.sort(order) : found;
+}
+
+function textOf(row) {
+  if (row.text === undefined) {
+    const values = [...row.asked, ...row.others].flatMap((entry) => entry.slice(1)).filter((one) => typeof one === "string");
+    row.text = folded([row.id, row.kind.one, row.title, ...row.candidates, ...values].join(" "));
+  }
+  return row.text;
+}
