@@ -202,27 +202,24 @@ def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -
 
 
 def asked_rows(plan: Plan) -> Iterator[PlanRow]:
-    """Yield the rows about which people are asked: the conflicts, and then the merges that are proposed."""
+    """Yield the rows about which people are asked, each once: the conflicts, and then the merges that are proposed."""
     yield from plan.rows(Action.CONFLICT)
     if mergeable := {*MERGEABLE} & {*plan.facts.resources}:
         yield from (row for row in plan.rows(resources=mergeable) if row.reason == TWINS)
 
 
 def conflict_lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[ConflictLine]:
-    """Yield the lines of the table, in its order. `rows`: others than conflicts and proposed merges are left out."""
-    written = set()
+    """Yield the lines of the table, in its order. `rows`: each record once; others than conflicts and proposed merges are left out."""
+    others = {**decided}
     for row in rows:
-        key = (row.resource, row.source_id)
-        if key in written or not (row.action == Action.CONFLICT or row.reason == TWINS):
-            continue
-        written.add(key)
-        title = "" if row.resource in PERSONAL else safe_text(row.title or "")
-        decision = decided[key].written if key in decided else ""
-        yield ConflictLine(*key, title, advice_on(row.reason, row.resource), _numbers_of(row), row, decision)
-    for key, one in sorted(decided.items()):
-        if key not in written:
-            numbers = [] if one.target_id is None else [one.target_id]
-            yield ConflictLine(*key, safe_text(one.title), Advice(DECIDED, ""), numbers, None, one.written)
+        if row.action == Action.CONFLICT or row.reason == TWINS:
+            key = (row.resource, row.source_id)
+            title = "" if row.resource in PERSONAL else safe_text(row.title or "")
+            decision = others.pop(key).written if key in others else ""
+            yield ConflictLine(*key, title, advice_on(row.reason, row.resource), _numbers_of(row), row, decision)
+    for key, one in sorted(others.items()):
+        numbers = [] if one.target_id is None else [one.target_id]
+        yield ConflictLine(*key, safe_text(one.title), Advice(DECIDED, ""), numbers, None, one.written)
 
 
 def _numbers_of(row: PlanRow) -> list[int]:

@@ -64,14 +64,18 @@ class Librarian:
         path = self.downloads / "conflicts.tsv"
         path.unlink(missing_ok=True)
         self.click("#save")
-        WebDriverWait(self.browser, SECONDS).until(lambda _: path.is_file())
+        self.wait_until(path.is_file)
         return path
+
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Wait for something that the browser does by and by."""
+        WebDriverWait(self.browser, SECONDS).until(lambda _: is_so())
 
     def load(self, path: Path) -> str:
         """Choose a file to go on with; returns what the page says."""
         before = self.said
         self.find("#load").send_keys(str(path))
-        WebDriverWait(self.browser, SECONDS).until(lambda _: self.said != before)
+        self.wait_until(lambda: self.said != before)
         return self.said
 
     @property

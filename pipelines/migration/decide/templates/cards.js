@@ -45,13 +45,19 @@ function isItsOwn(row, number) {
 }
 
 /** The decision that a button stands for: `target 56`. Nothing where the conflict does not take it, or where a number is missing. */
-function decisionFor(row, word) {
+function decisionFor(row, word, number = chosenNumber(row)) {
   if (!row.kind.offers.includes(word)) return null;
   if (word === "create" || word === "skip") return word;
-  if (word === "merge") return row.chosen ? `merge ${row.chosen}` : "merge";
-  const number = chosenNumber(row);
+  if (word === "merge") return row.chosen && row.chosen === number ? `merge ${number}` : "merge";
   if (!number || (word === "match" && isItsOwn(row, number))) return null;
   return `${word} ${number}`;
+}
+
+/** The same for a decision about many conflicts, which names no record where there are several. */
+function decisionAmongMany(row, word) {
+  return word === "merge" && row.kind.offers.includes(word)
+    ? "merge"
+    : decisionFor(row, word, row.candidates.length === 1 ? row.candidates[0] : "");
 }
 
 /** The words for a decision: `Target is right (#56)`. */

@@ -31,17 +31,19 @@ class Choices {
 
   /** Decide conflicts in one step. Returns the step, or nothing where it would change nothing, and the conflicts that were left out. */
   decide(name, pairs) {
-    const step = { name, rows: [] },
-      refused = [];
-    for (const [row, decision] of pairs) {
-      if (row.decision === decision) continue;
+    const step = { name, rows: [] };
+    const refused = [];
+    const changes = pairs.filter(([row, decision]) => row.decision !== decision);
+    for (const [row] of changes) this.#release(row);
+    for (const [row, decision] of changes) {
       if (this.holder(row, decision)) {
         refused.push(row);
-        continue;
+      } else {
+        row.log.push([step, decision]);
+        step.rows.push(row);
+        row.decision = decision;
       }
-      row.log.push([step, decision]);
-      step.rows.push(row);
-      this.#set(row, decision);
+      this.#hold(row);
     }
     if (step.rows.length) this.steps.push(step);
     return { step: step.rows.length ? step : null, refused };
@@ -89,12 +91,6 @@ class Choices {
     return number ? `${row.kind.resource} ${number}` : undefined;
   }
 
-  #set(row, decision) {
-    this.#release(row);
-    row.decision = decision;
-    this.#hold(row);
-  }
-
   #hold(row) {
     const place = this.#place(row, row.decision);
     if (place && !this.holders.has(place)) this.holders.set(place, row);
@@ -104,6 +100,36 @@ class Choices {
     const place = this.#place(row, row.decision);
     if (place && this.holders.get(place) === row) this.holders.delete(place);
   }
+}
+
+/** The words for conflicts of one kind: `Other values in title`. */
+function groupWords(kind, names) {
+  if (!names.length) return kind.problem;
+  const fields = names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
+  return kind.plain ? `Other values in ${fields}` : `${kind.problem.replace(/\.$/, "")}: ${fields}`;
+}
+
+/** The conflicts of the page, and their groups: those with one reason and the same fields in conflict; the largest first. */
+function readConflicts(about, lines) {
+  const groups = new Map();
+  const severalResources = new Set(about.kinds.map((kind) => kind.resource)).size > 1;
+  const rows = lines.map(([kind, id, title, candidates, asked, others, decision], place) => {
+    const row = { kind: about.kinds[kind], id, title, candidates, asked, others, decision, place };
+    const names = asked.map(([name]) => name);
+    row.group = JSON.stringify([kind, ...names]);
+    if (!groups.has(row.group)) {
+      const words = groupWords(
+        row.kind,
+        names.map((name) => about.fields[name]),
+      );
+      const full = severalResources ? `${row.kind.many}: ${words}` : words;
+      groups.set(row.group, { id: row.group, words, full, suggestion: row.kind.suggestion, rows: [] });
+    }
+    groups.get(row.group).rows.push(row);
+    row.groupWords = groups.get(row.group).words;
+    return row;
+  });
+  return { rows, groups: new Map([...groups].sort(([, one], [, other]) => other.rows.length - one.rows.length)) };
 }
 
 /** Text for a search: lower case, without accents. */

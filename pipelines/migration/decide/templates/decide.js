@@ -2,204 +2,65 @@
 
 const PAGE = 50;
 const STEPS_SHOWN = 20;
-const TABS = { todo: "To decide", decided: "Decided", all: "All" };
+const GROUPS_SHOWN = 50;
+const STATES = { todo: "To decide", decided: "Decided", all: "All" };
 
-/** The words for conflicts of one kind: `Other values in title`. */
-function groupWords(kind, names) {
-  if (!names.length) return kind.problem;
-  const fields = names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
-  return kind.plain ? `Other values in ${fields}` : `${kind.problem.replace(/\.$/, "")}: ${fields}`;
+/** The text of a number: `1,234`. */
+function grouped(number) {
+  return number.toLocaleString("en");
 }
 
 function decideInPage() {
-  const read = (id) => JSON.parse(document.getElementById(id).textContent);
-  const about = read("about"),
-    root = document.getElementById("decide");
-  const words = (name) => about.fields[name] ?? name;
-  const groups = new Map();
-  const rows = read("conflicts").map(([kind, id, title, candidates, asked, others, decision], place) => {
-    const row = { kind: about.kinds[kind], id, title, candidates, asked, others, decision, place };
-    const names = asked.map(([name]) => name);
-    row.group = JSON.stringify([kind, ...names]);
-    row.groupWords = groupWords(row.kind, names.map(words));
-    if (!groups.has(row.group)) {
-      const prefix = about.kinds.some((one) => one.resource !== row.kind.resource) ? `${row.kind.many}: ` : "";
-      groups.set(row.group, {
-        id: row.group,
-        words: prefix + row.groupWords,
-        suggestion: row.kind.suggestion,
-        waits: row.kind.waits,
-        rows: [],
-      });
-    }
-    groups.get(row.group).rows.push(row);
-    return row;
-  });
+  const at = (id) => document.getElementById(id);
+  const about = JSON.parse(at("about").textContent);
+  const { rows, groups } = readConflicts(about, JSON.parse(at("conflicts").textContent));
+  const [root, list, said, search] = ["decide", "list", "said", "search"].map(at);
   const byKey = new Map(rows.map((row) => [`${row.kind.resource} ${row.id}`, row]));
   const waiting = rows.filter((row) => row.kind.waits);
+  const largest = [...groups.values()].slice(0, GROUPS_SHOWN);
   const choices = new Choices(rows);
   const filter = { group: "", field: "", state: "todo", words: "", sort: "file" };
-  let found = [],
-    page = 0,
-    current = 0;
+  const act = { decide: decideOne, redraw };
+  let [found, page, current] = [[], 0, 0];
 
-  // ---- the fixed parts
-
-  const said = make("p", { class: "said", role: "status", "aria-live": "polite" });
-  const say = (text) => {
+  function say(text) {
     said.textContent = text;
-  };
-  const leftText = make("strong", { id: "left" });
-  const bar = make("progress", { max: waiting.length || 1, "aria-label": "Conflicts that are decided" });
-  const overview = make("tbody", {});
-  const search = make("input", {
-    type: "search",
-    id: "search",
-    autocomplete: "off",
-    oninput: () => {
-      filter.words = search.value;
+  }
+
+  function fillFilter(name, pairs) {
+    const select = at(`filter-${name}`);
+    select.replaceChildren(...pairs.map(([value, text]) => make("option", { value }, text)));
+    select.addEventListener("change", () => {
+      filter[name] = select.value;
       refresh();
-    },
-  });
-  const options = (pairs) => pairs.map(([id, text]) => make("option", { value: id }, text));
-  const chosen = (name, pairs) => {
-    const select = make(
-      "select",
-      {
-        id: `filter-${name}`,
-        onchange: () => {
-          filter[name] = select.value;
-          refresh();
-        },
-      },
-      options(pairs),
-    );
-    return select;
-  };
-  const largest = [...groups.values()].sort((a, b) => b.rows.length - a.rows.length);
-  const names = [...new Set(rows.flatMap((row) => row.asked.map(([name]) => name)))];
-  const selects = {
-    group: chosen("group", [
-      ["", "all kinds"],
-      ...largest.map((one) => [one.id, `${one.words} (${one.rows.length.toLocaleString("en")})`]),
-    ]),
-    field: chosen("field", [["", "all fields"], ...names.map((name) => [name, words(name)])]),
-    state: chosen("state", Object.entries(TABS)),
-    sort: chosen(
+    });
+  }
+
+  function prepare() {
+    const fields = [...new Set(rows.flatMap((row) => row.asked.map(([name]) => name)))].slice(0, GROUPS_SHOWN);
+    fillFilter("group", [["", "all kinds"], ...largest.map((group) => [group.id, `${group.full} (${grouped(group.rows.length)})`])]);
+    fillFilter("field", [["", "all fields"], ...fields.map((name) => [name, about.fields[name]])]);
+    fillFilter("state", Object.entries(STATES));
+    fillFilter(
       "sort",
       Object.entries(SORTS).map(([id, [text]]) => [id, text]),
-    ),
-  };
-  const shownText = make("p", { id: "shown", "aria-live": "polite" });
-  const adviceText = make("p", { class: "small" });
-  const bulk = make("div", { class: "buttons", id: "bulk", role: "group", "aria-label": "Decide all conflicts that are shown" });
-  const list = make("ol", { id: "list", class: "cards", "aria-label": "Conflicts" });
-  const pager = make("nav", { class: "pages", "aria-label": "Pages of conflicts" });
-  const steps = make("ol", { id: "steps", reversed: true });
-  const noSteps = make("p", { class: "small" }, "Nothing yet.");
-  const keysOn = make("input", { type: "checkbox", id: "keys-on", checked: true });
-  const file = make("input", {
-    type: "file",
-    id: "load",
-    accept: ".tsv,.csv,.txt,text/*",
-    onchange: () => {
-      if (file.files[0]) load(file.files[0]);
-      file.value = "";
-    },
-  });
-  const backLast = make(
-    "button",
-    { type: "button", id: "back", onclick: () => takeBack(choices.steps.at(-1)) },
-    make("kbd", { "aria-hidden": "true" }, "u"),
-    " Take back",
-  );
-  const saveButton = make("button", { type: "button", id: "save", class: "main", onclick: save }, `Save ${about.file}`);
-
-  root.append(
-    make("h3", {}, "Decide here"),
-    make(
-      "p",
-      {},
-      "Choose a kind of conflict, decide one by one or all that are shown at once, and save the file. Nothing leaves this page before that, and every step can be taken back.",
-    ),
-    make(
-      "div",
-      { class: "scroll" },
-      make(
-        "table",
-        { class: "kinds" },
-        make(
-          "thead",
-          {},
-          make(
-            "tr",
-            {},
-            ["Kind of conflict", "decided", "of", ""].map((text, at) =>
-              make(at === 3 ? "td" : "th", { scope: at === 3 ? false : "col", class: at && at < 3 ? "n" : false }, text),
-            ),
-          ),
-        ),
-        overview,
-      ),
-    ),
-    make(
-      "details",
-      { class: "help" },
-      make("summary", {}, "What the decisions mean"),
-      make(
-        "dl",
-        {},
-        Object.values(WORDS).flatMap((one) => [make("dt", {}, one.label), make("dd", {}, one.means)]),
-      ),
-    ),
-    make(
-      "details",
-      { class: "help" },
-      make("summary", {}, "Keys"),
-      make("p", {}, make("label", {}, keysOn, " Keys work")),
-      make(
-        "dl",
-        {},
-        [
-          ["j, ↓ / k, ↑", "next, previous conflict"],
-          ...Object.values(WORDS).map((one) => [one.key, one.label]),
-          ["1 – 9", "choose the first, second, … record of the target"],
-          ["0", "undecide"],
-          ["u", "take the last step back"],
-          ["/", "search"],
-          ["n / p", "next, previous page"],
-        ].flatMap(([key, text]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, text)]),
-      ),
-    ),
-    make(
-      "div",
-      { class: "filters", role: "search" },
-      make("label", {}, "Search ", search),
-      make("label", {}, "Kind ", selects.group),
-      make("label", {}, "Field ", selects.field),
-      make("label", {}, "Show ", selects.state),
-      make("label", {}, "Sort by ", selects.sort),
-    ),
-    shownText,
-    adviceText,
-    bulk,
-    list,
-    pager,
-    make("details", { class: "help", id: "history" }, make("summary", {}, "Steps so far"), noSteps, steps),
-    make(
-      "p",
-      { class: "load" },
-      make("label", { for: "load" }, `Go on with an earlier ${about.file}: choose it, or drop it anywhere on this page `),
-      file,
-    ),
-    make(
-      "div",
-      { class: "dock", role: "region", "aria-label": "Progress" },
-      make("div", { class: "tally" }, leftText, bar),
-      said,
-      make("div", { class: "buttons" }, backLast, saveButton),
-    ),
-  );
+    );
+    const used = Object.entries(WORDS).filter(([word]) => about.kinds.some((kind) => kind.offers.includes(word)));
+    at("meanings").append(
+      ...used.flatMap(([, one]) => [make("dt", {}, make("kbd", {}, one.key), ` ${one.label}`), make("dd", {}, one.means)]),
+    );
+    at("done").max = waiting.length || 1;
+    search.addEventListener("input", () => {
+      filter.words = search.value;
+      refresh();
+    });
+    at("back").addEventListener("click", () => takeBack(choices.steps.at(-1)));
+    at("save").addEventListener("click", save);
+    at("load").addEventListener("change", (event) => {
+      if (event.target.files[0]) load(event.target.files[0]);
+      event.target.value = "";
+    });
+  }
 
   // ---- drawing
 
@@ -211,15 +72,15 @@ function decideInPage() {
   }
 
   function draw() {
-    list.replaceChildren(...found.slice(page * PAGE, (page + 1) * PAGE).map((row) => card(row, about, { decide: decideOne, redraw })));
+    list.replaceChildren(...found.slice(page * PAGE, (page + 1) * PAGE).map((row) => card(row, about, act)));
     list.start = page * PAGE + 1;
     const pages = Math.ceil(found.length / PAGE);
-    pager.replaceChildren(
+    at("pages").replaceChildren(
       ...(pages < 2
         ? []
         : [
             make("button", { type: "button", disabled: page === 0, onclick: () => turn(-1) }, "← Previous page"),
-            make("span", {}, `page ${(page + 1).toLocaleString("en")} of ${pages.toLocaleString("en")}`),
+            make("span", {}, `page ${grouped(page + 1)} of ${grouped(pages)}`),
             make("button", { type: "button", disabled: page >= pages - 1, onclick: () => turn(1) }, "Next page →"),
           ]),
     );
@@ -228,28 +89,32 @@ function decideInPage() {
 
   function drawCounts() {
     const done = waiting.filter((row) => row.decision).length;
-    leftText.textContent = `${done.toLocaleString("en")} of ${waiting.length.toLocaleString("en")} decided`;
-    bar.value = done;
-    overview.replaceChildren(
+    at("left").textContent = `${grouped(done)} of ${grouped(waiting.length)} decided`;
+    at("done").value = done;
+    at("kinds").replaceChildren(
       ...largest.map((group) =>
         make(
           "tr",
           { "aria-current": filter.group === group.id ? "true" : false },
-          make("th", { scope: "row" }, group.words),
-          make("td", { class: "n" }, group.rows.filter((row) => row.decision).length.toLocaleString("en")),
-          make("td", { class: "n" }, group.rows.length.toLocaleString("en")),
-          make("td", {}, make("button", { type: "button", "aria-label": `Show: ${group.words}`, onclick: () => show(group) }, "Show")),
+          make("th", { scope: "row" }, group.full),
+          make("td", { class: "n" }, grouped(group.rows.filter((row) => row.decision).length)),
+          make("td", { class: "n" }, grouped(group.rows.length)),
+          make("td", {}, make("button", { type: "button", "aria-label": `Show: ${group.full}`, onclick: () => show(group) }, "Show")),
         ),
       ),
     );
+    if (groups.size > largest.length) {
+      const more = `and ${count(groups.size - largest.length, "smaller kind")}: search them, or filter by a field`;
+      at("kinds").append(make("tr", {}, make("td", { colspan: "4" }, more)));
+    }
     const open = found.filter((row) => filter.state !== "todo" || !row.decision);
-    shownText.textContent = `${count(open.length, "conflict")} ${open.length === 1 ? "is" : "are"} shown.`;
-    adviceText.textContent = filter.group ? groups.get(filter.group).suggestion : "";
+    at("shown").textContent = `${count(open.length, "conflict")} ${open.length === 1 ? "is" : "are"} shown.`;
+    at("advice").textContent = filter.group ? groups.get(filter.group).suggestion : "";
     drawBulk(open);
-    backLast.disabled = !choices.steps.length;
-    noSteps.hidden = choices.steps.length > 0;
-    steps.start = choices.steps.length;
-    steps.replaceChildren(
+    at("back").disabled = !choices.steps.length;
+    at("no-steps").hidden = choices.steps.length > 0;
+    at("steps").start = choices.steps.length;
+    at("steps").replaceChildren(
       ...choices.steps
         .slice(-STEPS_SHOWN)
         .reverse()
@@ -262,17 +127,18 @@ function decideInPage() {
           ),
         ),
     );
-    saveButton.textContent = `Save ${about.file}${choices.unsaved ? ` (${choices.unsaved.toLocaleString("en")})` : ""}`;
+    at("save").textContent = `Save ${about.file}${choices.unsaved ? ` (${grouped(choices.unsaved)})` : ""}`;
   }
 
   function drawBulk(open) {
     const fit = new Map(Object.keys(WORDS).map((word) => [word, []]));
-    for (const row of open)
+    for (const row of open) {
       for (const word of row.kind.offers) {
-        const decision = decisionFor({ ...row, chosen: undefined, decision: "" }, word);
+        const decision = decisionAmongMany(row, word);
         if (decision !== null) fit.get(word).push([row, decision]);
       }
-    bulk.replaceChildren(
+    }
+    at("bulk").replaceChildren(
       ...[...fit]
         .filter(([, pairs]) => pairs.length)
         .map(([word, pairs]) =>
@@ -284,7 +150,7 @@ function decideInPage() {
               title: WORDS[word].means,
               onclick: () => decideAll(word, pairs, open.length),
             },
-            `${WORDS[word].label}: ${pairs.length === open.length ? "all " : ""}${pairs.length.toLocaleString("en")}`,
+            `${WORDS[word].label}: ${pairs.length === open.length ? "all " : ""}${grouped(pairs.length)}`,
           ),
         ),
     );
@@ -294,7 +160,7 @@ function decideInPage() {
     const old = list.querySelector(`[data-place="${row.place}"]`);
     if (!old) return null;
     const focused = old.contains(document.activeElement) ? document.activeElement : null;
-    const fresh = card(row, about, { decide: decideOne, redraw });
+    const fresh = card(row, about, act);
     old.replaceWith(fresh);
     if (focused) {
       const same =
@@ -326,7 +192,7 @@ function decideInPage() {
   }
 
   function decideAll(word, pairs, of) {
-    const where = [filter.group && groups.get(filter.group).words, filter.field && words(filter.field), filter.words && `“${filter.words}”`]
+    const where = [filter.group && groups.get(filter.group).full, about.fields[filter.field], filter.words && `“${filter.words}”`]
       .filter(Boolean)
       .join(", ");
     const name = `${WORDS[word].label}: ${count(pairs.length, "conflict")}${where ? ` (${where})` : ""}`;
@@ -348,40 +214,38 @@ function decideInPage() {
       say(`It cannot be taken back: ${clash.kind.one} ${clash.id} is that record of the target now. Take that back first.`);
       return;
     }
-    for (const row of step.rows) {
-      row.chosen = undefined;
-      row.typing = false;
-      row.note = "";
-    }
+    for (const row of step.rows) Object.assign(row, { chosen: undefined, typing: false, note: "" });
     changed(`Taken back: ${step.name}. ${leftWords()}`);
+    const focused = isInList();
     refresh(true);
+    if (focused) go(Math.max(0, found.indexOf(step.rows[0])));
   }
 
   function leftWords() {
     const left = waiting.filter((row) => !row.decision).length;
-    return left ? `${left.toLocaleString("en")} left.` : `Nothing is left: save ${about.file}.`;
+    return left ? `${grouped(left)} left.` : `Nothing is left: save ${about.file}.`;
   }
 
   function show(group) {
     Object.assign(filter, { group: group.id, field: "", state: "todo", words: "" });
     if (group.rows.every((row) => row.decision)) filter.state = "all";
     search.value = "";
-    for (const [name, select] of Object.entries(selects)) select.value = filter[name];
+    for (const name of ["group", "field", "state"]) at(`filter-${name}`).value = filter[name];
     refresh();
-    shownText.scrollIntoView({ block: "start" });
+    at("shown").scrollIntoView({ block: "start" });
   }
 
   // ---- what is kept in the browser, and the file
 
-  const place = `bookferry ${about.plan} ${about.seal}`;
+  const storage = `bookferry ${about.plan} ${about.seal}`;
 
   function changed(text) {
     say(text);
     drawCounts();
     try {
-      const kept = rows.filter((row) => row.decision !== row.saved).map((row) => [row.place, row.decision]);
-      if (kept.length) localStorage.setItem(place, JSON.stringify(kept));
-      else localStorage.removeItem(place);
+      const kept = rows.filter((row) => row.decision !== row.first).map((row) => [row.place, row.decision, row.decision === row.saved]);
+      if (kept.length) localStorage.setItem(storage, JSON.stringify(kept));
+      else localStorage.removeItem(storage);
     } catch {
       /* a browser may refuse to store anything for a file; the warning before leaving stays */
     }
@@ -389,12 +253,14 @@ function decideInPage() {
 
   function restore() {
     try {
-      const kept = JSON.parse(localStorage.getItem(place) ?? "[]");
-      const pairs = kept
-        .filter(([at, decision]) => rows[at] && (decision === "" || WORDS[wordIn(decision)]))
-        .map(([at, decision]) => [rows[at], decision]);
-      const { step } = choices.decide(`Kept in this browser: ${count(pairs.length, "decision")}`, pairs);
-      if (step) say(`${step.name}, from the last time. Save ${about.file}, or take them back.`);
+      const kept = JSON.parse(localStorage.getItem(storage) ?? "[]");
+      const fit = kept.filter(([place, decision]) => rows[place] && (decision === "" || WORDS[wordIn(decision)]));
+      const { step } = choices.decide(
+        `Kept in this browser: ${count(fit.length, "decision")}`,
+        fit.map(([place, decision]) => [rows[place], decision]),
+      );
+      for (const [place, decision, isSaved] of fit) if (isSaved) rows[place].saved = decision;
+      if (step) say(`${step.name}, from the last time. ${leftWords()}`);
     } catch {
       /* the same */
     }
@@ -419,7 +285,7 @@ function decideInPage() {
         if (step) choices.takeBack(step);
         throw new Error(`${refused[0].kind.one} ${refused[0].id} and another record are decided to be the same record of the target`);
       }
-      if (choices.rows.every((row) => row.decision === "" || pairs.some(([one]) => one === row))) choices.saved();
+      for (const [row, decision] of pairs) row.saved = decision;
       changed(`${count(pairs.length, "decision")} read from ${chosenFile.name}. ${leftWords()}`);
       refresh();
     } catch (error) {
@@ -456,11 +322,18 @@ function decideInPage() {
   }
 
   list.addEventListener("focusin", (event) => {
-    const at = [...list.children].indexOf(event.target.closest(".card"));
-    if (at >= 0) current = page * PAGE + at;
+    const place = [...list.children].indexOf(event.target.closest(".card"));
+    if (place >= 0) current = page * PAGE + place;
   });
 
   const isInList = () => list.contains(document.activeElement);
+
+  function whyNot(row, word) {
+    if (!row.kind.offers.includes(word)) return "This conflict does not take that decision.";
+    return isItsOwn(row, chosenNumber(row))
+      ? "It is that record already: say whose values count."
+      : "Choose the record of the target first, with 1 to 9.";
+  }
 
   function onKey(event) {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
@@ -471,8 +344,8 @@ function decideInPage() {
     if (key === "n" && (page + 1) * PAGE < found.length) return turn(1);
     if (key === "p" && page > 0) return turn(-1);
     if (!isInList()) return false;
-    const row = found[current],
-      word = Object.keys(WORDS).find((one) => WORDS[one].key === key);
+    const row = found[current];
+    const word = Object.keys(WORDS).find((one) => WORDS[one].key === key);
     if (/^[1-9]$/.test(key) && row.candidates[key - 1]) {
       row.chosen = row.candidates[key - 1];
       row.typing = false;
@@ -482,10 +355,7 @@ function decideInPage() {
     if (key === "0") return decideOne(row, "");
     if (!word) return false;
     const decision = decisionFor(row, word);
-    if (decision === null)
-      return say(
-        row.kind.offers.includes(word) ? "Choose the record of the target first: 1 – 9." : "This conflict does not take that decision.",
-      );
+    if (decision === null) return say(whyNot(row, word));
     if (decideOne(row, decision)) go(current + 1);
     return true;
   }
@@ -496,12 +366,13 @@ function decideInPage() {
       typing.blur();
       return go(current);
     }
-    if (typing || !keysOn.checked || event.ctrlKey || event.altKey || event.metaKey) return undefined;
+    if (typing || !at("keys-on").checked || event.ctrlKey || event.altKey || event.metaKey) return undefined;
     if (onKey(event) !== false) event.preventDefault();
     return undefined;
   });
 
   root.hidden = false;
+  prepare();
   restore();
   refresh();
 }
