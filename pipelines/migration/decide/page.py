@@ -63,6 +63,19 @@ FIELD_WORDS = {
 }
 """Field → words, where its name is not a word."""
 
+ADVICE = {
+    "several_targets": "Choose the record of the target that it is. Create it if none of them is right, or leave it out.",
+    "several_sources": "It may have been catalogued twice. Say of one that it is this record; leave the others out, or create them.",
+    "twins": "Merge them if they are one; nothing can split them again. Without a decision they stay as they are.",
+    "merge_unclear": "Merge them in the library by hand, and clear the decision.",
+    "identifiers_disagree": "It is this record if it is the same publication. Create it if it is another one.",
+    "deleted_in_target": "Leave it out, and it stays deleted; or create it again.",
+    "decided_is_missing": "Choose another record, create it, or leave it out.",
+    "edited_in_target": "Say which side is right.",
+    "fields_differ": "Say which side is right. Create it if it is another record.",
+}
+"""Reason of a conflict → what to do, in the words of the page's buttons."""
+
 _NO_RECORD = frozenset({"deleted_in_target", "decided_is_missing"})
 """Reasons for which the target has no record, so that neither its values nor those of the source can count there."""
 
@@ -144,6 +157,7 @@ class PageRows:
                 "many": plural(line.resource),
                 "problem": line.advice.problem,
                 "suggestion": line.advice.suggestion,
+                "advice": ADVICE.get(kind.reason or "", ""),
                 "offers": offered(line.resource, kind.reason if row else ""),
                 "waits": kind.waits,
                 "plain": kind.reason == "fields_differ",

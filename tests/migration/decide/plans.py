@@ -58,7 +58,7 @@ def hostile() -> list[PlanRow]:
     """Conflicts whose every text means harm."""
     texts = (*HOSTILE, "</script><script>document.title='taken'</script>", "<!--", "]]>", "\u2028\u2029", "'1984", '"')
     found = []
-    for number, text in enumerate(texts, start=1):
+    for number, text in enumerate(texts, start=100):
         found.append(differs(number, text, f"{text} ", text, title=text))
         found.append(fits(number + 500, number, number + 1, title=text, reason=text))
     return found

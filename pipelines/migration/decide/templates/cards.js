@@ -217,6 +217,7 @@ function numberField(row, onChoice) {
 /** The buttons of a conflict. */
 function buttons(row, onDecision) {
   const word = wordIn(row.decision);
+  const number = chosenNumber(row);
   const all = row.kind.offers
     .filter((one) => one !== "match" || !isItsOwn(row, chosenNumber(row)) || one === word)
     .map((one) => {
@@ -232,10 +233,10 @@ function buttons(row, onDecision) {
           onclick: () => onDecision(decision),
         },
         make("kbd", { "aria-hidden": "true" }, WORDS[one].key),
-        ` ${WORDS[one].label}`,
+        ` ${one === "match" && number ? `It is #${number}` : WORDS[one].label}`,
       );
     });
-  if (word) all.push(make("button", { type: "button", "data-word": "", class: "quiet", onclick: () => onDecision("") }, "Undecide"));
+  if (word) all.push(make("button", { type: "button", "data-word": "", class: "quiet", onclick: () => onDecision("") }, "Clear"));
   return make("div", { class: "buttons", role: "group", "aria-label": `Decision about ${row.kind.one} ${row.id}` }, all);
 }
 

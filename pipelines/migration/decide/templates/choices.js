@@ -123,7 +123,7 @@ function readConflicts(about, lines) {
         names.map((name) => about.fields[name]),
       );
       const full = severalResources ? `${row.kind.many}: ${words}` : words;
-      groups.set(row.group, { id: row.group, words, full, suggestion: row.kind.suggestion, rows: [] });
+      groups.set(row.group, { id: row.group, words, full, advice: row.kind.advice, rows: [] });
     }
     groups.get(row.group).rows.push(row);
     row.groupWords = groups.get(row.group).words;

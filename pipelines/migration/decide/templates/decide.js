@@ -2,7 +2,8 @@
 
 const PAGE = 50;
 const STEPS_SHOWN = 20;
-const GROUPS_SHOWN = 50;
+const OVERVIEW = 12;
+const GROUPS_SHOWN = 200;
 const STATES = { todo: "To decide", decided: "Decided", all: "All" };
 
 /** The text of a number: `1,234`. */
@@ -92,24 +93,26 @@ function decideInPage() {
     at("left").textContent = `${grouped(done)} of ${grouped(waiting.length)} decided`;
     at("done").value = done;
     at("kinds").replaceChildren(
-      ...largest.map((group) =>
-        make(
-          "tr",
-          { "aria-current": filter.group === group.id ? "true" : false },
-          make("th", { scope: "row" }, group.full),
-          make("td", { class: "n" }, grouped(group.rows.filter((row) => row.decision).length)),
-          make("td", { class: "n" }, grouped(group.rows.length)),
-          make("td", {}, make("button", { type: "button", "aria-label": `Show: ${group.full}`, onclick: () => show(group) }, "Show")),
+      ...largest
+        .slice(0, OVERVIEW)
+        .map((group) =>
+          make(
+            "tr",
+            { "aria-current": filter.group === group.id ? "true" : false },
+            make("th", { scope: "row" }, group.full),
+            make("td", { class: "n" }, grouped(group.rows.filter((row) => row.decision).length)),
+            make("td", { class: "n" }, grouped(group.rows.length)),
+            make("td", {}, make("button", { type: "button", "aria-label": `Show: ${group.full}`, onclick: () => show(group) }, "Show")),
+          ),
         ),
-      ),
     );
-    if (groups.size > largest.length) {
-      const more = `and ${count(groups.size - largest.length, "smaller kind")}: search them, or filter by a field`;
+    if (groups.size > OVERVIEW) {
+      const more = `and ${count(groups.size - OVERVIEW, "smaller kind")}, to be found by kind, by field or by search`;
       at("kinds").append(make("tr", {}, make("td", { colspan: "4" }, more)));
     }
     const open = found.filter((row) => filter.state !== "todo" || !row.decision);
     at("shown").textContent = `${count(open.length, "conflict")} ${open.length === 1 ? "is" : "are"} shown.`;
-    at("advice").textContent = filter.group ? groups.get(filter.group).suggestion : "";
+    at("advice").textContent = filter.group ? groups.get(filter.group).advice : "";
     drawBulk(open);
     at("back").disabled = !choices.steps.length;
     at("no-steps").hidden = choices.steps.length > 0;
