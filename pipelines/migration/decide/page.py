@@ -18,7 +18,7 @@ import msgspec
 
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
-from pipelines.migration.model.formatting import display_both, display_text, value_of
+from pipelines.migration.model.formatting import SHORT, cut_both, display_pair, display_text, value_of
 from pipelines.migration.model.plan import CONFLICTS, Plan, PlanRow
 from pipelines.migration.model.resource_types import MERGEABLE, PUBLICATIONS
 from pipelines.migration.model.wording import noun, plural
@@ -212,8 +212,8 @@ def _asked(row: PlanRow) -> Iterator[list[str]]:
         if row.resource in PERSONAL:
             yield [name]
             continue
-        source, target = map(value_of, values)
-        short, long = display_both(field, source, target), display_both(field, source, target, SHOWN)
+        pair = display_pair(field, *map(value_of, values))
+        short, long = cut_both(*pair, SHORT), cut_both(*pair, SHOWN)
         yield [name, *long] if short == long else [name, *long, *short]
 
 
@@ -249,9 +249,9 @@ class _Records:
             return
         sides = [target.get(number, {}) for number in line.candidates[:CANDIDATES_SHOWN]]
         for name in CONTEXT:
-            one, *others = (_shown(name, side.get(name)) for side in (source[line.source_id], *sides))
+            one, *others = (side.get(name) for side in (source[line.source_id], *sides))
             if name not in asked and any(text is not None for text in (one, *others)):
-                yield name, one, *(0 if other == one else other for other in others)
+                yield name, _shown(name, one), *(0 if other == one else _shown(name, other) for other in others)
 
     def _database(self, side: ComparableLibrary) -> duckdb.DuckDBPyConnection | None:
         path = side.path(RECORDS)
@@ -271,4 +271,7 @@ def _read(database: duckdb.DuckDBPyConnection | None, ids: Sequence[int]) -> dic
 
 
 def _shown(field: str, text: str | None) -> str | None:
-    return None if text is None else safe_text(display_text(field, value_of(text)), SHOWN)
+    if text is None:
+        return None
+    shown = display_text(field, value_of(text))
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
