@@ -66,7 +66,8 @@ def test_each_decision_that_is_offered_can_be_read(librarian: Librarian, tmp_pat
     usual_ones = {
         ("publication 2", "publication 3", "publication 4", "publication 11", "user 2"): "source target create skip",
         ("publication 5", "publication 6", "publication 7", "publication 8"): "source target match create skip",
-        ("publication 9", "publication 10"): "match create skip",
+        ("publication 9",): "create skip",
+        ("publication 10",): "match create skip",
         ("authority 3", "authority 4"): "source target match merge create skip",
     }
     assert offered == {name: words.split() for names, words in usual_ones.items() for name in names}
@@ -94,6 +95,24 @@ def test_each_decision_that_is_offered_can_be_read(librarian: Librarian, tmp_pat
         assert f"{word} 52" in named or word in ("create", "skip", "merge")
         librarian.browser.execute_script("localStorage.clear()")
         librarian.open(plan.path(HTML))
+
+
+def test_another_record_is_named_by_its_number(librarian: Librarian, tmp_path: Path) -> None:
+    """Where the record that the plan knows is gone, or is not the right one; what is no number is not taken."""
+    librarian.open(page_of(tmp_path / "plan", usual()).path(HTML))
+    for name, word in (("publication 9", "match"), ("publication 2", "target")):
+        for typed in ("none", "#12345678901234567" if name == "publication 9" else "770"):
+            card = card_of(librarian, name)
+            details = librarian.find(f"{card} .another")
+            if not details.get_dom_attribute("open"):
+                librarian.click(f"{card} .another summary")
+            field = librarian.find(f"{card} .number")
+            field.clear()
+            field.send_keys(typed, Keys.TAB)
+            assert bool(librarian.all(f"{card} button[data-word=match]")) == (typed != "none")
+        librarian.click(f"{card_of(librarian, name)} button[data-word={word}]")
+    found = written(librarian.save())
+    assert found == {("publications", 9): "match 12345678901234567", ("publications", 2): "target 770"}
 
 
 def test_one_record_of_the_target_is_taken_once(librarian: Librarian, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ const WORDS = {
 };
 const NOTHING = "(nothing)";
 const OTHER = "other";
+const SIDES_SHOWN = 4;
 
 /** An element with attributes and children; texts are never read as markup. */
 function make(tag, attributes = {}, ...children) {
@@ -39,9 +40,10 @@ function chosenNumber(row) {
   return row.candidates.length === 1 ? row.candidates[0] : "";
 }
 
-/** Whether `match` with the record that the plan already took would leave the conflict as it is. */
+/** Whether `match` with this record would settle nothing: the plan took it already, or the target does not have it any more. */
 function isItsOwn(row, number) {
-  return row.asked.length > 0 && row.candidates.length === 1 && row.candidates[0] === number;
+  const isGone = !row.kind.offers.includes("source");
+  return row.candidates.length === 1 && row.candidates[0] === number && (row.asked.length > 0 || isGone);
 }
 
 /** The decision that a button stands for: `target 56`. Nothing where the conflict does not take it, or where a number is missing. */
@@ -257,6 +259,9 @@ function card(row, about, act) {
     make("p", { class: "small" }, row.groupWords),
     row.note ? make("p", { class: "problem" }, row.note) : null,
     comparison(row, about),
+    row.candidates.length > SIDES_SHOWN
+      ? make("p", { class: "small" }, `${row.candidates.length} records fit; ${SIDES_SHOWN} are shown.`)
+      : null,
     chooser(row, () => act.redraw(row)),
     buttons(row, (decision) => act.decide(row, decision)),
   );

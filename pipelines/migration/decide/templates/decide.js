@@ -334,7 +334,7 @@ function decideInPage() {
   function whyNot(row, word) {
     if (!row.kind.offers.includes(word)) return "This conflict does not take that decision.";
     return isItsOwn(row, chosenNumber(row))
-      ? "It is that record already: say whose values count."
+      ? "With that record it would be asked again: choose another decision, or another record."
       : "Choose the record of the target first, with 1 to 9.";
   }
 
