@@ -109,3 +109,7 @@ def test_a_librarians_hour(old: SandboxProcess, new: SandboxProcess, librarian: 
     found = {name: again.document[name] for name in ("conflict", "skipped", "patch", "decisions")}
     assert found == {"conflict": 0, "skipped": OF_A_KIND + OWN, "patch": 2 * OF_A_KIND, "decisions": CONFLICTS_IN_ALL}
     assert json.loads((folder / "plan.json").read_text())["seal"], "the plan that was decided stays as it was"
+
+    librarian.open(Path(again.document["path"]) / HTML)
+    assert librarian.left == "Nothing has to be decided"
+    assert librarian.shown == f"{CONFLICTS_IN_ALL} conflicts are shown.", "each decision can still be changed"

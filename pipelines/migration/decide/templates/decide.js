@@ -20,7 +20,8 @@ function decideInPage() {
   const waiting = rows.filter((row) => row.kind.waits);
   const largest = [...groups.values()].slice(0, GROUPS_SHOWN);
   const choices = new Choices(rows);
-  const filter = { group: "", field: "", state: "todo", words: "", sort: "file" };
+  const state = rows.some((row) => !row.decision) ? "todo" : "all";
+  const filter = { group: "", field: "", state, words: "", sort: "file" };
   const act = { decide: decideOne, redraw };
   let [found, page, current] = [[], 0, 0];
 
@@ -42,6 +43,7 @@ function decideInPage() {
     fillFilter("group", [["", "all kinds"], ...largest.map((group) => [group.id, `${group.full} (${grouped(group.rows.length)})`])]);
     fillFilter("field", [["", "all fields"], ...fields.map((name) => [name, about.fields[name]])]);
     fillFilter("state", Object.entries(STATES));
+    at("filter-state").value = filter.state;
     fillFilter(
       "sort",
       Object.entries(SORTS).map(([id, [text]]) => [id, text]),
@@ -90,7 +92,7 @@ function decideInPage() {
 
   function drawCounts() {
     const done = waiting.filter((row) => row.decision).length;
-    at("left").textContent = `${grouped(done)} of ${grouped(waiting.length)} decided`;
+    at("left").textContent = waiting.length ? `${grouped(done)} of ${grouped(waiting.length)} decided` : "Nothing has to be decided";
     at("done").value = done;
     at("kinds").replaceChildren(
       ...largest
