@@ -1,4 +1,4 @@
-"""`bookferry migrate`: plan, apply, verify, status, undo. The first three run a Dagster job; all print the result."""
+"""`bookferry migrate`: plan, decide, apply, verify, status, undo. The first three run a Dagster job; all print the result."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from cli.migration_output import (
     print_proof,
     print_record,
     print_status,
+    print_taken_over,
     print_undone,
 )
 from cli.output import Output
@@ -26,6 +27,7 @@ from cli.progress import ProgressDisplay
 from pipelines.backup.flow import nightly_resources
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
 from pipelines.migration.apply.run import as_json
+from pipelines.migration.decide.take_over import take_over
 from pipelines.migration.flow import Migration, MigrationResults
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
@@ -76,6 +78,15 @@ def make_plan(
         plan = result_of(results.plan)
     output.result(plan_document(plan), lambda console: print_plan(console, plan))
     return ExitStatus.DIFFERENCES if detailed and not plan.facts.empty else _planned_status(plan)
+
+
+def decide_plan(settings: Settings, name: str, file: Path, output: Output) -> ExitStatus:
+    """Take the decisions in a file over into a plan; on several machines the others get them, too."""
+    with Migration(settings) as migration:
+        plan = find_plan(migration.data, name)
+        taken = take_over(migration.data, plan, file)
+    output.result(msgspec.to_builtins(taken), lambda console: print_taken_over(console, plan, taken))
+    return ExitStatus.COMPLETE
 
 
 def _planned_status(plan: Plan) -> ExitStatus:

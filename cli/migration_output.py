@@ -13,6 +13,7 @@ from cli.command_lines import command_line
 from cli.output import Output, print_table, print_warning
 from pipelines.humanize import counted, duration
 from pipelines.migration.apply.run import ApplyResult
+from pipelines.migration.decide.take_over import TakenOver
 from pipelines.migration.flow import AppliedPlan
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.lacking import Lacking, lacking_of
@@ -74,13 +75,31 @@ def print_plan(console: Console, plan: Plan) -> None:
     console.print(f"Issues: {plan.path(ISSUES)}")
     if facts.count(Action.CONFLICT):
         console.print(
-            f"{counted(facts.count(Action.CONFLICT), 'conflict')} to decide in {plan.path(CONFLICTS)}; the next plan applies your "
-            "decisions"
+            f"{counted(facts.count(Action.CONFLICT), 'conflict')} to decide in the page, or in {plan.path(CONFLICTS)}; the next plan "
+            "applies your decisions"
         )
     if facts.empty:
         console.print(f"Plan {plan.name} is empty: '{facts.target.tenant}' has everything that can be migrated now.")
     else:
         console.print(f"Nothing has been written yet. To write it: {command_line('migrate', 'apply', plan.name)}")
+
+
+def print_taken_over(console: Console, plan: Plan, taken: TakenOver) -> None:
+    """Print what was decided, what is left, and the next step."""
+    facts = plan.facts
+    if taken.decisions:
+        what = ", ".join(f"{number:,} {decision}" for decision, number in taken.decisions.items())
+        before = [f"{taken.new:,} new", f"{taken.changed:,} changed"] + (
+            [f"{taken.withdrawn:,} withdrawn"] if taken.withdrawn else []
+        )
+        console.print(f"{counted(taken.decided, 'decision')}: {what} ({', '.join(before)}).")
+    else:
+        print_warning(console, f"The file decides nothing{', and withdraws all' if taken.withdrawn else ''}.")
+    left = f"{counted(taken.left, 'conflict')} left to decide." if taken.left else "No conflict is left to decide."
+    others = [resource for resource in facts.resources if resource != PUBLICATIONS]
+    options = ["--resources", ",".join(others)] if others else []
+    command = command_line("migrate", "plan", facts.source.tenant, facts.target.tenant, "--newest", *options)
+    console.print(f"{left} Next, a plan that follows the decisions: {command}")
 
 
 def print_failures(output: Output, applied: ApplyResult) -> None:

@@ -67,7 +67,7 @@ FLOORS = {
     "pipelines.migration": (
         {"flow"},
         {"report"},
-        {"undo", "verify"},
+        {"decide", "undo", "verify"},
         {"apply"},
         {"plan"},
         {"rehearsal", "session", "state_move"},

@@ -1,4 +1,4 @@
-"""`bookferry migrate`: plan, apply, verify, status, undo; and restore and drill. Each imports what it runs when it runs."""
+"""`bookferry migrate`: plan, decide, apply, verify, status, undo; and restore and drill. Each imports what it runs when it runs."""
 
 from __future__ import annotations
 
@@ -68,6 +68,22 @@ def plan(  # noqa: PLR0917  one parameter for each option
         fresh=not newest,
         detailed=detailed_exitcode,
     )
+
+
+@migrate.command("decide")
+@command("cli.migrate")
+def decide(
+    plan: PlanArgument,
+    file: Annotated[
+        Path, typer.Argument(help="The conflicts.tsv that was saved from the plan's page or from a spreadsheet.")
+    ],
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Take decisions over into a plan: a conflicts.tsv that librarians filled in. The next plan follows them. Writes to no library."""
+    from cli import migrate as steps
+
+    return steps.decide_plan(settings_of(config), plan, file, Output(as_json=json))
 
 
 @migrate.command("apply")

@@ -1,7 +1,7 @@
 """Makes pages and Markdown from templates, and escapes every text from a record (I13).
 
-A page needs no network and no script, and its content security policy forbids both; Jinja escapes its texts. In Markdown, texts from
-records are in code spans or have their markup escaped.
+A page needs no network, and its content security policy forbids it, as it forbids scripts, except for the one of a plan; Jinja escapes
+texts. In Markdown, texts from records are in code spans or have their markup escaped.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedReader
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
 
 from pipelines.disk_space import is_full
@@ -68,12 +68,23 @@ def storage_error(error: BaseException, path: Path | str) -> StorageError:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace `path` by `content`: a reader sees the old file or the new one, also after a power cut."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
+    with replacing(path) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BufferedWriter]:
+    """Open a new file that takes the place of `path` after the block, as `write_atomically` does; an error leaves the old one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
 
 

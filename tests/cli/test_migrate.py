@@ -150,6 +150,25 @@ def test_restore_creates_what_is_missing_once(service: SandboxProcess, tmp_path:
     assert (again.status, again.document["created"], again.document["unchanged"]) == (0, 0, RECORDS), again.err
 
 
+def test_decide_takes_a_file_over_or_says_why_not(service: SandboxProcess, tmp_path: Path) -> None:
+    """What is printed ends with the next command; a mistake is exit 2, and a file without decisions is told."""
+    installation = installation_into(tmp_path, service, "other")
+    planned = installation.run("migrate", "plan", "old", "new", "--json")
+    plan, table = planned.document["plan"], Path(planned.document["path"]) / "conflicts.tsv"
+    (tmp_path / "copy.tsv").write_bytes(table.read_bytes())
+    taken = installation.run("migrate", "decide", plan, "copy.tsv")
+    assert taken.status == 0, taken.err
+    assert taken.lines[0] == "! The file decides nothing."
+    assert taken.lines[-1].startswith("No conflict is left to decide. Next, a plan that follows the decisions:")
+    assert taken.lines[-1].endswith("bookferry migrate plan old new --newest")
+    document = installation.run("migrate", "decide", plan, "copy.tsv", "--json").document
+    assert {"plan", "path", "decisions", "decided", "new", "changed", "withdrawn", "left"} <= document.keys()
+    (tmp_path / "copy.tsv").write_text(table.read_text() + "publications\t1\t\t\t\t\tskip\n")
+    failed = installation.run("migrate", "decide", plan, "copy.tsv", "--json")
+    failed.assert_failed(2, "about which plan", "publications 1", "Nothing was taken over")
+    installation.run("migrate", "decide", plan, "nowhere.tsv").assert_failed(2, "There is no file nowhere.tsv")
+
+
 def test_mistakes_exit_with_2_and_a_remedy(service: SandboxProcess, tmp_path: Path) -> None:
     """The message says what was tried, what came back and what to do."""
     installation = installation_into(tmp_path, service, "other")
@@ -157,4 +176,5 @@ def test_mistakes_exit_with_2_and_a_remedy(service: SandboxProcess, tmp_path: Pa
     installation.run("migrate", "plan", "new", "new").assert_failed(2, "source and target at once")
     installation.run("migrate", "apply", "nothing").assert_failed(2, "There is no plan 'nothing'", "there is none yet")
     installation.run("migrate", "plan", "old", "new", "--newest").assert_failed(2, "There is no snapshot 'old'")
+    installation.run("migrate", "decide", "nothing", "conflicts.tsv").assert_failed(2, "There is no plan 'nothing'")
     installation.run("drill", "old").assert_failed(2, "There is no snapshot 'old'")

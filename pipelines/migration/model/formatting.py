@@ -16,6 +16,9 @@ NOTHING = "(nothing)"
 WHOLE = 5000
 """Characters of a value that are formatted at most."""
 
+SHORT = 80
+"""Characters of each of two values in a table."""
+
 BEFORE = 20
 """Characters before the first difference of two long values."""
 
@@ -34,11 +37,19 @@ def display_text(field: str, value: Any) -> str:
     return safe_text("; ".join(filter(None, (_item(field, item) for item in items))), WHOLE) or NOTHING
 
 
-def display_both(field: str, source: Any, target: Any, most: int = 80) -> tuple[str, str]:
+def display_both(field: str, source: Any, target: Any, most: int = SHORT) -> tuple[str, str]:
     """Two values of one field, cut so that both show their first difference."""
+    return cut_both(*display_pair(field, source, target), most)
+
+
+def display_pair(field: str, source: Any, target: Any) -> tuple[str, str]:
+    """Two values of one field in one line each, which differ wherever the values do."""
     left, right = display_text(field, source), display_text(field, target)
-    if left == right and source != target:
-        left, right = _exact(source), _exact(target)
+    return (_exact(source), _exact(target)) if left == right and source != target else (left, right)
+
+
+def cut_both(left: str, right: str, most: int) -> tuple[str, str]:
+    """Two displayed values, cut so that both show their first difference."""
     if max(len(left), len(right)) <= most:
         return left, right
     equal = next(

@@ -8,12 +8,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import msgspec
 
-from pipelines.migration.model.actions import Action, Decision
+from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
@@ -22,7 +21,6 @@ from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_f
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import (
     AUTHORITIES,
-    MERGEABLE,
     PUBLICATIONS,
     RESOURCE_TYPES,
     USERS,
@@ -35,7 +33,7 @@ from pipelines.migration.model.resource_types import (
 from pipelines.migration.model.target_reading import TargetListing, file_table, local_table, snapshot_listing
 from pipelines.migration.model.twins import TwinFinder, ids_before, twin_of
 from pipelines.migration.plan.comparison import normalise_both
-from pipelines.migration.plan.conflicts import RecordDecision, newest_table, read_decisions, write_conflicts
+from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import (
     MOST_ADDITIONAL,
@@ -253,8 +251,7 @@ class PlanBuilder:
                 path.unlink()
         plan = Plan(folder, facts, session.data.keys)
         decided = {(decision.resource, decision.source_id): decision for decision in decisions}
-        proposed = plan.rows(resources=MERGEABLE) if any(one.proposed for one in totals.values()) else ()
-        write_conflicts(folder / CONFLICTS, chain(plan.rows(Action.CONFLICT), proposed), decided)
+        write_conflicts(folder / CONFLICTS, asked_rows(plan), decided)
         return plan
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:

@@ -10,7 +10,7 @@ import csv
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from io import StringIO
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,15 +20,16 @@ from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.formatting import display_both, value_of
-from pipelines.migration.model.plan import CONFLICTS, FACTS, PlanRow
+from pipelines.migration.model.plan import CONFLICTS, FACTS, Plan, PlanRow
 from pipelines.migration.model.plan_folders import plans_folder
 from pipelines.migration.model.resource_types import MERGEABLE
 from pipelines.migration.model.wording import TWINS, advice_on
+from pipelines.records.advice import Advice
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
 from pipelines.report.issues import safe_text, write_lines
 from pipelines.service.redaction import outside_text
-from pipelines.store.durable import storage_errors
+from pipelines.store.durable import replacing, storage_errors
 from pipelines.store.snapshots.snapshots import DataFolder
 
 COLUMNS = (
@@ -79,13 +80,50 @@ Decisions = Mapping[tuple[str, int], RecordDecision]
 """Resource and id in the source → decision."""
 
 
+class ConflictLine(NamedTuple):
+    """One line of the table."""
+
+    resource: str
+    source_id: int
+    title: str
+    advice: Advice
+    candidates: list[int]
+    """The records of the target that a decision may name."""
+    row: PlanRow | None
+    """The row of the plan; none for a decision about a record that is no conflict any more."""
+    decision: str
+    """What was decided, as a person writes it; empty where nothing was."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing of the record is written before it is decided; a proposed merge may be left as it is."""
+        return self.row is not None and self.row.action == Action.CONFLICT
+
+    @property
+    def cells(self) -> Sequence[str | int]:
+        """The line, in the order of `COLUMNS`."""
+        fields = self.row.differing if self.row else {}
+        return (
+            self.resource,
+            self.source_id,
+            self.title,
+            " ".join(filter(None, self.advice)),
+            target_numbers(self.candidates),
+            ", ".join(safe_text(name, 40) for name in fields) if self.resource in PERSONAL else differences(fields),
+            self.decision,
+        )
+
+
 def write_conflicts(path: Path, rows: Iterable[PlanRow], decided: Decisions) -> None:
     """Write the conflicts among `rows`, then the decisions about records that are no conflicts any more: the file has every decision.
 
     A conflict that remains in spite of a decision has this decision already filled in.
     """
-    with storage_errors(path), path.open("w", encoding="utf-8", newline="") as file:
-        write_lines(COLUMNS, _lines(rows, decided), file)
+    cells = (line.cells for line in conflict_lines(rows, decided))
+    with storage_errors(path), replacing(path) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="")
+        write_lines(COLUMNS, cells, text)
+        text.detach()
 
 
 def read_decisions(path: Path) -> list[RecordDecision]:
@@ -163,35 +201,25 @@ def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -
     return max(found, default=None)
 
 
-def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str | int]]:
-    written = set()
+def asked_rows(plan: Plan) -> Iterator[PlanRow]:
+    """Yield the rows about which people are asked, each once: the conflicts, and then the merges that are proposed."""
+    yield from plan.rows(Action.CONFLICT)
+    if mergeable := {*MERGEABLE} & {*plan.facts.resources}:
+        yield from (row for row in plan.rows(resources=mergeable) if row.reason == TWINS)
+
+
+def conflict_lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[ConflictLine]:
+    """Yield the lines of the table, in its order. `rows`: each record once; others than conflicts and proposed merges are left out."""
+    others = {**decided}
     for row in rows:
-        if (row.resource, row.source_id) in written:
-            continue
         if row.action == Action.CONFLICT or row.reason == TWINS:
-            earlier = decided.get((row.resource, row.source_id))
-            written.add((row.resource, row.source_id))
-            yield (
-                row.resource,
-                row.source_id,
-                "" if row.resource in PERSONAL else safe_text(row.title or ""),
-                " ".join(advice_on(row.reason, row.resource)),
-                target_numbers(_numbers_of(row)),
-                ", ".join(row.differing) if row.resource in PERSONAL else differences(row.differing),
-                earlier.written if earlier else "",
-            )
-    for key, decision in sorted(decided.items()):
-        if key not in written:
-            target = target_numbers([] if decision.target_id is None else [decision.target_id])
-            yield (
-                decision.resource,
-                decision.source_id,
-                safe_text(decision.title),
-                DECIDED,
-                target,
-                "",
-                decision.written,
-            )
+            key = (row.resource, row.source_id)
+            title = "" if row.resource in PERSONAL else safe_text(row.title or "")
+            decision = others.pop(key).written if key in others else ""
+            yield ConflictLine(*key, title, advice_on(row.reason, row.resource), _numbers_of(row), row, decision)
+    for key, one in sorted(others.items()):
+        numbers = [] if one.target_id is None else [one.target_id]
+        yield ConflictLine(*key, safe_text(one.title), Advice(DECIDED, ""), numbers, None, one.written)
 
 
 def _numbers_of(row: PlanRow) -> list[int]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipelines.humanize import counted, duration, size
 from pipelines.inventory import LAST_DAY_OF_V2
+from pipelines.migration.decide.page import PageRows, policy, script, style
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.lacking import lacking_of
 from pipelines.migration.model.plan import HTML, MARKDOWN, End, FileCounts, Plan, PlanFacts
@@ -35,7 +37,7 @@ from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.report.issues import safe_text
 from pipelines.report.plots import Bar, Plot, as_image
 from pipelines.report.rendering import day, html, markdown
-from pipelines.store.durable import storage_errors, write_atomically
+from pipelines.store.durable import replacing, storage_errors, write_atomically
 
 if TYPE_CHECKING:
     from pipelines.migration.verify.verdict import MigrationVerification
@@ -47,6 +49,9 @@ BARS = 10
 
 MOST_PATHS = 100
 """Paths of unsent values on the page at most; issues.tsv has all."""
+
+_ROWS_HERE, _ABOUT_HERE = "<conflicts>", "<about>"
+"""Where the conflicts and the facts about them go into the page."""
 
 NARROW = 7
 """The page warns if fewer days than this remain before the end of version 2, because problems may take that long."""
@@ -64,7 +69,7 @@ COLOURS = {
 
 
 def write_pages(plan: Plan, *, now: datetime, sends_invalid: bool = False) -> PlanSummary:
-    """Write plan.md, plan.html and issues.tsv of a plan.
+    """Write plan.md, plan.html and issues.tsv of a plan whose conflicts.tsv is written.
 
     `now`: when an apply would begin. `sends_invalid`: whether send_invalid_identifiers is set for the target.
     """
@@ -73,8 +78,36 @@ def write_pages(plan: Plan, *, now: datetime, sends_invalid: bool = False) -> Pl
     with storage_errors(plan.folder):
         write_atomically(plan.path(MARKDOWN), markdown(PACKAGE, "plan.md", context).encode())
         plots = {**plots_of(plan.facts), "fields": _field_plot(summary)}
-        write_atomically(plan.path(HTML), html(PACKAGE, "plan.html", context, plots).encode())
+        _write_html(plan, context, plots)
     return summary
+
+
+def _write_html(plan: Plan, context: Mapping[str, Any], plots: Mapping[str, Plot]) -> None:
+    """Write plan.html: the template, and in it the conflicts, one after the other, with the script in which people decide them."""
+    from markupsafe import Markup  # noqa: PLC0415  with Jinja
+
+    rows = PageRows(plan)
+    pieces = rows.json()
+    first = next(pieces, None)
+    if first is None:
+        page = html(PACKAGE, "plan.html", {**context, "decide": None}, plots)
+        write_atomically(plan.path(HTML), page.encode())
+        return
+    code = script()
+    # the files of the project, and a place that no text of a record can name, because Jinja escapes it
+    decide = {"script": code, "style": style(), "policy": policy(code), "rows": _ROWS_HERE, "about": _ABOUT_HERE}
+    page = html(
+        PACKAGE,
+        "plan.html",
+        {**context, "decide": {name: Markup(text) for name, text in decide.items()}},  # noqa: S704
+        plots,
+    )
+    before, _, rest = page.partition(_ROWS_HERE)
+    between, _, after = rest.partition(_ABOUT_HERE)
+    with replacing(plan.path(HTML)) as file:
+        file.write(before.encode())
+        file.writelines(chain([first], pieces))
+        file.write(between.encode() + rows.about() + after.encode())
 
 
 def plan_picture(plan: Plan, *, now: datetime) -> str:

@@ -1,0 +1,277 @@
+"""The conflicts of a plan as data of its page, in which librarians decide them, and the script and style of that part.
+
+The rows go into the file as they are read, a few at a time (I11). Every text of a record is made safe to display (I10), and nothing in the
+data can end the element in which it is (I13). The page shows of people what conflicts.tsv shows: no names.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from importlib import resources
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import msgspec
+
+from pipelines.migration.model.actions import Decision
+from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
+from pipelines.migration.model.formatting import SHORT, cut_both, display_pair, display_text, value_of
+from pipelines.migration.model.plan import CONFLICTS, Plan, PlanRow
+from pipelines.migration.model.resource_types import MERGEABLE, PUBLICATIONS
+from pipelines.migration.model.wording import noun, plural
+from pipelines.migration.plan.conflicts import (
+    COLUMNS,
+    ConflictLine,
+    asked_rows,
+    conflict_lines,
+    read_decisions,
+)
+from pipelines.migration.plan.rows import in_steps
+from pipelines.records.advice import NAMES
+from pipelines.records.tables.registry import PERSONAL
+from pipelines.report.issues import safe_text
+from pipelines.store.parquet import open_in_duckdb
+
+if TYPE_CHECKING:
+    import duckdb
+
+PACKAGE = "pipelines.migration.decide"
+SCRIPTS = ("table.js", "choices.js", "cards.js", "decide.js")
+STYLE = "decide.css"
+
+SHOWN = 300
+"""Characters of a value on the page at most; in the table they are fewer."""
+
+CANDIDATES_SHOWN = 4
+"""Candidates of which the page has the values; their numbers are all there."""
+
+CONTEXT = ("title", "publishable_type", "published_on", "authors", "identifiers")
+"""Fields of a publication that the page shows beside those in conflict."""
+
+FIELD_WORDS = {
+    **NAMES,
+    "publishable_type": "kind of publication",
+    "published_on": "date of publication",
+    "user_id": "user",
+    "publication_id": "publication",
+    "location_id": "location",
+    "collection_ids": "collections",
+    "parent_id": "belongs to",
+}
+"""Field → words, where its name is not a word."""
+
+ADVICE = {
+    "several_targets": "Choose the record of the target that it is. Create it if none of them is right, or leave it out.",
+    "several_sources": "It may have been catalogued twice. Say of one that it is this record; leave the others out, or create them.",
+    "twins": "Merge them if they are one; nothing can split them again. Without a decision they stay as they are.",
+    "merge_unclear": "Merge them in the library by hand, and clear the decision.",
+    "identifiers_disagree": "It is this record if it is the same publication. Create it if it is another one.",
+    "deleted_in_target": "Leave it out, and it stays deleted; or create it again.",
+    "decided_is_missing": "Choose another record, create it, or leave it out.",
+    "edited_in_target": "Say which side is right.",
+    "fields_differ": "Say which side is right. Create it if it is another record.",
+}
+"""Reason of a conflict → what to do, in the words of the page's buttons."""
+
+_NO_RECORD = frozenset({"deleted_in_target", "decided_is_missing"})
+"""Reasons for which the target has no record, so that neither its values nor those of the source can count there."""
+
+_MERGED_FOR = frozenset({"several_targets", "twins", "merge_unclear"})
+"""Reasons for which a merge may be decided."""
+
+
+class _Kind(NamedTuple):
+    """Conflicts of one resource with one reason."""
+
+    resource: str
+    reason: str | None
+    waits: bool
+    """Whether nothing of such a record is written before it is decided."""
+
+
+class PageRows:
+    """The conflicts of a plan as JSON, line by line, and then what the script has to know about them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._kinds: dict[_Kind, dict[str, Any]] = {}
+        self._fields: dict[str, str] = {}
+
+    def json(self) -> Iterator[bytes]:
+        """Yield the conflicts, in the order of conflicts.tsv: a JSON array, in pieces. Nothing where there is none."""
+        table = self._plan.path(CONFLICTS)
+        decided = {(one.resource, one.source_id): one for one in read_decisions(table)} if table.is_file() else {}
+        lines = conflict_lines(asked_rows(self._plan), decided)
+        first = next(lines, None)
+        if first is None:
+            return
+        before = b"[\n"
+        with _Records(self._plan) as records:
+            for step in in_steps(chain([first], lines)):
+                rows = [line.row for line in step if line.row is not None]
+                records.look_up(rows)
+                for line in step:
+                    yield before + _safe_json(self._row(line, records))
+                    before = b",\n"
+        yield b"\n]"
+
+    def about(self) -> bytes:
+        """The facts about the conflicts as JSON, once all of them were yielded."""
+        facts = self._plan.facts
+        return _safe_json(
+            {
+                "plan": facts.plan,
+                "seal": facts.rows_sha256[:16],
+                "source": facts.source.tenant,
+                "target": facts.target.tenant,
+                "columns": COLUMNS,
+                "file": CONFLICTS,
+                "kinds": list(self._kinds.values()),
+                "fields": self._fields,
+            }
+        )
+
+    def _row(self, line: ConflictLine, records: _Records) -> list[Any]:
+        """One conflict: kind, id, title, candidates, fields in conflict, other fields, decision.
+
+        Ids are texts: some are too long for JavaScript's numbers.
+        """
+        asked = [] if line.row is None else [*_asked(line.row)]
+        others = [] if line.row is None else [*records.fields(line, {entry[0] for entry in asked})]
+        for name in (*(entry[0] for entry in asked), *(entry[0] for entry in others)):
+            self._fields.setdefault(name, FIELD_WORDS.get(name, name.replace("_", " ")))
+        candidates = [str(number) for number in line.candidates]
+        return [self._kind(line), str(line.source_id), line.title, candidates, asked, others, line.decision]
+
+    def _kind(self, line: ConflictLine) -> int:
+        row = line.row
+        kind = _Kind(line.resource, row.reason if row else None, line.waits)
+        if kind not in self._kinds:
+            self._kinds[kind] = {
+                "number": len(self._kinds),
+                "resource": line.resource,
+                "one": noun(line.resource),
+                "many": plural(line.resource),
+                "problem": line.advice.problem,
+                "suggestion": line.advice.suggestion,
+                "advice": ADVICE.get(kind.reason or "", ""),
+                "offers": offered(line.resource, kind.reason if row else ""),
+                "waits": kind.waits,
+                "plain": kind.reason == "fields_differ",
+                "hidden": line.resource in PERSONAL,
+            }
+        number: int = self._kinds[kind]["number"]
+        return number
+
+
+def offered(resource: str, reason: str | None) -> list[str]:
+    """The decisions that conflicts.tsv takes for a record and that can settle its conflict, in the order of the page."""
+    left_out = set[str]()
+    if reason in _NO_RECORD:
+        left_out |= {Decision.SOURCE, Decision.TARGET}
+    if resource not in MERGEABLE or reason not in _MERGED_FOR:
+        left_out.add(Decision.MERGE)
+    order = (Decision.SOURCE, Decision.TARGET, Decision.MATCH, Decision.MERGE, Decision.CREATE, Decision.SKIP)
+    return [decision.value for decision in order if decision not in left_out]
+
+
+def script() -> str:
+    """The script of the page."""
+    return '"use strict";\n' + "".join(_template(name) for name in SCRIPTS)
+
+
+def style() -> str:
+    """The style of what the script makes."""
+    return _template(STYLE)
+
+
+def policy(text: str) -> str:
+    """The source for `script-src` that allows this script and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _template(name: str) -> str:
+    return resources.files(PACKAGE).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _safe_json(value: Any) -> bytes:
+    """JSON that cannot end the element in which it is."""
+    return msgspec.json.encode(value).replace(b"<", rb"\u003c")
+
+
+def _asked(row: PlanRow) -> Iterator[list[str]]:
+    """The fields in conflict: name, source, target; where they are longer than in conflicts.tsv, also the two values there.
+
+    Of a person only the names of fields.
+    """
+    for field, values in row.differing.items():
+        name = safe_text(field, 40)
+        if row.resource in PERSONAL:
+            yield [name]
+            continue
+        pair = display_pair(field, *map(value_of, values))
+        short, long = cut_both(*pair, SHORT), cut_both(*pair, SHOWN)
+        yield [name, *long] if short == long else [name, *long, *short]
+
+
+class _Records:
+    """The publications of both sides among some conflicts."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._sides = (plan.source, plan.target)
+        self._stack = ExitStack()
+        self._open: list[duckdb.DuckDBPyConnection | None] = []
+        self._found: list[dict[int, dict[str, str | None]]] = [{}, {}]
+
+    def __enter__(self) -> Self:
+        self._open = [self._database(side) for side in self._sides]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def look_up(self, rows: Sequence[PlanRow]) -> None:
+        """Read the records of these rows; those of earlier rows are forgotten."""
+        rows = [row for row in rows if row.resource == PUBLICATIONS]
+        ids = ([row.source_id for row in rows], [number for row in rows for number in _shown_candidates(row)])
+        self._found = [_read(database, wanted) for database, wanted in zip(self._open, ids, strict=True)]
+
+    def fields(self, line: ConflictLine, asked: set[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield the fields of a publication apart from those in conflict: name, then the source and each candidate that is shown.
+
+        0 stands for the value of the source, and null for none.
+        """
+        source, target = self._found
+        if line.resource != PUBLICATIONS or line.source_id not in source:
+            return
+        sides = [target.get(number, {}) for number in line.candidates[:CANDIDATES_SHOWN]]
+        for name in CONTEXT:
+            one, *others = (side.get(name) for side in (source[line.source_id], *sides))
+            if name not in asked and any(text is not None for text in (one, *others)):
+                yield name, _shown(name, one), *(0 if other == one else _shown(name, other) for other in others)
+
+    def _database(self, side: ComparableLibrary) -> duckdb.DuckDBPyConnection | None:
+        path = side.path(RECORDS)
+        return self._stack.enter_context(open_in_duckdb(path)) if path.is_file() else None
+
+
+def _shown_candidates(row: PlanRow) -> Iterable[int]:
+    return ([] if row.target_id is None else [row.target_id]) + row.candidates[:CANDIDATES_SHOWN]
+
+
+def _read(database: duckdb.DuckDBPyConnection | None, ids: Sequence[int]) -> dict[int, dict[str, str | None]]:
+    if database is None or not ids:
+        return {}
+    columns = ", ".join(CONTEXT)
+    rows = database.execute(f"SELECT id, {columns} FROM file WHERE id IN (SELECT unnest(?))", [list(ids)]).fetchall()  # noqa: S608
+    return {number: dict(zip(CONTEXT, values, strict=True)) for number, *values in rows}
+
+
+def _shown(field: str, text: str | None) -> str | None:
+    if text is None:
+        return None
+    shown = display_text(field, value_of(text))
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"

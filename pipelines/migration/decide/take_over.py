@@ -1,0 +1,119 @@
+"""Takes the decisions of a file over into a plan, as if the file were put in the place of its conflicts.tsv, with more checks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from pipelines.errors import ConfigurationError
+from pipelines.humanize import counted
+from pipelines.migration.model.plan import CONFLICTS, Plan
+from pipelines.migration.plan.conflicts import (
+    ConflictLine,
+    Decisions,
+    RecordDecision,
+    asked_rows,
+    conflict_lines,
+    newest_table,
+    read_decisions,
+    write_conflicts,
+)
+from pipelines.store.snapshots.snapshots import DataFolder
+
+NAMED = 5
+"""Records that a message names at most."""
+
+
+class TakenOver(msgspec.Struct, kw_only=True):
+    """What a file decided."""
+
+    plan: str
+    path: str
+    """conflicts.tsv of the plan."""
+    decisions: dict[str, int]
+    """Decision → lines of the file with it."""
+    decided: int
+    """Decisions of the file; those that the plan had already, too."""
+    new: int
+    """Decisions about records without one before; `changed`: about records with another one."""
+    changed: int
+    withdrawn: int
+    """Decisions of before that the file does not have any more."""
+    left: int
+    """Conflicts without a decision."""
+
+
+def take_over(data: DataFolder, plan: Plan, path: Path) -> TakenOver:
+    """Replace the decisions of a plan by those of the file at `path`, all of them or none.
+
+    Raises `ConfigurationError` for a file that cannot be understood, for one of another plan, and for a plan whose decisions no next plan
+    reads, because a newer one has its own.
+    """
+    if not path.is_file():
+        raise ConfigurationError(f"There is no file {path}.")
+    _check_newest(data, plan)
+    table = plan.path(CONFLICTS)
+    before = _by_record(read_decisions(table)) if table.is_file() else {}
+    found = _by_record(read_decisions(path))
+    left = _check_same_plan(plan, path, found, conflict_lines(asked_rows(plan), before))
+    write_conflicts(table, asked_rows(plan), found)
+    return TakenOver(
+        plan=plan.name,
+        path=str(table),
+        decisions=dict(Counter(str(one.decision) for one in found.values()).most_common()),
+        decided=len(found),
+        new=len(found.keys() - before.keys()),
+        changed=sum(key in before and before[key].written != one.written for key, one in found.items()),
+        withdrawn=len(before.keys() - found.keys()),
+        left=left,
+    )
+
+
+def _by_record(decisions: Iterable[RecordDecision]) -> dict[tuple[str, int], RecordDecision]:
+    return {(one.resource, one.source_id): one for one in decisions}
+
+
+def _check_newest(data: DataFolder, plan: Plan) -> None:
+    facts = plan.facts
+    newest = newest_table(data, facts.source.base_url, facts.target.base_url)
+    if newest is not None and newest[0] > facts.created_at:
+        name = newest[1].parent.name
+        raise ConfigurationError(
+            f"Plan {plan.name} is not the newest between '{facts.source.tenant}' and '{facts.target.tenant}': {name} is, and the next plan "
+            f"reads the decisions of that one only. Open {newest[1].parent}, decide there, and name it instead."
+        )
+
+
+def _check_same_plan(plan: Plan, path: Path, found: Decisions, lines: Iterable[ConflictLine]) -> int:
+    """Raise `ConfigurationError` where the file decides about other records than the plan asks about; returns the conflicts left open."""
+    unknown, left, other_titles, titles = {*found}, 0, 0, 0
+    for line in lines:
+        key = (line.resource, line.source_id)
+        left += line.waits and key not in found
+        if key in unknown:
+            unknown.remove(key)
+            here, there = _letters(line.title), _letters(found[key].title)
+            titles += bool(here and there)
+            other_titles += bool(here and there) and here != there
+    if unknown:
+        named = ", ".join(f"{resource} {number}" for resource, number in sorted(unknown)[:NAMED])
+        more = f" and {len(unknown) - NAMED:,} more" if len(unknown) > NAMED else ""
+        raise ConfigurationError(
+            f"{path} decides about {counted(len(unknown), 'record')} about which plan {plan.name} does not ask: {named}{more}. Nothing was "
+            "taken over. Is it the file of another plan? Save it again from the page of this one."
+        )
+    if other_titles * 2 > titles:
+        raise ConfigurationError(
+            f"{path} has other titles than plan {plan.name} in {other_titles:,} of {counted(titles, 'line')}, so it seems to be the file "
+            "of another plan. Nothing was taken over. Save it again from the page of this one."
+        )
+    return left
+
+
+def _letters(title: str) -> str:
+    """The letters of a title that survive every encoding and every spreadsheet."""
+    return re.sub(r"[^a-z0-9]", "", title.casefold())

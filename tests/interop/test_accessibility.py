@@ -1,0 +1,76 @@
+"""axe-core finds nothing in the pages that people open: the report, the page of a plan, the consent page. Skipped without Chromium."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_core_python.selenium import Axe
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+from pipelines.migration.model.plan import HTML
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.interop.test_consent_page import BROWSER, DRIVER, Callback, Visitor, browser, callback, sandbox
+from tests.migration.decide.plans import page_of, usual
+from tests.report.library import HOSTILE, real_records, report_of
+from tests.sandbox.process import SandboxProcess
+
+__all__ = ["browser", "callback", "sandbox"]  # fixtures
+
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")
+
+
+@pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light")], ids=lambda param: f"{param[0]}-{param[1]}")
+def screen(request: pytest.FixtureRequest, browser: webdriver.Chrome) -> webdriver.Chrome:
+    """The browser with a screen, and with a telephone's; light and dark."""
+    width, scheme = request.param
+    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    return browser
+
+
+def violations(browser: webdriver.Chrome) -> list[dict[str, Any]]:
+    """What axe-core finds: rule, and the first elements that break it."""
+    found = Axe().run(browser)["violations"]
+    return [
+        {"rule": one["id"], "help": one["help"], "elements": [node["html"][:200] for node in one["nodes"][:5]]}
+        for one in found
+    ]
+
+
+def test_the_page_of_a_plan(screen: webdriver.Chrome, tmp_path: Path) -> None:
+    """Before anything is decided, and with decisions, open explanations, steps and a message."""
+    screen.get(page_of(tmp_path / "plan", usual(), mails=1, notes=["A note."]).path(HTML).as_uri())
+    assert violations(screen) == []
+    screen.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    screen.execute_script("document.querySelector('#bulk button[data-word=target]').click()")
+    screen.execute_script("document.getElementById('filter-state').value = 'all'")
+    screen.execute_script("document.getElementById('filter-state').dispatchEvent(new Event('change'))")
+    for number in (6, 7):
+        card = f"//li[h4/span[normalize-space()='publication {number}']]"
+        button = screen.find_element(By.XPATH, f"{card}//button[@data-word='match']")
+        screen.execute_script("arguments[0].click()", button)
+    assert screen.find_elements(By.CSS_SELECTOR, "#steps li, .problem")
+    assert violations(screen) == []
+
+
+def test_the_report(screen: webdriver.Chrome, tmp_path: Path) -> None:
+    records = [
+        *real_records()[:500],
+        *({"id": 9000 + at, "title": text, "doi": text} for at, text in enumerate(HOSTILE)),
+    ]
+    screen.get(Path(report_of(DataFolder(tmp_path), records).paths.html).as_uri())
+    assert violations(screen) == []
+
+
+def test_the_consent_page(screen: webdriver.Chrome, sandbox: SandboxProcess, callback: Callback) -> None:
+    visitor = Visitor(screen, sandbox, callback)
+    visitor.arrive()
+    assert violations(screen) == []
+    visitor.sign_in("wrong")
+    visitor.press("Allow")
+    assert violations(screen) == []

@@ -1,0 +1,136 @@
+"""A page in a headless browser that saves what is downloaded. Skipped where no Chromium is installed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from tests.interop.test_consent_page import BROWSER, DRIVER, FLAGS, SECONDS
+
+
+class Librarian:
+    """A person at the page of a plan. `clicks`: what she clicked, chosen options included."""
+
+    def __init__(self, browser: webdriver.Chrome, downloads: Path) -> None:
+        self.browser = browser
+        self.downloads = downloads
+        self.clicks = 0
+
+    def open(self, page: Path) -> None:
+        """Open a page from the disk."""
+        self.browser.get(page.as_uri())
+
+    def find(self, css: str) -> WebElement:
+        """The first element of a selector."""
+        return self.browser.find_element(By.CSS_SELECTOR, css)
+
+    def all(self, css: str) -> list[WebElement]:
+        """All elements of a selector."""
+        return self.browser.find_elements(By.CSS_SELECTOR, css)
+
+    def click(self, element: WebElement | str) -> None:
+        """Click it."""
+        self.clicks += 1
+        found = self.find(element) if isinstance(element, str) else element
+        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
+        found.click()
+
+    def choose(self, css: str, text: str) -> None:
+        """Choose an option: two clicks."""
+        self.clicks += 2
+        Select(self.find(css)).select_by_visible_text(text)
+
+    def show(self, words: str) -> None:
+        """Show a kind of conflict of the overview."""
+        [button] = [one for one in self.all(".kinds button") if words in (one.get_dom_attribute("aria-label") or "")]
+        self.click(button)
+
+    def keys(self, *keys: str) -> None:
+        """Press keys, one after the other, wherever the focus is."""
+        for key in keys:
+            ActionChains(self.browser).send_keys(key).perform()
+
+    def save(self) -> Path:
+        """Save conflicts.tsv; returns the file, which the next download replaces."""
+        path = self.downloads / "conflicts.tsv"
+        path.unlink(missing_ok=True)
+        self.click("#save")
+        self.wait_until(path.is_file)
+        return path
+
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Wait for something that the browser does by and by."""
+        WebDriverWait(self.browser, SECONDS).until(lambda _: is_so())
+
+    def load(self, path: Path) -> str:
+        """Choose a file to go on with; returns what the page says."""
+        before = self.said
+        self.find("#load").send_keys(str(path))
+        self.wait_until(lambda: self.said != before)
+        return self.said
+
+    @property
+    def said(self) -> str:
+        """What the page said last, as a screen reader hears it."""
+        return self.find(".said").text
+
+    @property
+    def left(self) -> str:
+        """How many conflicts are decided."""
+        return self.find("#left").text
+
+    @property
+    def shown(self) -> str:
+        """How many conflicts are shown."""
+        return self.find("#shown").text
+
+    def requested(self) -> set[str]:
+        """The addresses that the browser requested, apart from its own and from files in its memory."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
+        asked = {one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"}
+        return {one for one in asked if not one.startswith(("chrome", "data:", "blob:"))}
+
+
+@pytest.fixture
+def new_librarian(tmp_path: Path) -> Iterator[Callable[[], Librarian]]:
+    """Makes librarians at one browser profile; each call ends the browser of the one before."""
+    if not (BROWSER and DRIVER):
+        pytest.skip("no Chromium with its driver is installed")
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER or ""
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability("unhandledPromptBehavior", "accept")
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    running: list[webdriver.Chrome] = []
+
+    def make() -> Librarian:
+        while running:
+            running.pop().quit()
+        browser = webdriver.Chrome(options=options, service=Service(DRIVER))
+        running.append(browser)
+        browser.set_page_load_timeout(SECONDS)
+        browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
+        return Librarian(browser, downloads)
+
+    yield make
+    while running:
+        running.pop().quit()
+
+
+@pytest.fixture
+def librarian(new_librarian: Callable[[], Librarian]) -> Librarian:
+    """A person at the browser."""
+    return new_librarian()
