@@ -62,10 +62,11 @@ def _metadata(report: Report) -> dict[str, dg.MetadataValue | int | str | bool]:
         "picture": dg.MetadataValue.md(pictures_of(report)),
         "what_to_look_at": preview(_COLUMNS, rows),
         "to_do": report.to_do,
-        "mended": report.mended,
+        "repaired": report.repaired,
         "snapshot": report.snapshot,
         "complete": report.complete,
         "page": dg.MetadataValue.path(report.paths.html),
         "issues": dg.MetadataValue.path(report.paths.issues),
+        "workbook": dg.MetadataValue.path(report.paths.workbook),
         "markdown": dg.MetadataValue.path(report.paths.markdown),
     }

@@ -25,6 +25,7 @@ nightly_at = "02:00"
 base_url = {base_url}
 {sign_in}
 requests_per_minute = {requests_per_minute}  # the service's limit for automated access
+# record_url = "https://library.example.org/publications/{{id}}"  # the page of a record, for links in lists of issues
 
 # [notify]  # addresses or commands to call when a backup has ended: docs/operating.md, "Notifications"
 # success_env = "BACKUP_ALIVE"

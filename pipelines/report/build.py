@@ -1,4 +1,4 @@
-"""Makes the report of a snapshot: three files beside the snapshots, from one pass over its tables.
+"""Makes the report of a snapshot: four files beside the snapshots, from one pass over its tables.
 
 A report can be made again at any time: it needs the snapshot only, and does not change it. Two processes that make the same report wait
 for each other.
@@ -14,24 +14,27 @@ from pathlib import Path
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
-from pipelines.report.issues import IssueCounts, issues_of, write_issues
+from pipelines.report.issues import IssueCounts, issues_of
 from pipelines.report.pages import Paths, Report, html_of, markdown_of, plots_of
 from pipelines.report.plots import as_image
+from pipelines.report.record_links import links_of
+from pipelines.report.tables import open_issue_tables
 from pipelines.store.durable import storage_errors, temporary_folder
 from pipelines.store.findings import open_findings
-from pipelines.store.maintenance.reports import HTML, ISSUES, MARKDOWN, remove_report, report_key
+from pipelines.store.maintenance.reports import HTML, ISSUES, MARKDOWN, WORKBOOK, remove_report, report_key
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 
-def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime) -> Report:
-    """Make the report of a snapshot, and replace an earlier one."""
+def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime, record_url: str | None = None) -> Report:
+    """Make the report of a snapshot, and replace an earlier one. `record_url`: the address of a record's page, with `{id}`."""
     if not snapshot.holds_publications:
         raise ConfigurationError(
             f"{snapshot.name} has no publications, so it has no report. `bookferry snapshots list` lists the others."
         )
     with _workdir(data, snapshot) as workdir:
-        report = _collect(data, snapshot, workdir / ISSUES, workdir / "spilled", now)
-        data.objects.replace_file(report_key(snapshot, ISSUES), workdir / ISSUES)
+        report = _collect(data, snapshot, workdir, record_url, now)
+        for name in (ISSUES, WORKBOOK):
+            data.objects.replace_file(report_key(snapshot, name), workdir / name)
         data.objects.replace(report_key(snapshot, MARKDOWN), markdown_of(report).encode())
         data.objects.replace(report_key(snapshot, HTML), html_of(report).encode())
     if snapshot.key not in data.snapshot_keys(snapshot.manifest.tenant):  # pruned meanwhile
@@ -44,21 +47,26 @@ def pictures_of(report: Report) -> str:
     return "\n\n".join(f"![{plot.title}]({as_image(plot)})" for plot in plots_of(report).values() if plot.bars)
 
 
-def _collect(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, now: datetime) -> Report:
-    """Write the table of issues to `issues`, and collect the content of the report."""
-    tally = IssueCounts()
-    html, markdown, table = (data.objects.address_of(report_key(snapshot, name)) for name in (HTML, MARKDOWN, ISSUES))
+def _collect(data: DataFolder, snapshot: Snapshot, workdir: Path, record_url: str | None, now: datetime) -> Report:
+    """Write the tables of issues into `workdir`, and collect the content of the report."""
+    tally, spilled = IssueCounts(), workdir / "spilled"
+    html, markdown, table, workbook = (
+        data.objects.address_of(report_key(snapshot, name)) for name in (HTML, MARKDOWN, ISSUES, WORKBOOK)
+    )
+    links = links_of(data, snapshot, record_url, spilled)
     with open_findings(data, snapshot, spilled) as findings:
-        with storage_errors(issues), issues.open("w", encoding="utf-8", newline="") as file:
-            write_issues(tally.counted(issues_of(findings.each())), file)
+        with open_issue_tables(workdir / ISSUES, workdir / WORKBOOK) as tables:
+            for issue in tally.counted(issues_of(findings.each())):
+                tables.write(issue.line(links))
         figures = findings.figures()
         return Report(
-            paths=Paths(html, markdown, table),
+            paths=Paths(html, markdown, table, workbook),
             manifest=snapshot.manifest,
+            links=links,
             figures=figures,
             issue_kinds=tally.issue_kinds,
             to_do=tally.to_do,
-            mended=tally.mended,
+            repaired=tally.repaired,
             shared=findings.shared_identifiers(),
             same_titles=findings.same_titles(),
             residue_examples=findings.residue_examples(figures.residue),

@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from pipelines.humanize import counted
-from pipelines.records.advice import MENDED, general_advice, label_of, name_of, words_and
+from pipelines.records.advice import REPAIRED_VALUES, general_advice, label_of, name_of, words_and
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.report.issues import IssueKind, safe_text
 from pipelines.report.plots import Bar, Plot
+from pipelines.report.record_links import RecordLinks
 from pipelines.report.rendering import NOT_SHOWN, day, html, markdown, names_a_person
 from pipelines.store.findings import DuplicateGroup, Figures, Verdicts
 from pipelines.store.snapshots.captures import FileTotals
@@ -34,6 +35,7 @@ class Paths(msgspec.Struct):
     html: str
     markdown: str
     issues: str
+    workbook: str
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -41,12 +43,13 @@ class Report(msgspec.Struct, kw_only=True):
 
     paths: Paths
     manifest: Manifest
+    links: RecordLinks
     figures: Figures
     issue_kinds: list[IssueKind]
     """The sorts of open issues, the commonest first."""
     to_do: int
     """Issues that a person has to work off."""
-    mended: int
+    repaired: int
     """Lines about repairs that Bookferry made itself."""
     shared: list[DuplicateGroup]
     same_titles: list[DuplicateGroup]
@@ -102,7 +105,7 @@ def plots_of(report: Report) -> dict[str, Plot]:
     ]
     return {
         "verdicts": Plot(
-            "Values of identifiers by field", VERDICTS, verdicts, ("valid", "mended", "invalid", "not recognised")
+            "Values of identifiers by field", VERDICTS, verdicts, ("valid", "repaired", "invalid", "unrecognised")
         ),
         "issue_kinds": Plot("What to look at", ("plain",), issue_kinds),
         "holdings": Plot(
@@ -128,10 +131,11 @@ def _context(report: Report) -> dict[str, Any]:
         "notes": [safe_text(one, 1000) for one in manifest.notes],
         "tiles": _tiles(report),
         "to_do": counted(report.to_do, "issue"),
-        "issue_kinds": [_issue_kind(one) for one in report.issue_kinds],
+        "guessed": report.links.learned_from,
+        "issue_kinds": [_issue_kind(one, report.links) for one in report.issue_kinds],
         "judged": figures.judged,
         "verdicts": [_verdict_row(field, one) for field, one in figures.verdicts.items()],
-        "mended": _mended(figures),
+        "repaired": _repaired(figures),
         "without": _without(figures),
         "holdings": [
             {
@@ -187,7 +191,7 @@ def _tiles(report: Report) -> list[dict[str, str]]:
     return [{"number": number, "what": what} for number, what in tiles]
 
 
-def _issue_kind(one: IssueKind) -> dict[str, Any]:
+def _issue_kind(one: IssueKind, links: RecordLinks) -> dict[str, Any]:
     """The variables of one kind of issue. Duplicates have no examples here, because they have a table of their own."""
     problem, suggestion = general_advice(one.rule, one.type)
     examples = [] if one.rule in ("shared", "same_title") else one.examples
@@ -197,7 +201,10 @@ def _issue_kind(one: IssueKind) -> dict[str, Any]:
         "count": f"{one.issues:,}",
         "problem": problem,
         "suggestion": suggestion,
-        "examples": [{"record": record, "value": safe_text(value, EXAMPLE)} for record, value in examples],
+        "examples": [
+            {"record": record, "link": links.to(record), "value": safe_text(value, EXAMPLE)}
+            for record, value in examples
+        ],
         "more": f"{left:,}" if left else "",
     }
 
@@ -208,14 +215,14 @@ def _verdict_row(field: str, one: Verdicts) -> dict[str, str]:
     return {"field": safe_text(field, 40), "total": f"{one.total:,}", "share": share, **counts}
 
 
-def _mended(figures: Figures) -> list[dict[str, str]]:
+def _repaired(figures: Figures) -> list[dict[str, str]]:
     rows = sorted(
-        ((sum(fields.values()), rule, fields) for rule, fields in figures.rules.items() if rule in MENDED),
+        ((sum(fields.values()), rule, fields) for rule, fields in figures.rules.items() if rule in REPAIRED_VALUES),
         key=lambda row: (row[1] in SPELLING, -row[0]),
     )
     return [
         {
-            "problem": MENDED[rule],
+            "problem": REPAIRED_VALUES[rule],
             "count": f"{count:,}",
             "fields": words_and([safe_text(field, 40) for field in fields], 0),
         }
@@ -267,7 +274,7 @@ def _files(files: FileTotals) -> str:
         return f"The records name {counted(files.count, 'file')}; no backup asked for their content."
     text = f"The records name {counted(files.count, 'file')}; the content of {files.kept:,} is stored."
     if files.failed:
-        text += f" {files.failed:,} could not be fetched; each is a line in issues.tsv."
+        text += f" {files.failed:,} could not be fetched; each is a line in issues.xlsx."
     return f"{text} {files.not_fetched:,} were not fetched." if files.not_fetched else text
 
 

@@ -6,7 +6,7 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 REPORTS = "reports"
 
-MARKDOWN, HTML, ISSUES = "report.md", "report.html", "issues.tsv"
+MARKDOWN, HTML, ISSUES, WORKBOOK = "report.md", "report.html", "issues.tsv", "issues.xlsx"
 
 
 def report_key(snapshot: Snapshot, name: str = "") -> str:
