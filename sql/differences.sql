@@ -20,15 +20,24 @@ CREATE TEMP MACRO member(payload, name) AS
 CREATE TEMP MACRO is_object(payload) AS
     CASE WHEN json_valid(payload) THEN json_type(payload) = 'OBJECT' ELSE false END;
 
--- A partial listing may have an id twice. The records are equal only if every version of them is.
+-- A partial listing may have an id twice. The records are equal only if every version of them is. Payloads are read only where an id is
+-- missing, because they are most of the file.
 CREATE TEMP TABLE ids_a AS
     SELECT id, min(sha256) AS low, max(sha256) AS high
-    FROM (SELECT id_of(id, payload) AS id, sha256 FROM raw_a)
+    FROM (
+        SELECT CAST(id AS VARCHAR) AS id, sha256 FROM raw_a WHERE id IS NOT NULL
+        UNION ALL
+        SELECT id_of(id, payload), sha256 FROM raw_a WHERE id IS NULL
+    )
     WHERE id IS NOT NULL
     GROUP BY id;
 CREATE TEMP TABLE ids_b AS
     SELECT id, min(sha256) AS low, max(sha256) AS high
-    FROM (SELECT id_of(id, payload) AS id, sha256 FROM raw_b)
+    FROM (
+        SELECT CAST(id AS VARCHAR) AS id, sha256 FROM raw_b WHERE id IS NOT NULL
+        UNION ALL
+        SELECT id_of(id, payload), sha256 FROM raw_b WHERE id IS NULL
+    )
     WHERE id IS NOT NULL
     GROUP BY id;
 
@@ -68,8 +77,8 @@ CREATE TEMP VIEW fields AS
 
 CREATE TEMP TABLE without_id AS
     SELECT coalesce(a.records, 0) AS before, coalesce(b.records, 0) AS after
-    FROM (SELECT sha256, count(*) AS records FROM raw_a WHERE id_of(id, payload) IS NULL GROUP BY sha256) AS a
-    FULL JOIN (SELECT sha256, count(*) AS records FROM raw_b WHERE id_of(id, payload) IS NULL GROUP BY sha256) AS b
+    FROM (SELECT sha256, count(*) AS records FROM raw_a WHERE id IS NULL AND id_of(id, payload) IS NULL GROUP BY sha256) AS a
+    FULL JOIN (SELECT sha256, count(*) AS records FROM raw_b WHERE id IS NULL AND id_of(id, payload) IS NULL GROUP BY sha256) AS b
     USING (sha256);
 
 CREATE TEMP VIEW totals AS

@@ -123,7 +123,6 @@ def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
             type=safe(one.type),
             value=safe(one.value),
             becomes=safe(one.becomes),
-            title=safe(one.title or ""),
         )
         for one in findings
     )
@@ -164,7 +163,7 @@ def _issue(
     to_do: bool = True,
     part: str = "",
 ) -> Issue:
-    title = one.title or ""
+    title = safe_text(one.title or "")  # not before: most repaired values have no line
     return Issue(one.record, title, one.field, one.value, problem, suggestion, issue_kind, to_do, part)
 
 

@@ -92,7 +92,7 @@ class WorkbookWriter:
                 self._links += 1
                 sheet.write_url(row, place, value)
             else:
-                sheet.write_string(row, place, shortened(_NO_CHARACTERS.sub("\ufffd", value)))
+                sheet.write_string(row, place, _text(value))
         elif isinstance(value, bool):
             sheet.write_boolean(row, place, value)
         elif abs(value) > _EXACT if isinstance(value, int) else not math.isfinite(value):
@@ -106,7 +106,7 @@ class WorkbookWriter:
         sheet: Worksheet = self._book.add_worksheet(name)
         for place, column in enumerate(self._columns):
             sheet.set_column(place, place, column.width)
-            sheet.write_string(0, place, _NO_CHARACTERS.sub("\ufffd", column.heading), self._heading)
+            sheet.write_string(0, place, _text(column.heading), self._heading)
         sheet.freeze_panes(1, 0)
         self._next = 1
         return sheet
@@ -152,6 +152,11 @@ def columns_for(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list
     return [
         Column(name, min(max(len(name) + 3, most + 1, 6), WIDEST)) for name, most in zip(headings, longest, strict=True)
     ]
+
+
+def _text(value: str) -> str:
+    """A text that XML can hold, and a cell."""
+    return shortened(value if value.isascii() else _NO_CHARACTERS.sub("\ufffd", value))
 
 
 def _is_address(text: str) -> bool:
