@@ -42,10 +42,17 @@ def document(report: Report) -> dict[str, Any]:
         "repaired": report.repaired,
         "issues": report.counts,
         "figures": _fit(msgspec.to_builtins(report.figures)),
+        "last_night": _changes(report, "last_night"),
+        "last_week": _changes(report, "last_week"),
         "record_url": report.links.template or None,
         "record_url_learned_from": report.links.learned_from or None,
         "paths": msgspec.to_builtins(report.paths),
     }
+
+
+def _changes(report: Report, since: str) -> Any:
+    """What changed since an earlier snapshot; null where there is none, or where this one is partial."""
+    return msgspec.to_builtins(getattr(report.nights[-1], since)) if report.nights else None
 
 
 def _fit(figures: Any) -> Any:

@@ -10,13 +10,15 @@ from typing import Any
 import msgspec
 
 from pipelines.humanize import counted
-from pipelines.records.advice import REPAIRED_VALUES, general_advice, label_of, name_of, words_and
+from pipelines.records.advice import REPAIRED_VALUES, field_name, general_advice, label_of, name_of, words_and
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
+from pipelines.report.history import Night
 from pipelines.report.issues import IssueKind, safe_text
 from pipelines.report.plots import Bar, Plot
 from pipelines.report.record_links import RecordLinks
 from pipelines.report.rendering import NOT_SHOWN, day, html, markdown, names_a_person
+from pipelines.report.timeline import changes_context, timeline_for_page
 from pipelines.store.findings import DuplicateGroup, Figures, Verdicts
 from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.manifest import Manifest
@@ -55,6 +57,8 @@ class Report(msgspec.Struct, kw_only=True):
     same_titles: list[DuplicateGroup]
     residue_examples: dict[tuple[str, str], list[tuple[int, str]]]
     made_at: datetime
+    nights: list[Night] = []
+    """The nights of the last months, this one last; none for a partial snapshot."""
 
     @property
     def snapshot(self) -> str:
@@ -77,7 +81,8 @@ class Report(msgspec.Struct, kw_only=True):
 
 def html_of(report: Report) -> str:
     """The page."""
-    return html("pipelines.report", "report.html", _context(report), plots_of(report))
+    pictures: dict[str, Plot | str] = {**plots_of(report), "timeline": timeline_for_page(report.nights)}
+    return html("pipelines.report", "report.html", _context(report), pictures)
 
 
 def markdown_of(report: Report) -> str:
@@ -89,7 +94,7 @@ def plots_of(report: Report) -> dict[str, Plot]:
     """The plots: verdicts by field, open issues by sort, publications by kind."""
     figures = report.figures
     verdicts = [
-        Bar(safe_text(field, 24), [getattr(one, verdict) for verdict in VERDICTS], f"{one.total:,}")
+        Bar(safe_text(field_name(field), 24), [getattr(one, verdict) for verdict in VERDICTS], f"{one.total:,}")
         for field, one in list(figures.verdicts.items())[:BARS]
     ]
     issue_kinds = [
@@ -130,6 +135,7 @@ def _context(report: Report) -> dict[str, Any]:
         else [safe_text(one, 1000) for one in manifest.problems] or ["Nothing proves that it is complete."],
         "notes": [safe_text(one, 1000) for one in manifest.notes],
         "tiles": _tiles(report),
+        "changes": changes_context(report.nights, complete=manifest.complete),
         "to_do": counted(report.to_do, "issue"),
         "guessed": report.links.learned_from,
         "issue_kinds": [_issue_kind(one, report.links) for one in report.issue_kinds],
@@ -149,12 +155,19 @@ def _context(report: Report) -> dict[str, Any]:
         "groups": [
             table
             for table in (
-                _table("The same identifier", ("type", "identifier"), report.shared, figures.same_identifier.groups),
+                _table(
+                    "The same identifier",
+                    ("type", "identifier"),
+                    report.shared,
+                    figures.same_identifier.groups,
+                    report.links,
+                ),
                 _table(
                     "The same title and year",
                     ("year", "title"),
                     report.same_titles,
                     figures.same_title_and_year.groups,
+                    report.links,
                 ),
             )
             if table["rows"]
@@ -212,7 +225,7 @@ def _issue_kind(one: IssueKind, links: RecordLinks) -> dict[str, Any]:
 def _verdict_row(field: str, one: Verdicts) -> dict[str, str]:
     counts = {name: f"{count:,}" for name, count in msgspec.structs.asdict(one).items()}
     share = _share(one.valid + one.repaired, one.total)
-    return {"field": safe_text(field, 40), "total": f"{one.total:,}", "share": share, **counts}
+    return {"field": safe_text(field_name(field), 40), "total": f"{one.total:,}", "share": share, **counts}
 
 
 def _repaired(figures: Figures) -> list[dict[str, str]]:
@@ -224,7 +237,7 @@ def _repaired(figures: Figures) -> list[dict[str, str]]:
         {
             "problem": REPAIRED_VALUES[rule],
             "count": f"{count:,}",
-            "fields": words_and([safe_text(field, 40) for field in fields], 0),
+            "fields": words_and([safe_text(field_name(field), 40) for field in fields], 0),
         }
         for count, rule, fields in rows
     ]
@@ -252,14 +265,29 @@ def _duplicates(figures: Figures) -> str:
     )
 
 
-def _table(title: str, columns: tuple[str, str], groups: Sequence[DuplicateGroup], count: int) -> dict[str, Any]:
+def _linked(records: Sequence[int], of: int, links: RecordLinks) -> list[dict[str, str]]:
+    """The first `of` some records, each with its link and the text after it: `1, 2 and 7 more`."""
+    more = f" and {of - len(records):,} more" if of > len(records) else ""
+    last = len(records) - 1
+    after = [
+        more if place == last else " and " if place == last - 1 and not more else ", " for place in range(last + 1)
+    ]
+    return [
+        {"number": str(record), "link": links.to(record), "after": text}
+        for record, text in zip(records, after, strict=True)
+    ]
+
+
+def _table(
+    title: str, columns: tuple[str, str], groups: Sequence[DuplicateGroup], count: int, links: RecordLinks
+) -> dict[str, Any]:
     rows = [
         {
             "key": name_of(one.type) if columns[0] == "type" else one.type,
             "value": safe_text(one.value, EXAMPLE),
             "title": safe_text(one.title or "", EXAMPLE),
             "records": f"{one.records:,}",
-            "which": words_and([str(number) for number in one.first_records], one.records),
+            "which": _linked(one.first_records, one.records, links),
         }
         for one in groups
     ]
@@ -283,7 +311,7 @@ def _residue(resource: str, key: str, count: int, examples: Sequence[tuple[int, 
     if value and names_a_person(key):
         record, value = None, NOT_SHOWN
     return {
-        "resource": resource,
+        "resource": resource.replace("_", " "),
         "key": safe_text(key, EXAMPLE),
         "count": f"{count:,}",
         "record": record,

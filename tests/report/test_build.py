@@ -37,9 +37,10 @@ def test_it_lies_beside_the_snapshots_and_is_made_anew(stored: DataFolder) -> No
     for _again in range(2):
         report = make_report(stored, snapshot, now=NOW)
         folder = f"reports/tenant=old/snapshot={snapshot.manifest.snapshot}"
-        names = [f"{folder}/{name}" for name in ("issues.tsv", "issues.xlsx", "report.html", "report.md")]
+        files = ("issues.parquet", "issues.tsv", "issues.xlsx", "report.html", "report.md")
+        names = ["reports/tenant=old/history.json", *(f"{folder}/{name}" for name in files)]
         assert [entry.key for entry in stored.objects.below("reports")] == names
-        assert report.paths.html == stored.objects.address_of(names[2])
+        assert report.paths.html == stored.objects.address_of(f"{folder}/report.html")
     assert {entry.key: entry.size for entry in stored.objects.below(snapshot.key)} == before
     assert [name for name in files_below(stored.path) if "report-" in name and not name.endswith(".lock")] == []
 
@@ -59,10 +60,10 @@ def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
     for snapshot in snapshots:
         make_report(data, snapshot, now=NOW)
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=True)
-    assert len(list(data.objects.below("reports"))) == 12
+    assert len(list(data.objects.below("reports"))) == 16
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     left = {entry.key.rpartition("/")[0] for entry in data.objects.below("reports")}
-    assert left == {f"reports/tenant=old/snapshot={snapshots[-1].manifest.snapshot}"}
+    assert left == {"reports/tenant=old", f"reports/tenant=old/snapshot={snapshots[-1].manifest.snapshot}"}
 
 
 def rewritten(snapshot: Snapshot, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
@@ -172,6 +173,7 @@ def test_the_command(tmp_path: Path) -> None:
     document = json.loads(report(None))
     assert (document["snapshot"], document["complete"], document["to_do"]) == (complete.name, True, 4)
     assert document["issues"] == {"check_digit": 2, "same_title": 2}
+    assert (document["last_night"], document["last_week"]) == (None, None)
     assert document["figures"]["verdicts"]["isbn"]["invalid"] == 2
     assert all(Path(path).is_file() for path in document["paths"].values())
     assert json.loads(report(partial.name))["snapshot"] == partial.name
