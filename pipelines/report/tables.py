@@ -24,8 +24,8 @@ _COLUMNS = (
     Column("title", 44),
     Column("field", 18),
     Column("value", 30),
-    Column("problem", 52),
-    Column("suggestion", 52),
+    Column("problem", 72),
+    Column("suggestion", 78),
     Column("code", 18),
     Column("link", 48, is_link=True),
 )

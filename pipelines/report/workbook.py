@@ -63,7 +63,7 @@ class WorkbookWriter:
         self._columns = columns
         self._sheet_rows = sheet_rows
         self._heading: Format = book.add_format({"bold": True, "bg_color": "#E4EAE6", "bottom": 1, "valign": "top"})
-        self._whole: Format = book.add_format({"num_format": "0"})
+        self._whole: Format = book.add_format({"num_format": "0", "align": "left"})
         self._links = 0
         self._sheets = 0
         self._next = 0
@@ -108,6 +108,9 @@ class WorkbookWriter:
             sheet.set_column(place, place, column.width)
             sheet.write_string(0, place, _text(column.heading), self._heading)
         sheet.freeze_panes(1, 0)
+        sheet.repeat_rows(0)  # on paper: the heading on each page, and all columns beside each other
+        sheet.set_landscape()
+        sheet.fit_to_pages(1, 0)
         self._next = 1
         return sheet
 
