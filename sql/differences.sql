@@ -46,12 +46,12 @@ CREATE TEMP TABLE pairs AS
     FROM ids_a AS a FULL JOIN ids_b AS b USING (id)
     WHERE (a.low, a.high) IS DISTINCT FROM (b.low, b.high);
 
--- Payloads only pass through: memory holds the names of the fields.
+-- Payloads only pass through: memory holds the names of the fields. Where only signatures differ, which may be everywhere, nothing is parsed.
 CREATE TEMP TABLE compared AS
 SELECT
     id,
-    is_object(was) AND is_object(now) AS objects,
-    CASE WHEN is_object(was) AND is_object(now) THEN list_filter(
+    CASE WHEN was = now THEN true ELSE is_object(was) AND is_object(now) END AS objects,
+    CASE WHEN was = now THEN [] WHEN is_object(was) AND is_object(now) THEN list_filter(
         list_sort(list_distinct(list_concat(json_keys(was), json_keys(now)))),
         lambda name: member(was, name) IS DISTINCT FROM member(now, name)
     ) ELSE [] END AS fields

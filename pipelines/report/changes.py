@@ -67,7 +67,7 @@ def open_issue_keys(path: Path) -> Iterator[IssueKeys]:
 def changes_between(data: DataFolder, earlier: Snapshot, snapshot: Snapshot, keys: Path, workdir: Path) -> Changes:
     """What changed since an earlier snapshot of the same library. `keys`: the issues of the later one; `workdir`: for spill files."""
     earlier_keys = report_key(earlier, ISSUE_KEYS)
-    with storage_errors(snapshot.address), bounded_duckdb("384MB", 2, workdir) as database:
+    with storage_errors(snapshot.address), bounded_duckdb("192MB", 2, workdir) as database:
         database.execute("SET preserve_insertion_order = false")
         data.objects.attach(database)
         for view, one in (("raw_a", earlier), ("raw_b", snapshot)):

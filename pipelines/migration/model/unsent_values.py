@@ -60,7 +60,7 @@ NO_LINK = Advice(
 )
 NO_IDENTIFIER = Advice(
     "These identifiers break the rules of their type, so they are not sent.",
-    "Each is a line in issues.tsv that says what is wrong. Correct it in the source, or have all of them sent unchanged: "
+    "Each is a line in issues.xlsx that says what is wrong. Correct it in the source, or have all of them sent unchanged: "
     "send_invalid_identifiers in bookferry.toml.",
 )
 NO_TEXT = Advice(
