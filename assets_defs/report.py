@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
+import msgspec
 
 from assets_defs.backup import PUBLICATIONS, SNAPSHOT
 from assets_defs.factories import tenant_asset
@@ -15,6 +16,9 @@ from pipelines.service.redaction import outside_text
 
 ASSET = "report"
 CHECK = "made"
+
+CHANGES = ("added", "changed", "removed", "new", "solved")
+"""Numbers of a report that Dagster plots from night to night: records and issues since the backup before."""
 
 _COLUMNS = ("what to look at", "issues")
 
@@ -58,14 +62,18 @@ def _check(*, passed: bool, metadata: dict[str, str]) -> dg.AssetCheckResult:
 
 def _metadata(report: Report) -> dict[str, dg.MetadataValue | int | str | bool]:
     rows = ((label_of(group.rule, group.type), group.issues) for group in report.issue_kinds)
+    changes = report.nights[-1].last_night if report.nights else None
+    since_last_night = msgspec.to_builtins(changes) if changes else {}
     return {
+        **{name: since_last_night[name] for name in CHANGES if name in since_last_night},
         "picture": dg.MetadataValue.md(pictures_of(report)),
         "what_to_look_at": preview(_COLUMNS, rows),
         "to_do": report.to_do,
-        "mended": report.mended,
+        "repaired": report.repaired,
         "snapshot": report.snapshot,
         "complete": report.complete,
         "page": dg.MetadataValue.path(report.paths.html),
         "issues": dg.MetadataValue.path(report.paths.issues),
+        "workbook": dg.MetadataValue.path(report.paths.workbook),
         "markdown": dg.MetadataValue.path(report.paths.markdown),
     }

@@ -1,4 +1,4 @@
-"""Writes the rows of a query as JSON, as CSV for spreadsheets or as Parquet, batch by batch."""
+"""Writes the rows of a query as JSON, as CSV or .xlsx for spreadsheets, or as Parquet, batch by batch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -16,12 +17,16 @@ import pyarrow.parquet as pq
 from cli.output import Output
 from pipelines.errors import BookferryError, ConfigurationError
 from pipelines.records.spreadsheets import safe_cell
+from pipelines.report.workbook import Cell, columns_for, open_workbook
 from pipelines.store.durable import storage_error
 
 Rows = Sequence[tuple[object, ...]]
 
 BATCH_ROWS = 10_000
 """Rows in memory at a time."""
+
+WIDTH_ROWS = 200
+"""Rows by which the columns of a workbook get their widths."""
 
 BYTE_ORDER_MARK = "\ufeff"
 """Without it Excel does not recognise UTF-8."""
@@ -61,6 +66,28 @@ def _lines(rows: Sequence[Sequence[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerows([_cell(value) for value in row] for row in rows)
     return text.getvalue()
+
+
+def write_xlsx(path: Path, columns: Sequence[str], batches: Iterator[Rows]) -> int:
+    """Write the rows to a workbook, which appears when it is complete. Returns the number of rows."""
+    first = [[_workbook_cell(value) for value in row] for row in next(batches, ())]
+    with open_workbook(path, "Result", columns_for(columns, first[:WIDTH_ROWS])) as book:
+        for cells in first:
+            book.write(cells)
+        for rows in batches:
+            for row in rows:
+                book.write([_workbook_cell(value) for value in row])
+        return book.rows
+
+
+def _workbook_cell(value: object) -> Cell:
+    """Dates are text: a spreadsheet has none before 1900."""
+    if isinstance(value, Decimal) and Decimal(repr(float(value))) == value:
+        return float(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    plain = msgspec.to_builtins(value, enc_hook=str)
+    return plain if isinstance(plain, str) else _json(plain)
 
 
 def _cell(value: object) -> str | int | float:

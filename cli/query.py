@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 from rich.console import Console
 
-from cli.answers import BATCH_ROWS, Rows, write_csv, write_json, write_parquet
+from cli.answers import BATCH_ROWS, Rows, write_csv, write_json, write_parquet, write_xlsx
 from cli.boundary import fail
 from cli.output import Output, print_table
 from pipelines.errors import ConfigurationError, ExitStatus
@@ -32,11 +32,12 @@ _CHANGES = {
 
 @dataclass(frozen=True)
 class OutputFormat:
-    """The form of the result without --json: `limit` rows on the terminal (0: all), CSV, or a Parquet file."""
+    """The form of the result without --json: `limit` rows on the terminal (0: all), CSV, a Parquet file or a workbook."""
 
     limit: int
     csv: bool
     parquet: Path | None
+    xlsx: Path | None = None
 
 
 def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
@@ -59,12 +60,17 @@ def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
 
 def answer_query(settings: Settings, sql: str, output: Output, form: OutputFormat, *, personal: bool) -> ExitStatus:
     """Run one query, read-only. An error in it is exit 2. `personal` includes the personal columns."""
-    if form.csv and (output.as_json or form.parquet):
-        raise ConfigurationError("--csv goes with neither --json nor --parquet: choose one.")
+    if form.csv and (output.as_json or form.parquet or form.xlsx):
+        raise ConfigurationError("--csv goes with none of --json, --parquet and --xlsx: choose one.")
+    if form.parquet and form.xlsx:
+        raise ConfigurationError("--parquet and --xlsx are two files: choose one.")
     with open_catalogue(open_data(settings, personal_keys(settings)), personal=personal) as database:
         if form.parquet is not None:
             return _write_parquet(database, sql, form.parquet, output)
         columns, batches = ask(database, sql)
+        if form.xlsx is not None:
+            _report_file(output, form.xlsx, columns, write_xlsx(form.xlsx, columns, batches))
+            return ExitStatus.COMPLETE
         if output.as_json:
             failure = write_json(output, columns, batches)
             return ExitStatus.COMPLETE if failure is None else fail(str(failure), failure.exit_status, as_json=False)
@@ -83,9 +89,13 @@ def _write_parquet(database: duckdb.DuckDBPyConnection, sql: str, path: Path, ou
             raise ConfigurationError("The query is empty.")
         columns = _distinct(answer.columns)
         count = write_parquet(path, answer, columns)
+    _report_file(output, path, columns, count)
+    return ExitStatus.COMPLETE
+
+
+def _report_file(output: Output, path: Path, columns: list[str], count: int) -> None:
     document = {"columns": columns, "count": count, "path": str(path.absolute())}
     output.result(document, lambda console: console.print(f"{counted(count, 'row')} in {path}"))
-    return ExitStatus.COMPLETE
 
 
 def ask(database: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], Iterator[Rows]]:

@@ -26,7 +26,9 @@ MOST_PRINTED = 15
 def report_on(settings: Settings, tenant: str, snapshot: str | None, output: Output) -> ExitStatus:
     """Make the report of a tenant's newest complete snapshot or of a named one."""
     data = open_data(settings)
-    report = make_report(data, tenant_snapshot(data, tenant, snapshot), now=datetime.now(UTC))
+    chosen = tenant_snapshot(data, tenant, snapshot)
+    known = settings.tenants.get(tenant)  # a snapshot outlives its table in bookferry.toml
+    report = make_report(data, chosen, now=datetime.now(UTC), record_url=known.record_url if known else None)
     output.result(document(report), lambda console: _print(console, report))
     return ExitStatus.COMPLETE
 
@@ -37,11 +39,20 @@ def document(report: Report) -> dict[str, Any]:
         "snapshot": report.snapshot,
         "complete": report.complete,
         "to_do": report.to_do,
-        "mended": report.mended,
+        "repaired": report.repaired,
         "issues": report.counts,
         "figures": _fit(msgspec.to_builtins(report.figures)),
+        "last_night": _changes(report, "last_night"),
+        "last_week": _changes(report, "last_week"),
+        "record_url": report.links.template or None,
+        "record_url_learned_from": report.links.learned_from or None,
         "paths": msgspec.to_builtins(report.paths),
     }
+
+
+def _changes(report: Report, since: str) -> Any:
+    """What changed since an earlier snapshot; null where there is none, or where this one is partial."""
+    return msgspec.to_builtins(getattr(report.nights[-1], since)) if report.nights else None
 
 
 def _fit(figures: Any) -> Any:
@@ -57,7 +68,7 @@ def _print(console: Console, report: Report) -> None:
         console.print(f"and {counted(len(report.issue_kinds) - MOST_PRINTED, 'more group')} of issues on the page")
     if not report.complete:
         print_warning(console, f"{report.snapshot} is partial: the numbers may be too small.")
-    for path in (report.paths.issues, report.paths.markdown, report.paths.html):
+    for path in (report.paths.issues, report.paths.workbook, report.paths.markdown, report.paths.html):
         console.print(path)
     issues = f"{counted(report.to_do, 'issue')} to look at in {counted(report.figures.publications, 'publication')}"
-    console.print(f"Report of {report.snapshot}: {issues}; {report.mended:,} that Bookferry mended.")
+    console.print(f"Report of {report.snapshot}: {issues}; {report.repaired:,} that Bookferry repaired.")

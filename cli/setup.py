@@ -40,6 +40,7 @@ LIBRARY = """\
 base_url = {base_url}
 {sign_in}
 requests_per_minute = {requests_per_minute}  # the service's limit for automated access
+# record_url = "https://library.example.org/publications/{{id}}"  # the page of a record, for links in lists of issues
 """
 
 TENANT = "library"

@@ -20,15 +20,24 @@ CREATE TEMP MACRO member(payload, name) AS
 CREATE TEMP MACRO is_object(payload) AS
     CASE WHEN json_valid(payload) THEN json_type(payload) = 'OBJECT' ELSE false END;
 
--- A partial listing may have an id twice. The records are equal only if every version of them is.
+-- A partial listing may have an id twice. The records are equal only if every version of them is. Payloads are read only where an id is
+-- missing, because they are most of the file.
 CREATE TEMP TABLE ids_a AS
     SELECT id, min(sha256) AS low, max(sha256) AS high
-    FROM (SELECT id_of(id, payload) AS id, sha256 FROM raw_a)
+    FROM (
+        SELECT CAST(id AS VARCHAR) AS id, sha256 FROM raw_a WHERE id IS NOT NULL
+        UNION ALL
+        SELECT id_of(id, payload), sha256 FROM raw_a WHERE id IS NULL
+    )
     WHERE id IS NOT NULL
     GROUP BY id;
 CREATE TEMP TABLE ids_b AS
     SELECT id, min(sha256) AS low, max(sha256) AS high
-    FROM (SELECT id_of(id, payload) AS id, sha256 FROM raw_b)
+    FROM (
+        SELECT CAST(id AS VARCHAR) AS id, sha256 FROM raw_b WHERE id IS NOT NULL
+        UNION ALL
+        SELECT id_of(id, payload), sha256 FROM raw_b WHERE id IS NULL
+    )
     WHERE id IS NOT NULL
     GROUP BY id;
 
@@ -37,12 +46,12 @@ CREATE TEMP TABLE pairs AS
     FROM ids_a AS a FULL JOIN ids_b AS b USING (id)
     WHERE (a.low, a.high) IS DISTINCT FROM (b.low, b.high);
 
--- Payloads only pass through: memory holds the names of the fields.
+-- Payloads only pass through: memory holds the names of the fields. Where only signatures differ, which may be everywhere, nothing is parsed.
 CREATE TEMP TABLE compared AS
 SELECT
     id,
-    is_object(was) AND is_object(now) AS objects,
-    CASE WHEN is_object(was) AND is_object(now) THEN list_filter(
+    CASE WHEN was = now THEN true ELSE is_object(was) AND is_object(now) END AS objects,
+    CASE WHEN was = now THEN [] WHEN is_object(was) AND is_object(now) THEN list_filter(
         list_sort(list_distinct(list_concat(json_keys(was), json_keys(now)))),
         lambda name: member(was, name) IS DISTINCT FROM member(now, name)
     ) ELSE [] END AS fields
@@ -68,8 +77,8 @@ CREATE TEMP VIEW fields AS
 
 CREATE TEMP TABLE without_id AS
     SELECT coalesce(a.records, 0) AS before, coalesce(b.records, 0) AS after
-    FROM (SELECT sha256, count(*) AS records FROM raw_a WHERE id_of(id, payload) IS NULL GROUP BY sha256) AS a
-    FULL JOIN (SELECT sha256, count(*) AS records FROM raw_b WHERE id_of(id, payload) IS NULL GROUP BY sha256) AS b
+    FROM (SELECT sha256, count(*) AS records FROM raw_a WHERE id IS NULL AND id_of(id, payload) IS NULL GROUP BY sha256) AS a
+    FULL JOIN (SELECT sha256, count(*) AS records FROM raw_b WHERE id IS NULL AND id_of(id, payload) IS NULL GROUP BY sha256) AS b
     USING (sha256);
 
 CREATE TEMP VIEW totals AS

@@ -113,55 +113,68 @@ SELECT
     (SELECT count(*) FROM same_titles) AS same_titles,
     (SELECT count(*) FROM same_titled) AS same_titled_records;
 
+-- The titles of the records with findings, so that a line tells a person which record it is.
+CREATE TEMP TABLE titles AS
+    SELECT id AS record, short(any_value(title)) AS record_title  -- a partial listing may hold a record twice
+    FROM publications
+    WHERE id IN (
+        SELECT publication_id FROM identifiers WHERE verdict <> 'valid'
+        UNION ALL
+        SELECT record FROM sharing
+        UNION ALL
+        SELECT publication_id FROM files WHERE status = 'failed'
+    )
+    GROUP BY id;
+
 -- The findings, in views of the same columns, so that each view is sorted alone: kind, record, field, type, value, becomes, detail, records,
--- many.
+-- many, record_title.
 CREATE TEMP MACRO no_records() AS CAST([] AS BIGINT[]);
 
 CREATE TEMP VIEW failed_files AS
     SELECT 'file', publication_id, kind, '', short(coalesce(name, filename, file_id, '')), '', short(coalesce(problem, '')),
-        no_records(), 0
-    FROM files
+        no_records(), 0, record_title
+    FROM files LEFT JOIN titles ON record = publication_id
     WHERE status = 'failed'
     ORDER BY kind, publication_id NULLS LAST, position;
 
 CREATE TEMP VIEW not_identifiers AS
-    SELECT verdict, record, field, left(type, 40), short(raw), short(value), rule, no_records(), 0
-    FROM judged
+    SELECT verdict, record, field, left(type, 40), short(raw), short(value), rule, no_records(), 0, record_title
+    FROM judged LEFT JOIN titles USING (record)
     WHERE verdict IN ('invalid', 'unrecognised')
     ORDER BY verdict, field, rule, record NULLS LAST, position;
 
 CREATE TEMP VIEW same_identifiers AS
-    SELECT 'shared', record, left(type, 40), left(type, 40), short(value), '', '', first_records, records
-    FROM sharing JOIN shared USING (type, value)
+    SELECT 'shared', record, left(type, 40), left(type, 40), short(value), '', '', first_records, records, record_title
+    FROM sharing JOIN shared USING (type, value) LEFT JOIN titles USING (record)
     ORDER BY type, value, record;
 
 CREATE TEMP VIEW same_titles_and_years AS
-    SELECT 'same_title', record, 'title', '', short(publications.title), '', year, first_records, records
+    SELECT 'same_title', record, 'title', '', short(publications.title), '', year, first_records, records, short(publications.title)
     FROM (
         SELECT same_titled.*, records, first_records
         FROM same_titled JOIN same_titles USING (title, year)
     ) AS alike
     JOIN (
-        SELECT id, any_value(title) AS title  -- a partial listing may hold a record twice
+        SELECT id, any_value(title) AS title
         FROM publications SEMI JOIN same_titled ON id = record
         GROUP BY id
     ) AS publications ON id = record
     ORDER BY year, alike.title, record;
 
 CREATE TEMP VIEW without_title AS
-    SELECT 'no_title', id, 'title', '', '', '', '', no_records(), 0
+    SELECT 'no_title', id, 'title', '', '', '', '', no_records(), 0, ''
     FROM publications
     WHERE coalesce(trim(title), '') = ''
     ORDER BY id NULLS LAST;
 
 CREATE TEMP VIEW without_readable_date AS
-    SELECT 'no_date', id, 'published_on', '', short(published_on_raw), '', '', no_records(), 0
+    SELECT 'no_date', id, 'published_on', '', short(published_on_raw), '', '', no_records(), 0, short(title)
     FROM publications
     WHERE published_on IS NULL AND trim(published_on_raw) <> '' AND NOT is_year_or_month(published_on_raw)
     ORDER BY id NULLS LAST;
 
-CREATE TEMP VIEW mended AS
-    SELECT 'repaired', record, field, left(type, 40), short(raw), short(value), rule, no_records(), 0
-    FROM judged
+CREATE TEMP VIEW repaired AS
+    SELECT 'repaired', record, field, left(type, 40), short(raw), short(value), rule, no_records(), 0, record_title
+    FROM judged LEFT JOIN titles USING (record)
     WHERE verdict = 'repaired'
     ORDER BY record NULLS LAST, position;

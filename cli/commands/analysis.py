@@ -33,7 +33,10 @@ def query(  # noqa: PLR0917  one parameter for each option
     ] = False,
     show: Annotated[bool, typer.Option("--show-sql", help="Print the SQL instead of running it.")] = False,
     limit: Annotated[
-        int, typer.Option(min=0, help="The most rows to show; 0 for all. --json, --csv and --parquet always give all.")
+        int,
+        typer.Option(
+            min=0, help="The most rows to show; 0 for all. --json, --csv, --xlsx and --parquet always give all."
+        ),
     ] = 100,
     csv: Annotated[
         bool,
@@ -44,6 +47,10 @@ def query(  # noqa: PLR0917  one parameter for each option
     ] = False,
     parquet: Annotated[
         Path | None, typer.Option("--parquet", help="Write the result to a Parquet file.", metavar="FILE")
+    ] = None,
+    xlsx: Annotated[
+        Path | None,
+        typer.Option("--xlsx", help="Write the result to a workbook for Excel and LibreOffice.", metavar="FILE"),
     ] = None,
     personal: Annotated[
         bool,
@@ -64,7 +71,7 @@ def query(  # noqa: PLR0917  one parameter for each option
     text = chosen_sql(sql, file, example)
     if show:
         return show_sql(text, output)
-    return answer_query(settings_of(config), text, output, OutputFormat(limit, csv, parquet), personal=personal)
+    return answer_query(settings_of(config), text, output, OutputFormat(limit, csv, parquet, xlsx), personal=personal)
 
 
 @command("cli.tables")

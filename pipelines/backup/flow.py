@@ -171,7 +171,7 @@ class Backup:
             )
         if found[-1].counts["publications"] > REPORT_LIMIT:
             return None
-        return make_report(self.data, found[-1], now=self._now())
+        return make_report(self.data, found[-1], now=self._now(), record_url=self.settings.tenant(tenant).record_url)
 
     def stage_into_postgres(self, tenant: str) -> list[LoadResult]:
         """Load the new snapshots of `tenant` into the configured database. They stay valid if that fails."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipelines.records.identifiers.verdicts import rule_names
+from pipelines.records.identifiers.verdicts import REPAIRED, rule_names
 
 
 class Advice(NamedTuple):
@@ -22,6 +22,14 @@ class Advice(NamedTuple):
 NAMES = {"doi": "DOI", "isbn": "ISBN", "issn": "ISSN", "arxiv_id": "arXiv identifier", "pmid": "PMID"}
 """Type → its common name."""
 
+FIELDS = {
+    "asset": "file",
+    "authors": "authors",
+    "publishable_type": "kind",
+    "published_on": "date",
+}
+"""Field of the service → the librarians' word for it, where that is another one."""
+
 SOURCES = {
     "doi": "the publisher's page",
     "isbn": "the book: the back of its title page, or its cover",
@@ -31,7 +39,7 @@ SOURCES = {
 }
 """Type → the place where the right identifier is printed."""
 
-MENDED = {
+REPAIRED_VALUES = {
     "case": "It has other capital or small letters than the standard.",
     "hyphens": "The number has hyphens, blanks or points in the wrong places, or lacks them.",
     "sbn": "It is a Standard Book Number from before 1970, without the zero of an ISBN.",
@@ -173,6 +181,12 @@ LABELS = {
 }
 """Rule or finding → its name in a list, which follows the name of the identifier if there is one."""
 
+OTHER = "other"
+"""Code of a rule from a later version of Bookferry."""
+
+CODES = (*LABELS, REPAIRED, OTHER)
+"""Every code of a line in the table of issues of a report, by which people filter: docs/reports.md. None is ever renamed."""
+
 _UNEXPLAINED = Advice("This is not a valid {name}.", _COMPARE)
 """For a rule from a later version of Bookferry."""
 
@@ -180,6 +194,17 @@ _UNEXPLAINED = Advice("This is not a valid {name}.", _COMPARE)
 def name_of(kind: str) -> str:
     """The common name of an identifier of a type."""
     return NAMES.get(kind, kind or "identifier")
+
+
+def field_name(field: str) -> str:
+    """The librarians' word for a field of the service, or the field's own name."""
+    return FIELDS.get(field) or NAMES.get(field) or field
+
+
+def code_of(rule: str) -> str:
+    """The code of a rule or finding; of several rules, that of the one that the advice is about."""
+    last = next(reversed(rule_names(rule)), "")
+    return last if last in CODES else OTHER
 
 
 def label_of(rule: str, kind: str) -> str:
@@ -210,7 +235,7 @@ def general_advice(rule: str, kind: str) -> Advice:
 
 def advice_on_repair(rules: Sequence[str], becomes: str) -> Advice:
     """The text about a repaired field: what was unusual, and the new value `becomes`."""
-    problems = [MENDED[rule] for rule in rules if rule in MENDED]
+    problems = [REPAIRED_VALUES[rule] for rule in rules if rule in REPAIRED_VALUES]
     return Advice(" ".join(problems), DONE.format(becomes=becomes))
 
 

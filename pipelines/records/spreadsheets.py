@@ -16,7 +16,20 @@ _PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
 """Control character → its visible symbol."""
 
 
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?")
+"""A number alone: a sign before it makes no formula."""
+
+
 def safe_cell(text: str) -> str:
-    """`text` on one line, safe from being read as a formula, cut, or continued in other rows. Plain text stays unchanged."""
+    """`text` on one line, safe from being read as a formula, cut, or continued in other rows. Plain text and numbers stay unchanged."""
+    if _NUMBER.fullmatch(text):
+        return shortened(text)
     safe = _FORMULA.sub(r"\1'", _BREAKS.sub(" ", text).translate(_PICTURES))
-    return safe if len(safe) <= LONGEST else f"{safe[:LONGEST]}… ({len(text):,} characters)"
+    return shortened(safe, len(text))
+
+
+def shortened(text: str, whole: int | None = None) -> str:
+    """`text`, cut at what a cell takes. `whole`: its length in the record, where that is another one."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]}… ({len(text) if whole is None else whole:,} characters)"

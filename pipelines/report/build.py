@@ -1,4 +1,4 @@
-"""Makes the report of a snapshot: three files beside the snapshots, from one pass over its tables.
+"""Makes the report of a snapshot: four files beside the snapshots, from one pass over its tables.
 
 A report can be made again at any time: it needs the snapshot only, and does not change it. Two processes that make the same report wait
 for each other.
@@ -14,26 +14,34 @@ from pathlib import Path
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
-from pipelines.report.issues import IssueCounts, issues_of, write_issues
+from pipelines.report.changes import changes_between, open_issue_keys
+from pipelines.report.history import Night, earlier_snapshots, of_last_week, recent_nights, remember
+from pipelines.report.issues import IssueCounts, issues_of
 from pipelines.report.pages import Paths, Report, html_of, markdown_of, plots_of
 from pipelines.report.plots import as_image
+from pipelines.report.record_links import links_of
+from pipelines.report.tables import open_issue_tables
+from pipelines.report.timeline import TITLE, timeline_as_image
 from pipelines.store.durable import storage_errors, temporary_folder
 from pipelines.store.findings import open_findings
-from pipelines.store.maintenance.reports import HTML, ISSUES, MARKDOWN, remove_report, report_key
+from pipelines.store.maintenance.reports import HTML, ISSUE_KEYS, ISSUES, MARKDOWN, WORKBOOK, remove_report, report_key
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 
-def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime) -> Report:
-    """Make the report of a snapshot, and replace an earlier one."""
+def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime, record_url: str | None = None) -> Report:
+    """Make the report of a snapshot, and replace an earlier one. `record_url`: the address of a record's page, with `{id}`."""
     if not snapshot.holds_publications:
         raise ConfigurationError(
             f"{snapshot.name} has no publications, so it has no report. `bookferry snapshots list` lists the others."
         )
     with _workdir(data, snapshot) as workdir:
-        report = _collect(data, snapshot, workdir / ISSUES, workdir / "spilled", now)
-        data.objects.replace_file(report_key(snapshot, ISSUES), workdir / ISSUES)
+        report = _collect(data, snapshot, workdir, record_url, now)
+        for name in (ISSUES, WORKBOOK, ISSUE_KEYS):
+            data.objects.replace_file(report_key(snapshot, name), workdir / name)
         data.objects.replace(report_key(snapshot, MARKDOWN), markdown_of(report).encode())
         data.objects.replace(report_key(snapshot, HTML), html_of(report).encode())
+        if report.nights:
+            remember(data, snapshot, report.nights[-1])
     if snapshot.key not in data.snapshot_keys(snapshot.manifest.tenant):  # pruned meanwhile
         remove_report(data, snapshot)
     return report
@@ -41,29 +49,53 @@ def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime) -> Repor
 
 def pictures_of(report: Report) -> str:
     """The plots of a report as Markdown that needs nothing else."""
-    return "\n\n".join(f"![{plot.title}]({as_image(plot)})" for plot in plots_of(report).values() if plot.bars)
+    pictures = [(plot.title, as_image(plot)) for plot in plots_of(report).values() if plot.compares]
+    if timeline := timeline_as_image(report.nights):
+        pictures.insert(0, (TITLE, timeline))
+    return "\n\n".join(f"![{title}]({image})" for title, image in pictures)
 
 
-def _collect(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, now: datetime) -> Report:
-    """Write the table of issues to `issues`, and collect the content of the report."""
-    tally = IssueCounts()
-    html, markdown, table = (data.objects.address_of(report_key(snapshot, name)) for name in (HTML, MARKDOWN, ISSUES))
+def _collect(data: DataFolder, snapshot: Snapshot, workdir: Path, record_url: str | None, now: datetime) -> Report:
+    """Write the tables of issues into `workdir`, and collect the content of the report."""
+    tally, spilled, keys = IssueCounts(), workdir / "spilled", workdir / ISSUE_KEYS
+    html, markdown, table, workbook = (
+        data.objects.address_of(report_key(snapshot, name)) for name in (HTML, MARKDOWN, ISSUES, WORKBOOK)
+    )
+    links = links_of(data, snapshot, record_url, spilled)
     with open_findings(data, snapshot, spilled) as findings:
-        with storage_errors(issues), issues.open("w", encoding="utf-8", newline="") as file:
-            write_issues(tally.counted(issues_of(findings.each())), file)
+        with open_issue_tables(workdir / ISSUES, workdir / WORKBOOK) as tables, open_issue_keys(keys) as noted:
+            for issue in tally.counted(noted.noted(issues_of(findings.each()))):
+                tables.write(issue.line(links))
         figures = findings.figures()
-        return Report(
-            paths=Paths(html, markdown, table),
+        report = Report(
+            paths=Paths(html, markdown, table, workbook),
             manifest=snapshot.manifest,
+            links=links,
             figures=figures,
             issue_kinds=tally.issue_kinds,
             to_do=tally.to_do,
-            mended=tally.mended,
+            repaired=tally.repaired,
             shared=findings.shared_identifiers(),
             same_titles=findings.same_titles(),
             residue_examples=findings.residue_examples(figures.residue),
             made_at=now.astimezone(UTC),
         )
+    report.nights = _nights(data, snapshot, tally.to_do, keys, spilled)
+    return report
+
+
+def _nights(data: DataFolder, snapshot: Snapshot, issues: int, keys: Path, spilled: Path) -> list[Night]:
+    """The recent nights, and last what changed since the last night and the last week; none for a partial snapshot."""
+    if not snapshot.manifest.complete:
+        return []
+    earlier = earlier_snapshots(data, snapshot)
+    night = Night(snapshot=snapshot.manifest.snapshot, publications=snapshot.counts["publications"], issues=issues)
+    if earlier:
+        night.last_night = changes_between(data, earlier[-1], snapshot, keys, spilled)
+    if (older := of_last_week(earlier, snapshot)) is not None:
+        is_same = older is earlier[-1]
+        night.last_week = night.last_night if is_same else changes_between(data, older, snapshot, keys, spilled)
+    return recent_nights(data, earlier, snapshot, night)
 
 
 @contextmanager

@@ -1,16 +1,15 @@
-"""issues.tsv: a work list for librarians, one line for each finding: record, field, value, problem, suggestion.
+"""A work list for librarians, one line for each finding: record, title, field, value, problem, suggestion, code, link.
 
-Safe to open in a spreadsheet (I13): UTF-8 with a byte order mark, which Excel needs. Every cell is one short line, no cell is read as a
-formula, and no identifier as a number, because a number loses its zeros and its last digits.
+Every text from a record is one short line without secrets (I10, I13). `tables` writes the lines.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,17 +17,18 @@ from pipelines.records.advice import (
     advice_of,
     advice_on_finding,
     advice_on_repair,
+    code_of,
+    field_name,
     list_identifiers,
     name_of,
     words_and,
 )
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, rule_names
-from pipelines.records.spreadsheets import safe_cell
+from pipelines.report.record_links import RecordLinks
+from pipelines.report.tables import CACHED_TEXTS, IssueLine
 from pipelines.service.redaction import MASK, outside_text
 from pipelines.store.findings import IdentifierFinding
-
-COLUMNS = ("record", "field", "value", "problem", "suggestion")
 
 LONGEST = 300
 """Most characters of a value from a record: enough to find it in the record."""
@@ -36,16 +36,10 @@ LONGEST = 300
 EXAMPLES = 5
 """Examples of each kind of issue on the page."""
 
-CACHED_TEXTS = 1000
-"""Texts whose safe form is cached, because many records have the same ones."""
-
 MAX_KINDS = 300
 """Kinds of issues that are counted separately; a library may have any number of identifier types."""
 
 _E_MAIL = re.compile(r"[^\s@<>()\[\]\"',;:]{1,64}@[^\s@<>()\[\]\"',;:]{1,255}")
-
-_LIKE_A_NUMBER = re.compile(r"[0-9][0-9 .,:/eE+-]*")
-"""Text that a spreadsheet would read as a number or a date."""
 
 _SPELLINGS = frozenset(SPELLING)
 
@@ -54,6 +48,7 @@ class Issue(NamedTuple):
     """One line, and the kind of issue under which it counts."""
 
     record: int | None
+    title: str
     field: str
     value: str
     problem: str
@@ -63,6 +58,18 @@ class Issue(NamedTuple):
     to_do: bool
     part: str = ""
     """The part of the value with the problem; empty if the problem concerns all of it."""
+
+    @property
+    def code(self) -> str:
+        """The code of the problem, by which people filter."""
+        return code_of(self.issue_kind[0])
+
+    def line(self, links: RecordLinks) -> IssueLine:
+        """The line of the table."""
+        problem = f"“{self.part}”: {self.problem}" if self.part else self.problem
+        number = "" if self.record is None else self.record
+        field, link = field_name(self.field), links.to(self.record)
+        return IssueLine(number, self.title, field, self.value, problem, self.suggestion, self.code, link)
 
 
 class IssueKind(msgspec.Struct):
@@ -79,7 +86,7 @@ class IssueCounts:
 
     def __init__(self) -> None:
         self.to_do = 0
-        self.mended = 0
+        self.repaired = 0
         self._issue_kinds: dict[tuple[str, str], IssueKind] = {}
 
     @property
@@ -94,7 +101,7 @@ class IssueCounts:
                 self.to_do += 1
                 self._count(one)
             else:
-                self.mended += 1
+                self.repaired += 1
             yield one
 
     def _count(self, issue: Issue) -> None:
@@ -108,10 +115,15 @@ class IssueCounts:
 
 
 def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
-    """The lines of some findings. The values that one field was mended to are one line; what was only spelt otherwise is none."""
+    """The lines of some findings. The values that one field was repaired to are one line; what was only spelt otherwise is none."""
     safe = lru_cache(CACHED_TEXTS)(safe_text)  # fields and types are few, and like records follow each other
     displayed = (
-        one._replace(field=safe(one.field), type=safe(one.type), value=safe(one.value), becomes=safe(one.becomes))
+        one._replace(
+            field=safe(one.field),
+            type=safe(one.type),
+            value=safe(one.value),
+            becomes=safe(one.becomes),
+        )
         for one in findings
     )
     for (kind, *_), group in groupby(displayed, key=lambda one: (one.kind, one.record, one.field, one.value)):
@@ -151,54 +163,11 @@ def _issue(
     to_do: bool = True,
     part: str = "",
 ) -> Issue:
-    return Issue(one.record, one.field, one.value, problem, suggestion, issue_kind, to_do, part)
+    title = safe_text(one.title or "")  # not before: most repaired values have no line
+    return Issue(one.record, title, one.field, one.value, problem, suggestion, issue_kind, to_do, part)
 
 
 def safe_text(text: object, most: int = LONGEST) -> str:
     """Text from a record, safe for display: one short line, no secret (I10), no e-mail address."""
     line = outside_text(text, most)
     return _E_MAIL.sub(MASK, line) if "@" in line else line
-
-
-def write_issues(issues: Iterable[Issue], file: IO[str]) -> None:
-    """Write the table of issues."""
-    write_lines(COLUMNS, map(_line, issues), file)
-
-
-def _line(one: Issue) -> tuple[str | int, ...]:
-    problem = f"“{one.part}”: {one.problem}" if one.part else one.problem
-    return "" if one.record is None else one.record, one.field, one.value, problem, one.suggestion
-
-
-def write_lines(columns: Sequence[str], lines: Iterable[Sequence[str | int]], file: IO[str]) -> None:
-    """Write a table for librarians: its heading, then its lines."""
-    writer = LineWriter(file, columns)
-    for line in lines:
-        writer.write(line)
-
-
-class LineWriter:
-    """Writes such a table, or a part of it without a heading.
-
-    Integers are written as numbers, and texts so that a spreadsheet reads them as text.
-    """
-
-    def __init__(self, file: IO[str], columns: Sequence[str] = ()) -> None:
-        self.lines = 0
-        self._file = file
-        self._cell = lru_cache(CACHED_TEXTS)(cell)
-        if columns:
-            file.write("\ufeff" + "\t".join(columns) + "\n")
-
-    def write(self, line: Sequence[str | int]) -> None:
-        """Append one line."""
-        self.lines += 1
-        self._file.write("\t".join(str(one) if isinstance(one, int) else self._cell(one) for one in line) + "\n")
-
-
-def cell(text: str) -> str:
-    """One cell as text, quoted if it has a quotation mark, which could begin a cell of several lines."""
-    if _LIKE_A_NUMBER.fullmatch(text):
-        return f"'{text}"
-    safe = safe_cell(text)
-    return '"' + safe.replace('"', '""') + '"' if '"' in safe else safe

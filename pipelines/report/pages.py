@@ -10,12 +10,15 @@ from typing import Any
 import msgspec
 
 from pipelines.humanize import counted
-from pipelines.records.advice import MENDED, general_advice, label_of, name_of, words_and
+from pipelines.records.advice import REPAIRED_VALUES, field_name, general_advice, label_of, name_of, words_and
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
+from pipelines.report.history import Night
 from pipelines.report.issues import IssueKind, safe_text
 from pipelines.report.plots import Bar, Plot
+from pipelines.report.record_links import RecordLinks
 from pipelines.report.rendering import NOT_SHOWN, day, html, markdown, names_a_person
+from pipelines.report.timeline import changes_context, timeline_for_page
 from pipelines.store.findings import DuplicateGroup, Figures, Verdicts
 from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.manifest import Manifest
@@ -34,6 +37,7 @@ class Paths(msgspec.Struct):
     html: str
     markdown: str
     issues: str
+    workbook: str
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -41,17 +45,20 @@ class Report(msgspec.Struct, kw_only=True):
 
     paths: Paths
     manifest: Manifest
+    links: RecordLinks
     figures: Figures
     issue_kinds: list[IssueKind]
     """The sorts of open issues, the commonest first."""
     to_do: int
     """Issues that a person has to work off."""
-    mended: int
+    repaired: int
     """Lines about repairs that Bookferry made itself."""
     shared: list[DuplicateGroup]
     same_titles: list[DuplicateGroup]
     residue_examples: dict[tuple[str, str], list[tuple[int, str]]]
     made_at: datetime
+    nights: list[Night] = []
+    """The nights of the last months, this one last; none for a partial snapshot."""
 
     @property
     def snapshot(self) -> str:
@@ -74,7 +81,8 @@ class Report(msgspec.Struct, kw_only=True):
 
 def html_of(report: Report) -> str:
     """The page."""
-    return html("pipelines.report", "report.html", _context(report), plots_of(report))
+    pictures: dict[str, Plot | str] = {**plots_of(report), "timeline": timeline_for_page(report.nights)}
+    return html("pipelines.report", "report.html", _context(report), pictures)
 
 
 def markdown_of(report: Report) -> str:
@@ -86,7 +94,7 @@ def plots_of(report: Report) -> dict[str, Plot]:
     """The plots: verdicts by field, open issues by sort, publications by kind."""
     figures = report.figures
     verdicts = [
-        Bar(safe_text(field, 24), [getattr(one, verdict) for verdict in VERDICTS], f"{one.total:,}")
+        Bar(safe_text(field_name(field), 24), [getattr(one, verdict) for verdict in VERDICTS], f"{one.total:,}")
         for field, one in list(figures.verdicts.items())[:BARS]
     ]
     issue_kinds = [
@@ -102,7 +110,7 @@ def plots_of(report: Report) -> dict[str, Plot]:
     ]
     return {
         "verdicts": Plot(
-            "Values of identifiers by field", VERDICTS, verdicts, ("valid", "mended", "invalid", "not recognised")
+            "Values of identifiers by field", VERDICTS, verdicts, ("valid", "repaired", "invalid", "unrecognised")
         ),
         "issue_kinds": Plot("What to look at", ("plain",), issue_kinds),
         "holdings": Plot(
@@ -127,11 +135,13 @@ def _context(report: Report) -> dict[str, Any]:
         else [safe_text(one, 1000) for one in manifest.problems] or ["Nothing proves that it is complete."],
         "notes": [safe_text(one, 1000) for one in manifest.notes],
         "tiles": _tiles(report),
+        "changes": changes_context(report.nights, complete=manifest.complete),
         "to_do": counted(report.to_do, "issue"),
-        "issue_kinds": [_issue_kind(one) for one in report.issue_kinds],
+        "guessed": report.links.learned_from,
+        "issue_kinds": [_issue_kind(one, report.links) for one in report.issue_kinds],
         "judged": figures.judged,
         "verdicts": [_verdict_row(field, one) for field, one in figures.verdicts.items()],
-        "mended": _mended(figures),
+        "repaired": _repaired(figures),
         "without": _without(figures),
         "holdings": [
             {
@@ -145,12 +155,19 @@ def _context(report: Report) -> dict[str, Any]:
         "groups": [
             table
             for table in (
-                _table("The same identifier", ("type", "identifier"), report.shared, figures.same_identifier.groups),
+                _table(
+                    "The same identifier",
+                    ("type", "identifier"),
+                    report.shared,
+                    figures.same_identifier.groups,
+                    report.links,
+                ),
                 _table(
                     "The same title and year",
                     ("year", "title"),
                     report.same_titles,
                     figures.same_title_and_year.groups,
+                    report.links,
                 ),
             )
             if table["rows"]
@@ -187,7 +204,7 @@ def _tiles(report: Report) -> list[dict[str, str]]:
     return [{"number": number, "what": what} for number, what in tiles]
 
 
-def _issue_kind(one: IssueKind) -> dict[str, Any]:
+def _issue_kind(one: IssueKind, links: RecordLinks) -> dict[str, Any]:
     """The variables of one kind of issue. Duplicates have no examples here, because they have a table of their own."""
     problem, suggestion = general_advice(one.rule, one.type)
     examples = [] if one.rule in ("shared", "same_title") else one.examples
@@ -197,7 +214,10 @@ def _issue_kind(one: IssueKind) -> dict[str, Any]:
         "count": f"{one.issues:,}",
         "problem": problem,
         "suggestion": suggestion,
-        "examples": [{"record": record, "value": safe_text(value, EXAMPLE)} for record, value in examples],
+        "examples": [
+            {"record": record, "link": links.to(record), "value": safe_text(value, EXAMPLE)}
+            for record, value in examples
+        ],
         "more": f"{left:,}" if left else "",
     }
 
@@ -205,19 +225,19 @@ def _issue_kind(one: IssueKind) -> dict[str, Any]:
 def _verdict_row(field: str, one: Verdicts) -> dict[str, str]:
     counts = {name: f"{count:,}" for name, count in msgspec.structs.asdict(one).items()}
     share = _share(one.valid + one.repaired, one.total)
-    return {"field": safe_text(field, 40), "total": f"{one.total:,}", "share": share, **counts}
+    return {"field": safe_text(field_name(field), 40), "total": f"{one.total:,}", "share": share, **counts}
 
 
-def _mended(figures: Figures) -> list[dict[str, str]]:
+def _repaired(figures: Figures) -> list[dict[str, str]]:
     rows = sorted(
-        ((sum(fields.values()), rule, fields) for rule, fields in figures.rules.items() if rule in MENDED),
+        ((sum(fields.values()), rule, fields) for rule, fields in figures.rules.items() if rule in REPAIRED_VALUES),
         key=lambda row: (row[1] in SPELLING, -row[0]),
     )
     return [
         {
-            "problem": MENDED[rule],
+            "problem": REPAIRED_VALUES[rule],
             "count": f"{count:,}",
-            "fields": words_and([safe_text(field, 40) for field in fields], 0),
+            "fields": words_and([safe_text(field_name(field), 40) for field in fields], 0),
         }
         for count, rule, fields in rows
     ]
@@ -245,14 +265,29 @@ def _duplicates(figures: Figures) -> str:
     )
 
 
-def _table(title: str, columns: tuple[str, str], groups: Sequence[DuplicateGroup], count: int) -> dict[str, Any]:
+def _linked(records: Sequence[int], of: int, links: RecordLinks) -> list[dict[str, str]]:
+    """The first `of` some records, each with its link and the text after it: `1, 2 and 7 more`."""
+    more = f" and {of - len(records):,} more" if of > len(records) else ""
+    last = len(records) - 1
+    after = [
+        more if place == last else " and " if place == last - 1 and not more else ", " for place in range(last + 1)
+    ]
+    return [
+        {"number": str(record), "link": links.to(record), "after": text}
+        for record, text in zip(records, after, strict=True)
+    ]
+
+
+def _table(
+    title: str, columns: tuple[str, str], groups: Sequence[DuplicateGroup], count: int, links: RecordLinks
+) -> dict[str, Any]:
     rows = [
         {
             "key": name_of(one.type) if columns[0] == "type" else one.type,
             "value": safe_text(one.value, EXAMPLE),
             "title": safe_text(one.title or "", EXAMPLE),
             "records": f"{one.records:,}",
-            "which": words_and([str(number) for number in one.first_records], one.records),
+            "which": _linked(one.first_records, one.records, links),
         }
         for one in groups
     ]
@@ -267,7 +302,7 @@ def _files(files: FileTotals) -> str:
         return f"The records name {counted(files.count, 'file')}; no backup asked for their content."
     text = f"The records name {counted(files.count, 'file')}; the content of {files.kept:,} is stored."
     if files.failed:
-        text += f" {files.failed:,} could not be fetched; each is a line in issues.tsv."
+        text += f" {files.failed:,} could not be fetched; each is a line in issues.xlsx."
     return f"{text} {files.not_fetched:,} were not fetched." if files.not_fetched else text
 
 
@@ -276,7 +311,7 @@ def _residue(resource: str, key: str, count: int, examples: Sequence[tuple[int, 
     if value and names_a_person(key):
         record, value = None, NOT_SHOWN
     return {
-        "resource": resource,
+        "resource": resource.replace("_", " "),
         "key": safe_text(key, EXAMPLE),
         "count": f"{count:,}",
         "record": record,

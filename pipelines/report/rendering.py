@@ -25,13 +25,17 @@ _PERSON = re.compile(r"contributor|user|person|owner|editor|_by\b|mail|phone|bor
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$])")
 
 
-def html(package: str, name: str, context: Mapping[str, Any], plots: Mapping[str, Plot]) -> str:
-    """The page of a template with the variables of `context`, `plots` by name, and the common style sheet."""
+def html(package: str, name: str, context: Mapping[str, Any], plots: Mapping[str, Plot | str]) -> str:
+    """The page of a template with the variables of `context`, `plots` by name (a text is SVG already), and the common style sheet."""
     from markupsafe import Markup  # noqa: PLC0415  with Jinja
 
-    drawn = {key: Markup(for_page(plot)) for key, plot in plots.items()}  # noqa: S704  it escapes its labels
+    drawn = {key: Markup(_svg(plot)) for key, plot in plots.items()}  # noqa: S704  it escapes its labels
     css = Markup(_template("pipelines.report", "report.css"))  # noqa: S704  a file of the project
     return _environment(escaping=True).from_string(_template(package, name)).render(**context, plots=drawn, css=css)
+
+
+def _svg(plot: Plot | str) -> str:
+    return plot if isinstance(plot, str) else for_page(plot)
 
 
 def markdown(package: str, name: str, context: Mapping[str, Any]) -> str:

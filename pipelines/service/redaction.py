@@ -70,7 +70,9 @@ def redact(text: str, *secrets: str) -> str:
 def outside_text(text: object, most: int = 300) -> str:
     """Returns text from outside, safe for a message: no secret, no control character, one line, at most `most` characters."""
     plain = " ".join(redact(str(text)[:MAX_CHARACTERS]).split())
-    printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in plain[:most])
+    printable = plain[:most]
+    if not printable.isprintable():  # hardly ever, and the other way takes most of the time of a report
+        printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in printable)
     return printable if len(plain) <= most else f"{printable}…"
 
 

@@ -101,3 +101,19 @@ def checked_hook_address(address: str) -> str:
     if scheme == "http" and not is_loopback(host):
         raise ValueError("must be https://...: plain http is for loopback addresses only")
     return address
+
+
+def checked_record_url(text: str) -> str:
+    """Returns the address of a record's page, with `{id}` once for its number. It is only displayed, so that plain http is no danger."""
+    if not re.fullmatch(r"[!#-;=?-\[\]-~]+", text):
+        raise ValueError(
+            "must not contain blanks, control characters, quotation marks, <, > or backslashes, nor letters outside ASCII"
+        )
+    scheme, host, _port, parts = _split_address(text)
+    if scheme not in _PORTS or not host or "@" in parts.netloc or "{" in parts.netloc:
+        raise ValueError(
+            "must be an address such as https://library.example.org/publications/{id}, without a user name"
+        )
+    if text.count("{id}") != 1 or set("{}") & set(text.replace("{id}", "")):
+        raise ValueError("must have {id} once, in the place of the record's number, and no other braces")
+    return text

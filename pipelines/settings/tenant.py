@@ -15,7 +15,7 @@ from pydantic import (
 
 from pipelines.inventory import resource_problem
 from pipelines.service_limits import REQUESTS_PER_MINUTE
-from pipelines.settings.addresses import checked_base_url, checked_redirect_uri
+from pipelines.settings.addresses import checked_base_url, checked_record_url, checked_redirect_uri
 from pipelines.settings.schedule import (
     NotifySettings,
     VariableName,
@@ -75,6 +75,8 @@ class TenantSettings(BaseModel):
     resume_hours: int = Field(default=12, ge=0, le=168, strict=True)
     send_invalid_identifiers: bool = Field(default=False, strict=True)
     """Whether a migration into this library also sends identifiers that break the rules of their type."""
+    record_url: Annotated[str, AfterValidator(checked_record_url)] | None = None
+    """Address of a publication's page in the library, with `{id}` for its number: lists of issues link to it."""
     files_with_record: bool = Field(default=False, strict=True)
     """Whether a migration into this library sends a record's files with the record, which saves a request for each file.
 

@@ -44,7 +44,7 @@ FINDING_VIEWS = (
     "same_titles_and_years",
     "without_title",
     "without_readable_date",
-    "mended",
+    "repaired",
 )
 """Views of sql/findings.sql with one row per finding, the most urgent first."""
 
@@ -132,6 +132,8 @@ class IdentifierFinding(NamedTuple):
     """Rules, a year, or the problem of a file."""
     records: list[int]
     many: int
+    title: str | None
+    """Title of the record."""
 
 
 class Findings:

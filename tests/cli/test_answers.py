@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import typer
+from openpyxl import load_workbook
 
 from cli.boundary import command
 from cli.boundary import run as run_app
@@ -146,6 +147,27 @@ def test_a_result_as_a_parquet_file(library: BackedUp, tmp_path: Path) -> None:
     assert pq.read_table(file, columns=["id"]).num_rows == total
     sql = "SELECT error('at last') FROM publications"
     library.run("query", sql, "--parquet", tmp_path / "other.parquet", "--json").assert_failed(2, "at last")
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_result_as_a_workbook(library: BackedUp, tmp_path: Path) -> None:
+    """Text stays text, also a number and a formula; dates are text, numbers are numbers; the file is complete or absent."""
+    file = tmp_path / "answer.xlsx"
+    sql = (
+        "SELECT '0306406152' AS isbn, '=1+1' AS formula, 1.50::DECIMAL(5, 2) AS price, sum(7) AS whole, DATE '1814-02-03' AS day, "
+        "[1, NULL] AS list, NULL AS nothing, true AS yes"
+    )
+    done = library.run("query", sql, "--xlsx", file, "--json")
+    names = ["isbn", "formula", "price", "whole", "day", "list", "nothing", "yes"]
+    assert done.document == {"columns": names, "count": 1, "path": str(file)}
+    sheet = load_workbook(file).active
+    rows = [list(row) for row in sheet.iter_rows(values_only=True)]
+    assert rows == [names, ["0306406152", "=1+1", 1.5, 7, "1814-02-03", "[1,null]", None, True]]
+    assert sheet["B2"].data_type in {"s", "inlineStr"}
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("A2", "A1:H2")
+    library.run("query", "SELECT error('at last')", "--xlsx", tmp_path / "other.xlsx").assert_failed(2, "at last")
+    library.run("query", sql, "--xlsx", file, "--csv").assert_failed(2, "--csv")
+    library.run("query", sql, "--xlsx", file, "--parquet", file).assert_failed(2, "--parquet")
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 

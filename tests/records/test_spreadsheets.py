@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,18 @@ def test_no_formula_begins_a_cell(start: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", 'Plain, with "quotes" – and ü', "10.1002/(SICI)1097(1998)49:8<693::AID>3.0.CO;2-O", "a=b"]
+    "text",
+    [
+        "",
+        "-1",
+        "+4.5",
+        "007",
+        "9780306406157",
+        "2021-05",
+        'Plain, with "quotes" – and ü',
+        "10.1002/(SICI)1097(1998)49:8<693::AID>3.0.CO;2-O",
+        "a=b",
+    ],
 )
 def test_plain_text_stays(text: str) -> None:
     assert safe_cell(text) == text
@@ -27,7 +40,7 @@ def test_any_text_becomes_one_printable_line_without_a_formula(text: str) -> Non
     cell = safe_cell(text)
     assert len(cell.splitlines()) <= 1
     assert not any(ord(sign) < 0x20 or ord(sign) == 0x7F for sign in cell)
-    assert cell.lstrip()[:1] not in set("=+-@＝＋－＠")
+    assert cell.lstrip()[:1] not in set("=+-@＝＋－＠") or re.fullmatch(r"[+-][0-9]+([.,][0-9]+)?", cell)
 
 
 def test_a_cell_is_never_longer_than_a_spreadsheet_takes() -> None:

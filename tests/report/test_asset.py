@@ -40,10 +40,16 @@ def test_its_picture_and_figures(settings: Settings) -> None:
     metadata = event.materialization.metadata
     for image in re.findall(r"\]\(data:image/svg\+xml;base64,([^)]+)\)", str(metadata["picture"].value)):
         drawn = ET.fromstring(base64.b64decode(image))
-        assert {element.tag.rpartition("}")[2] for element in drawn.iter()} <= {"svg", "rect", "text", "line"}
+        assert {element.tag.rpartition("}")[2] for element in drawn.iter()} <= {
+            "svg",
+            "rect",
+            "text",
+            "line",
+            "pattern",
+        }
     assert len(str(metadata["picture"].value)) < 50_000
     lines = Path(str(metadata["issues"].value)).read_text("utf-8").splitlines()
-    assert metadata["to_do"].value == len(lines) - 1 - int(str(metadata["mended"].value))
+    assert metadata["to_do"].value == len(lines) - 1 - int(str(metadata["repaired"].value))
     assert (metadata["complete"].value, metadata["snapshot"].value) == (False, "old/20261120T020000Z")
     [check] = result.get_asset_check_evaluations()
     assert check.passed

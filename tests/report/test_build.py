@@ -37,9 +37,10 @@ def test_it_lies_beside_the_snapshots_and_is_made_anew(stored: DataFolder) -> No
     for _again in range(2):
         report = make_report(stored, snapshot, now=NOW)
         folder = f"reports/tenant=old/snapshot={snapshot.manifest.snapshot}"
-        names = [f"{folder}/{name}" for name in ("issues.tsv", "report.html", "report.md")]
+        files = ("issues.parquet", "issues.tsv", "issues.xlsx", "report.html", "report.md")
+        names = ["reports/tenant=old/history.json", *(f"{folder}/{name}" for name in files)]
         assert [entry.key for entry in stored.objects.below("reports")] == names
-        assert report.paths.html == stored.objects.address_of(names[1])
+        assert report.paths.html == stored.objects.address_of(f"{folder}/report.html")
     assert {entry.key: entry.size for entry in stored.objects.below(snapshot.key)} == before
     assert [name for name in files_below(stored.path) if "report-" in name and not name.endswith(".lock")] == []
 
@@ -50,7 +51,7 @@ def test_what_a_report_that_was_killed_left_goes(data: DataFolder) -> None:
     left.mkdir(parents=True)
     report = make_report(data, snapshot, now=NOW)
     assert not left.parent.exists()
-    assert [line["field"] for line in lines_of(report)] == ["isbn", "isbn", "title", "title"]
+    assert [line["field"] for line in lines_of(report)] == ["ISBN", "ISBN", "title", "title"]
 
 
 def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
@@ -59,10 +60,10 @@ def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
     for snapshot in snapshots:
         make_report(data, snapshot, now=NOW)
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=True)
-    assert len(list(data.objects.below("reports"))) == 9
+    assert len(list(data.objects.below("reports"))) == 16
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     left = {entry.key.rpartition("/")[0] for entry in data.objects.below("reports")}
-    assert left == {f"reports/tenant=old/snapshot={snapshots[-1].manifest.snapshot}"}
+    assert left == {"reports/tenant=old", f"reports/tenant=old/snapshot={snapshots[-1].manifest.snapshot}"}
 
 
 def rewritten(snapshot: Snapshot, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
@@ -99,14 +100,14 @@ def test_files_that_could_not_be_had(data: DataFolder) -> None:
     [line] = lines_of(make_report(data, snapshot, now=NOW))
     assert [line[name] for name in ("record", "field", "value", "problem")] == [
         "7",
-        "asset",
+        "file",
         "lost.pdf",
         reasons[0].as_py(),
     ]
     assert line["suggestion"].startswith("Open the file in the library.")
 
 
-def test_what_a_line_says_of_a_mended_field(data: DataFolder) -> None:
+def test_what_a_line_says_of_a_repaired_field(data: DataFolder) -> None:
     """An ISBN-10 and the ISBN-13 of the same book are one identifier; a field of several is one line, which says what it becomes."""
     records = [
         {"id": 1, "title": "One", "isbn": "0306406152; 9780306406157"},
@@ -115,15 +116,15 @@ def test_what_a_line_says_of_a_mended_field(data: DataFolder) -> None:
         {"id": 4, "title": "Four", "isbn": "080442957X", "publishable_type": "Book"},
     ]
     report = make_report(data, snapshot_of(data, records), now=NOW)
-    mended = {
+    repaired = {
         (line["record"], line["field"]): line
         for line in lines_of(report)
         if "Nothing has to be done" in line["suggestion"]
     }
-    assert mended["1", "isbn"]["suggestion"] == "Nothing has to be done: it becomes the ISBN 9780306406157."
-    assert mended["2", "isbn"]["suggestion"].endswith("becomes the ISBN 9780471107996 and the ISBN 9780804429573.")
-    assert mended["2", "doi"]["problem"] == "It is written as a web address."
-    assert ("4", "isbn") not in mended, "an ISBN of 10 digits is no mistake"
+    assert repaired["1", "ISBN"]["suggestion"] == "Nothing has to be done: it becomes the ISBN 9780306406157."
+    assert repaired["2", "ISBN"]["suggestion"].endswith("becomes the ISBN 9780471107996 and the ISBN 9780804429573.")
+    assert repaired["2", "DOI"]["problem"] == "It is written as a web address."
+    assert ("4", "ISBN") not in repaired, "an ISBN of 10 digits is no mistake"
     wrong, *shared = lines_of(report)[: report.to_do]
     assert wrong["problem"].startswith("“0-471-10799-2”: The check digit is wrong")
     assert [line["record"] for line in shared] == ["2", "4"], "the ISBN of an article names the book around it (A8)"
@@ -172,12 +173,13 @@ def test_the_command(tmp_path: Path) -> None:
     document = json.loads(report(None))
     assert (document["snapshot"], document["complete"], document["to_do"]) == (complete.name, True, 4)
     assert document["issues"] == {"check_digit": 2, "same_title": 2}
+    assert (document["last_night"], document["last_week"]) == (None, None)
     assert document["figures"]["verdicts"]["isbn"]["invalid"] == 2
     assert all(Path(path).is_file() for path in document["paths"].values())
     assert json.loads(report(partial.name))["snapshot"] == partial.name
     output = report(partial.manifest.snapshot, as_json=False).splitlines()
     assert "is partial" in "".join(output)
-    assert output[-1] == f"Report of {partial.name}: 4 issues to look at in 2 publications; 0 that Bookferry mended."
+    assert output[-1] == f"Report of {partial.name}: 4 issues to look at in 2 publications; 0 that Bookferry repaired."
     with pytest.raises(ConfigurationError, match="There is no snapshot 'old/20200101T000000Z'"):
         report("20200101T000000Z")
 

@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from pipelines.records.advice import field_name
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
@@ -85,23 +86,23 @@ def test_duplicates(real: Report) -> None:
 
 
 def test_every_issue_is_a_line_and_every_line_an_issue(real: Report) -> None:
-    """A line for each bad value, for each record of a group, for each date that is none; then one for each field that was mended."""
-    bad = [(record["id"], one.source_field) for record, one in FOUND if one.verdict not in GOOD]
-    in_groups = [(number, key[0]) for key, numbers in shared().items() for number in numbers]  # type: ignore[index]
+    """A line for each bad value, for each record of a group, for each date that is none; then one for each field that was repaired."""
+    bad = [(record["id"], field_name(one.source_field)) for record, one in FOUND if one.verdict not in GOOD]
+    in_groups = [(number, field_name(key[0])) for key, numbers in shared().items() for number in numbers]  # type: ignore[index]
     titles = [(number, "title") for numbers in same_titles().values() for number in numbers]
     undated = [
-        (record["id"], "published_on")
+        (record["id"], "date")
         for record in real_records()
         if record["published_on"]
         and not re.fullmatch(r"\d{4}(-(0[1-9]|1[0-2])(-\d\d)?)?", record["published_on"].strip())
     ]
-    mended = {
-        (record["id"], one.source_field)
+    repaired = {
+        (record["id"], field_name(one.source_field))
         for record, one in FOUND
         if one.verdict == "repaired" and not set(one.rule.split("+")) <= SPELLING.keys()
     }
     lines = [(int(line["record"]), line["field"]) for line in lines_of(real)]
     to_do = bad + in_groups + titles + undated
     assert Counter(lines[: real.to_do]) == Counter(to_do)
-    assert Counter(lines[real.to_do :]) == Counter(mended)
-    assert (real.to_do, real.mended, sum(real.counts.values())) == (len(to_do), len(mended), len(to_do))
+    assert Counter(lines[real.to_do :]) == Counter(repaired)
+    assert (real.to_do, real.repaired, sum(real.counts.values())) == (len(to_do), len(repaired), len(to_do))

@@ -16,6 +16,28 @@ pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium wi
 __all__ = ["browser"]  # the fixture
 
 
+NARROW_CELLS = """
+return [...document.querySelectorAll('table th, table td')].filter(cell => {
+  const words = cell.textContent.trim().split(/\\s+/);
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  const lines = new Set([...range.getClientRects()].map(one => Math.round(one.bottom / 8)));
+  const seen = getComputedStyle(cell.parentElement.parentElement).clipPath === 'none';
+  return seen && words.length > 2 && lines.size >= words.length && cell.clientWidth < 150;
+}).map(cell => cell.textContent.trim());
+"""
+"""The narrow cells of tables in which each word has a line of its own. Headings that only a screen reader sees do not count."""
+
+
+def test_on_a_telephone_no_column_is_one_word_wide(browser: webdriver.Chrome, real: Report) -> None:
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(Path(real.paths.html).as_uri())
+    assert browser.execute_script(NARROW_CELLS) == []
+    browser.execute_script("document.querySelectorAll('.scroll').forEach(one => one.style.width = '60px')")
+    assert browser.execute_script(NARROW_CELLS) != [], "narrow columns are found"
+
+
 @pytest.mark.parametrize("name", ["real", "hostile"])
 def test_it_opens_without_errors_network_or_scripts(
     browser: webdriver.Chrome, name: str, request: pytest.FixtureRequest

@@ -30,11 +30,10 @@ from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_t
 if TYPE_CHECKING:
     import duckdb
 
-FACTS = "plan.json"
-ROWS = "plan.parquet"
+FACTS, ROWS = "plan.json", "plan.parquet"
 PEOPLE = "people.parquet"
 """The rows of users: personal data, encrypted where bookferry.toml has `personal_key_env`."""
-MARKDOWN, HTML, ISSUES, CONFLICTS = "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"
+MARKDOWN, HTML, ISSUES, WORKBOOK, CONFLICTS = "plan.md", "plan.html", "issues.tsv", "issues.xlsx", "conflicts.tsv"
 
 APPROVAL_LENGTH = 8
 """Characters of a plan's seal that approve it."""
@@ -95,7 +94,7 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
 
 
 class End(msgspec.Struct, kw_only=True):
-    """One side of a plan. `snapshot`: the one that is moved; of the target, the moment of its reading."""
+    """One side of a plan. `snapshot`: the one that is moved; of the target, when it is read. `record_url`: of records' pages."""
 
     tenant: str
     base_url: str
@@ -103,6 +102,7 @@ class End(msgspec.Struct, kw_only=True):
     snapshot: str
     records: dict[str, int]
     """Resource → records."""
+    record_url: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class FileCounts(msgspec.Struct, kw_only=True):

@@ -9,7 +9,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS, REFERENCES, A
 from pipelines.publication_fields import IDENTIFIER_FIELDS, WRITTEN
 from pipelines.publication_fields import REFERENCES as PUBLICATION_REFERENCES
 from pipelines.records.additional_fields import is_managed
-from pipelines.records.advice import Advice, advice_of
+from pipelines.records.advice import Advice, advice_of, code_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
 
@@ -60,7 +60,7 @@ NO_LINK = Advice(
 )
 NO_IDENTIFIER = Advice(
     "These identifiers break the rules of their type, so they are not sent.",
-    "Each is a line in issues.tsv that says what is wrong. Correct it in the source, or have all of them sent unchanged: "
+    "Each is a line in issues.xlsx that says what is wrong. Correct it in the source, or have all of them sent unchanged: "
     "send_invalid_identifiers in bookferry.toml.",
 )
 NO_TEXT = Advice(
@@ -120,6 +120,26 @@ NOTHING_TO_DO = frozenset(
     )
 )
 """Suggestions of values about which nobody has to do anything."""
+
+_CODES = {
+    UNKNOWN_FIELD: LeftOut.NOT_SHOWN.value,
+    UNKNOWN_PART: "unknown_part",
+    FILLED_BY_SERVICE: "filled_by_service",
+    DEPRECATED: "deprecated",
+    NO_RECORD: LeftOut.NO_RECORD.value,
+    NO_USER: "no_user",
+    NO_ORGANIZATION: "no_organization",
+    NO_DAY: "no_day",
+    OTHER_FORM: "other_form",
+    NO_CATEGORY: "no_category",
+    NO_LINK: LeftOut.LINK.value,
+    NO_IDENTIFIER: "no_identifier",
+    NO_TEXT: "no_text",
+    UNKNOWN_IDENTIFIER: "unknown_identifier",
+}
+
+UNSENT_CODES = frozenset({*map(str, LeftOut), *_CODES.values()})
+"""Codes of values that are not moved, besides the rules of identifiers. None is ever renamed."""
 
 NAMED = {"contributor": NO_USER, "organization": NO_ORGANIZATION, "published_on": NO_DAY}
 """Field → advice."""
@@ -211,39 +231,55 @@ def advice_on_unsent(path: str, value: object, *, sends_invalid: bool = False, l
 
     `sends_invalid`: whether send_invalid_identifiers is set for the target. `left_out`: the result of `reason_left_out`.
     """
+    return explain_unsent(path, value, sends_invalid=sends_invalid, left_out=left_out)[1]
+
+
+def explain_unsent(path: str, value: object, *, sends_invalid: bool = False, left_out: str = "") -> tuple[str, Advice]:
+    """The same with its code, which is one of `UNSENT_CODES` or, for an identifier, the rule that it breaks."""
     if left_out in LEFT_OUT:
-        return LEFT_OUT[LeftOut(left_out)]
+        return left_out, LEFT_OUT[LeftOut(left_out)]
     found = _ONE_FIELD.fullmatch(path)
     name = found[1] if found else ""
     if name in IDENTIFIER_FIELDS:
         return _on_identifier(name, value, sends_invalid=sends_invalid)
     if name in REFERENCES:
-        return NO_RECORD
+        return _coded(NO_RECORD)
     if name in NAMED:
-        return NAMED[name]
+        return _coded(NAMED[name])
     if name in WRITTEN:
-        return NO_CATEGORY if _CATEGORY.fullmatch(path) else OTHER_FORM
+        return _coded(NO_CATEGORY if _CATEGORY.fullmatch(path) else OTHER_FORM)
     return _on_unknown(path, value)
 
 
-def _on_identifier(name: str, value: object, *, sends_invalid: bool) -> Advice:
+def is_about_the_field(path: str) -> bool:
+    """Whether the text about a path is the same for all its values: it is about the field, not about the value of one record."""
+    found = _ONE_FIELD.fullmatch(path)
+    return found is None or found[1] not in {*IDENTIFIER_FIELDS, *REFERENCES, *NAMED, *WRITTEN}
+
+
+def _coded(advice: Advice) -> tuple[str, Advice]:
+    return _CODES[advice], advice
+
+
+def _on_identifier(name: str, value: object, *, sends_invalid: bool) -> tuple[str, Advice]:
     if not isinstance(value, str):
-        return NO_TEXT if sends_invalid else NO_IDENTIFIER
+        return _coded(NO_TEXT if sends_invalid else NO_IDENTIFIER)
     invalid = next((found for found in STANDARD_KINDS.read(name, value) if found.verdict not in GOOD), None)
-    return advice_of(invalid.rule, invalid.type) if invalid else OTHER_FORM
+    return (code_of(invalid.rule), advice_of(invalid.rule, invalid.type)) if invalid else _coded(OTHER_FORM)
 
 
-def _on_unknown(path: str, value: object) -> Advice:
+def _on_unknown(path: str, value: object) -> tuple[str, Advice]:
     """The text about a field that no rule names."""
     if _LINK.fullmatch(path):
-        return NO_LINK
+        return _coded(NO_LINK)
     if path == "import_state":
-        return DEPRECATED
+        return _coded(DEPRECATED)
     if is_managed(path):
-        return FILLED_BY_SERVICE
+        return _coded(FILLED_BY_SERVICE)
     if _FIRST_NAME.fullmatch(path) is None:
-        return UNKNOWN_PART
+        return _coded(UNKNOWN_PART)
     if not looks_like_identifier(path, value):
-        return UNKNOWN_FIELD
+        return _coded(UNKNOWN_FIELD)
     table = f"[identifiers.{path.lower()}]" + ("" if path.islower() else f' with fields = ["{path}"]')
-    return Advice(UNKNOWN_IDENTIFIER.problem, UNKNOWN_IDENTIFIER.suggestion.format(table=table))
+    code, advice = _coded(UNKNOWN_IDENTIFIER)
+    return code, advice._replace(suggestion=advice.suggestion.format(table=table))

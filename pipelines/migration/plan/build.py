@@ -52,6 +52,7 @@ from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
 from pipelines.migration.session import MigrationSession, is_same_library
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
+from pipelines.report.record_links import links_of
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
@@ -236,6 +237,7 @@ class PlanBuilder:
                 writer, inputs, listed=self._listed, resources=request.resources, types=self._types, key=key
             )
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
+        facts.source.record_url, facts.target.record_url = self._record_urls()
         facts.description = self._description
         if self._types:
             facts.types = self._types
@@ -253,6 +255,14 @@ class PlanBuilder:
         decided = {(decision.resource, decision.source_id): decision for decision in decisions}
         write_conflicts(folder / CONFLICTS, asked_rows(plan), decided)
         return plan
+
+    def _record_urls(self) -> list[str | msgspec.UnsetType]:
+        """The addresses of a record's page in source and target, as configured; that of the source may be learned from its records."""
+        snapshot, settings = self._request.source, self._session.settings
+        source, target = (settings.tenants.get(name) for name in (snapshot.manifest.tenant, self._request.target))
+        configured = source.record_url if source else None
+        links = links_of(self._session.source_data, snapshot, configured, self._folder / "spilled")
+        return [links.template or msgspec.UNSET, (target.record_url if target else None) or msgspec.UNSET]
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
         """What the target has twice because an apply sent it again and the first request took effect late, even after its last look."""

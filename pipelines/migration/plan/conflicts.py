@@ -27,7 +27,8 @@ from pipelines.migration.model.wording import TWINS, advice_on
 from pipelines.records.advice import Advice
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
-from pipelines.report.issues import safe_text, write_lines
+from pipelines.report.issues import safe_text
+from pipelines.report.tables import write_lines
 from pipelines.service.redaction import outside_text
 from pipelines.store.durable import replacing, storage_errors
 from pipelines.store.snapshots.snapshots import DataFolder

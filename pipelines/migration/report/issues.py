@@ -1,4 +1,6 @@
-"""Reads the rows of a plan once: writes issues.tsv line by line, and collects the examples for the page.
+"""Reads the rows of a plan once: writes issues.tsv and issues.xlsx line by line, and collects the examples for the page.
+
+What holds for every record, or what nobody has to do anything about, is one line with the number of records.
 
 DuckDB selects the rows, and only their needed columns are decoded. The number of examples is bounded (I11). Every text of a record is made
 safe to display (I10).
@@ -7,28 +9,33 @@ safe to display (I10).
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.formatting import display_both, value_of
-from pipelines.migration.model.plan import CONFLICTS, ISSUES, Plan, PlannedFile
+from pipelines.migration.model.plan import CONFLICTS, ISSUES, WORKBOOK, Plan, PlanFacts, PlannedFile
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, AdditionalFields, ResourceType
-from pipelines.migration.model.unsent_values import NOTHING_TO_DO, advice_on_unsent, reason_left_out
-from pipelines.migration.model.wording import advice_on, noun
+from pipelines.migration.model.unsent_values import (
+    NOTHING_TO_DO,
+    UNSENT_CODES,
+    explain_unsent,
+    is_about_the_field,
+    reason_left_out,
+)
+from pipelines.migration.model.wording import REASONS, advice_on, noun, plural
 from pipelines.migration.plan.conflicts import differences, target_numbers
-from pipelines.records.advice import advice_on_finding
+from pipelines.records.advice import OTHER, TO_DO, advice_on_finding, field_name
 from pipelines.records.values import compact_json
-from pipelines.report.issues import CACHED_TEXTS, COLUMNS, LineWriter, safe_text
+from pipelines.report.issues import safe_text
+from pipelines.report.record_links import RecordLinks
 from pipelines.report.rendering import NOT_SHOWN, names_a_person
-from pipelines.store.durable import storage_errors
+from pipelines.report.tables import CACHED_TEXTS, IssueLine, IssueTables, open_issue_tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,6 +48,11 @@ PATCHES = 3
 
 MOST_GROUPS = 1000
 """Different reasons and paths with examples at most: a hostile record may have any number of fields (I13)."""
+
+FILE = "file"
+
+CODES = frozenset({*REASONS, *UNSENT_CODES, *TO_DO, FILE, OTHER})
+"""Every code of a line in the table of issues of a plan, by which people filter: docs/reports.md. None is ever renamed."""
 
 _POSITIONS = re.compile(r"\[\d+\]")
 _FILES = msgspec.json.Decoder(list[PlannedFile])
@@ -92,12 +104,6 @@ _EXAMPLES = f"""
     WHERE action = '{Action.PATCH}' AND resource = $1 AND source_id IN (SELECT unnest($3))
     ORDER BY source_id
 """  # noqa: S608  our own words
-
-_Issue = tuple[str, str, str, str]
-"""Field, value, problem, suggestion."""
-
-Line = tuple[str | int, str, str, str, str]
-"""The record, and an issue."""
 
 
 class IssueExample(msgspec.Struct):
@@ -152,19 +158,14 @@ class PlanSummary:
 
 
 def summarise(plan: Plan, *, sends_invalid: bool = False) -> PlanSummary:
-    """Write the issues.tsv of a plan, and return the summary of its rows. `sends_invalid`: whether send_invalid_identifiers is set."""
+    """Write the tables of issues of a plan, and return a summary of its rows. `sends_invalid`: as send_invalid_identifiers says."""
     additional = plan.facts.additional_fields or AdditionalFields()
     summary = PlanSummary(sends_invalid=sends_invalid, types=plan.facts.types or {}, additional=additional)
-    path = plan.path(ISSUES)
     with plan.reading() as database:
         summary.patched = list(_patched(database))
         ((summary.replaced,),) = database.execute(_REPLACED).fetchall()
-        with (
-            storage_errors(path),
-            path.open("w", encoding="utf-8", newline="") as file,
-            TemporaryFile("w+", encoding="utf-8", newline="", dir=plan.folder) as last,
-        ):
-            _write(database, summary, file, last)
+        with open_issue_tables(plan.path(ISSUES), plan.path(WORKBOOK)) as tables:
+            _write(database, plan.facts, summary, tables)
     return summary
 
 
@@ -177,47 +178,74 @@ def counts_by_path(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(totals.items(), key=lambda one: (-one[1], one[0])))
 
 
-def _write(database: duckdb.DuckDBPyConnection, summary: PlanSummary, file: IO[str], end: IO[str]) -> None:
-    """Write the lines of all rows in the order of the plan. Lines about which nothing can be done come at the end."""
-    first, last = LineWriter(file, COLUMNS), LineWriter(end)
-    issues = _IssueLines(summary)
+def _write(database: duckdb.DuckDBPyConnection, facts: PlanFacts, summary: PlanSummary, tables: IssueTables) -> None:
+    """Write the lines of all rows in the order of the plan, then those that stand for many records."""
+    issues = _IssueLines(facts, summary)
     for batch in database.sql(_ROWS_WITH_ISSUES).to_arrow_reader(STEP):
         for row in batch.to_pylist():
             for line in issues.lines(row):
-                (last if line[-1] in NOTHING_TO_DO else first).write(line)
-    summary.lines = first.lines + last.lines
-    end.seek(0)
-    shutil.copyfileobj(end, file)
+                tables.write(line)
+    for line in issues.common_lines():
+        tables.write(line)
+    summary.lines = tables.lines
+
+
+@dataclass
+class _CommonIssue:
+    """An issue of many records: their number, its first line, and whether all of them have the same value."""
+
+    resource: str
+    field: str
+    first: IssueLine
+    records: int = 0
+    same_value: bool = True
 
 
 class _IssueLines:
     """Makes the lines of rows, and collects examples. Repeated values and texts are cached."""
 
-    def __init__(self, summary: PlanSummary) -> None:
+    def __init__(self, facts: PlanFacts, summary: PlanSummary) -> None:
         self._summary = summary
+        self._records = facts.source.records
+        self._unsent_paths = facts.unsent
+        self._links = RecordLinks(facts.source.record_url or "")
+        self._common: dict[tuple[str, str, str], _CommonIssue] = {}
         self._show = lru_cache(CACHED_TEXTS)(safe_text)
         self._path = lru_cache(CACHED_TEXTS)(_path)
-        self._advice = lru_cache(CACHED_TEXTS)(advice_on_unsent)
+        self._explain = lru_cache(CACHED_TEXTS)(explain_unsent)
 
-    def lines(self, row: Mapping[str, Any]) -> Iterator[Line]:
+    def lines(self, row: Mapping[str, Any]) -> Iterator[IssueLine]:
         """Yield the lines of one row. A publication is named by its number alone, because most records are publications."""
-        resource, number = row["resource"], row["source_id"]
-        record = f"{noun(resource)} {number}"
-        for issue in self._issues(record, row):
-            yield number if resource == PUBLICATIONS else record, *issue
-
-    def _issues(self, record: str, row: Mapping[str, Any]) -> Iterator[_Issue]:
         if row["action"] in (Action.CONFLICT, Action.QUARANTINED):
-            yield self._unwritten(record, row)
+            yield self._unwritten(row)
         if row["unsent"]:
             for path, value in msgspec.json.decode(row["unsent"]).items():
-                yield self._unsent(record, row["resource"], path, value)
+                if line := self._unsent(row, path, value):
+                    yield line
         if row["files"]:
             for file in _FILES.decode(row["files"]):
                 if file.action == FileAction.MISSING:
-                    yield self._missing(record, file)
+                    yield self._missing(row, file)
 
-    def _unwritten(self, record: str, row: Mapping[str, Any]) -> _Issue:
+    def common_lines(self) -> Iterator[IssueLine]:
+        """Yield a line for each issue of many records, the most frequent first. Those that ask for work come before the others."""
+        for one in sorted(self._common.values(), key=lambda one: (one.first.suggestion in NOTHING_TO_DO, -one.records)):
+            if one.records == 1:
+                yield one.first
+                continue
+            all_of_them = "all " if one.records == self._records.get(one.resource) else ""
+            value = one.first.value if one.same_value else f"for example {one.first.value}"
+            record = f"{all_of_them}{one.records:,} {plural(one.resource)}"
+            yield one.first._replace(record=record, title="", field=one.field, value=value, link="")
+
+    def _line(self, row: Mapping[str, Any], field: str, value: str, advice: tuple[str, str], code: str) -> IssueLine:
+        resource, number = row["resource"], row["source_id"]
+        title = "" if resource == USERS else self._show(row["title"] or "")
+        is_publication = resource == PUBLICATIONS
+        record = number if is_publication else _name(row)
+        return IssueLine(record, title, field, value, *advice, code, self._links.to(number) if is_publication else "")
+
+    def _unwritten(self, row: Mapping[str, Any]) -> IssueLine:
         reason, conflict = row["reason"] or "", row["action"] == Action.CONFLICT
         problem, suggestion = advice_on(reason, row["resource"])
         fields = msgspec.json.decode(row["differing"]) if row["differing"] else {}
@@ -225,29 +253,53 @@ class _IssueLines:
         if row["target_id"] is not None:
             candidates = [row["target_id"]]
         hidden = row["resource"] == USERS
-        title = NOT_SHOWN if hidden else self._show(row["title"] or "")
         details = differences(fields) if fields and not hidden else target_numbers(candidates)
         groups = self._summary.conflicts if conflict else self._summary.unfit
-        _add(groups, reason, IssueExample(record, title, details))
+        title = NOT_SHOWN if hidden else self._show(row["title"] or "")
+        _add(groups, reason, IssueExample(_name(row), title, details))
         if conflict:
             suggestion = f"{suggestion} Write the decision into {CONFLICTS}."
-        return ", ".join(self._show(name) for name in fields), details or title, problem, suggestion
+        names = ", ".join(field_name(self._show(name)) for name in fields)
+        return self._line(row, names, details, (problem, suggestion), reason if reason in REASONS else OTHER)
 
-    def _unsent(self, record: str, resource: str, path: str, value: Any) -> _Issue:
+    def _unsent(self, row: Mapping[str, Any], path: str, value: Any) -> IssueLine | None:
+        """The line of a value that is not moved; None where one line will stand for many records."""
+        resource = row["resource"]
         name, group, personal = self._path(path)
         text = value if type(value) is str else compact_json(value)
         text = NOT_SHOWN if personal or resource == USERS else self._show(text)
-        _add(self._summary.unsent, group, IssueExample(record, "", text), most=1)
+        _add(self._summary.unsent, group, IssueExample(_name(row), "", text), most=1)
         known = resource == PUBLICATIONS and type(value) is str
         example = text if known else ""
         left_out = reason_left_out(self._summary.types, resource, path, example, self._summary.additional)
-        return name, text, *self._advice(path, example, left_out=left_out)
+        code, advice = self._explain(path, example, left_out=left_out)
+        line = self._line(row, field_name(name), text, advice, code)
+        if advice.suggestion not in NOTHING_TO_DO and not self._holds_for_all(resource, path):
+            return line
+        key = resource, group, code
+        if key not in self._common and len(self._common) >= MOST_GROUPS:
+            return line
+        common = self._common.setdefault(key, _CommonIssue(resource, field_name(group), line))
+        common.records += 1
+        common.same_value &= common.first.value == text
+        return None
 
-    def _missing(self, record: str, file: PlannedFile) -> _Issue:
+    def _holds_for_all(self, resource: str, path: str) -> bool:
+        """Whether every record of the source has a value there that is not moved, for a reason that is about the field."""
+        counted = self._unsent_paths.get(path if resource == PUBLICATIONS else f"{resource}.{path}")
+        return counted == self._records.get(resource) and is_about_the_field(path)
+
+    def _missing(self, row: Mapping[str, Any], file: PlannedFile) -> IssueLine:
         name = self._show(file.name or file.filename or "")
-        problem, suggestion = advice_on_finding("file")
-        self._summary.missing.add(IssueExample(record, "", name))
-        return file.kind, name, self._show(file.problem or "") or problem, suggestion
+        problem, suggestion = advice_on_finding(FILE)
+        self._summary.missing.add(IssueExample(_name(row), "", name))
+        advice = self._show(file.problem or "") or problem, suggestion
+        return self._line(row, field_name(file.kind), name, advice, FILE)
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    """A record on the page, such as `publication 12`."""
+    return f"{noun(row['resource'])} {row['source_id']}"
 
 
 def _path(path: str) -> tuple[str, str, bool]:

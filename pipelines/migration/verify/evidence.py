@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import CONFLICTS, FACTS, HTML, ISSUES, MARKDOWN, PEOPLE, ROWS, Plan
+from pipelines.migration.model.plan import CONFLICTS, FACTS, HTML, ISSUES, MARKDOWN, PEOPLE, ROWS, WORKBOOK, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.residue import record_json
@@ -30,7 +30,7 @@ from pipelines.store.durable import CHUNK_BYTES, storage_errors, sync_file, sync
 from pipelines.store.parquet import row_batches, table_writer
 from pipelines.version import VERSION
 
-PLAN_FILES = (FACTS, ROWS, PEOPLE, MARKDOWN, HTML, ISSUES, CONFLICTS)
+PLAN_FILES = (FACTS, ROWS, PEOPLE, MARKDOWN, HTML, ISSUES, WORKBOOK, CONFLICTS)
 """The files of a plan that are evidence, where they exist."""
 
 JOURNAL, TARGET, SOURCE = "journal.jsonl", "target-publications.parquet", "source-manifest.json"
@@ -43,7 +43,7 @@ _JSON = frozenset({"wanted", "held", "before"})
 
 _README = """Evidence of the migration {plan}
 
-plan.*, issues.tsv, conflicts.tsv   the plan; its seal is {seal}
+plan.*, issues.*, conflicts.tsv     the plan; its seal is {seal}
 journal.jsonl                       every write with its result, one a line
 target-publications.parquet         every publication of the target, as the library sent it at {verified_at}. Column payload: its JSON
                                     without the signed addresses of files, because anybody who has one can fetch the file. Column

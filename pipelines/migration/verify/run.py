@@ -39,7 +39,8 @@ from pipelines.migration.verify.verdict import (
     VerificationFinding,
     save_verification,
 )
-from pipelines.report.issues import safe_text, write_lines
+from pipelines.report.issues import safe_text
+from pipelines.report.tables import write_lines
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, sync_file
 from pipelines.version import VERSION

@@ -6,13 +6,24 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 REPORTS = "reports"
 
-MARKDOWN, HTML, ISSUES = "report.md", "report.html", "issues.tsv"
+MARKDOWN, HTML, ISSUES, WORKBOOK = "report.md", "report.html", "issues.tsv", "issues.xlsx"
+
+ISSUE_KEYS = "issues.parquet"
+"""Record, code and field of each open issue: the next reports compare theirs with it."""
+
+HISTORY = "history.json"
+"""What changed in a library from night to night; it outlives the snapshots."""
 
 
 def report_key(snapshot: Snapshot, name: str = "") -> str:
     """The key of a snapshot's report, or of one of its files."""
     folder = snapshot.key.replace("snapshots/", f"{REPORTS}/", 1)
     return f"{folder}/{name}" if name else folder
+
+
+def history_key(tenant: str) -> str:
+    """The key of the history of a tenant."""
+    return f"{REPORTS}/tenant={tenant}/{HISTORY}"
 
 
 def report_address(data: DataFolder, snapshot: Snapshot) -> str | None:
@@ -28,8 +39,9 @@ def remove_report(data: DataFolder, snapshot: Snapshot) -> None:
 
 
 def remove_orphaned_reports(data: DataFolder) -> None:
-    """Remove the reports of snapshots that are gone."""
+    """Remove the reports of snapshots that are gone. The history of a tenant goes with its last snapshot."""
     current = {key.replace("snapshots/", f"{REPORTS}/", 1) for key in data.snapshot_keys()}
+    histories = {f"{key.rpartition('/')[0]}/{HISTORY}" for key in current}
     for entry in list(data.objects.below(REPORTS)):
-        if entry.key.rpartition("/")[0] not in current:
+        if entry.key not in histories and entry.key.rpartition("/")[0] not in current:
             data.objects.delete(entry.key)

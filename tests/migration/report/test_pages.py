@@ -9,17 +9,20 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from openpyxl import load_workbook
 from selenium import webdriver
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.formatting import display_both, display_text
-from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, MARKDOWN, Plan
+from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, MARKDOWN, WORKBOOK, Plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
+from pipelines.migration.report.issues import CODES
 from pipelines.migration.report.pages import plan_picture, write_pages
 from tests.interop.test_consent_page import BROWSER, DRIVER, browser
 from tests.migration.examples import NOW, example, hostile_rows, usual_rows
@@ -127,18 +130,61 @@ def test_every_unsent_value_is_a_line_of_the_issues(usual: Plan) -> None:
     lines = lines_of(usual)
     assert [(line["record"], line["field"], line["value"]) for line in lines] == [
         ("1", "cover", "cover.jpg"),
-        ("2", "isbn", "'9780306406158"),
+        ("2", "ISBN", "9780306406158"),
         ("6", "", "#60 or #61"),
         ("7", "identifiers", "identifiers: «DOI 10.1000/182» | «DOI 10.1000/183»"),
         ("9", "", ""),
-        ("9", "title", "'7"),
+        ("9", "title", "7"),
         ("user 2", "", "#3 or #4"),
         ("1", "import_state", "done"),
-        ("2", "authors[3].orcid", "'0000"),
+        ("2", "authors[3].orcid", "0000"),
     ]
     assert lines[0]["problem"] == "404 Not Found"
     assert "check digit" in lines[1]["problem"]
     assert all(line["problem"] and line["suggestion"] for line in lines)
+    assert [line["code"] for line in lines] == [
+        "file",
+        "check_digit",
+        "several_targets",
+        "fields_differ",
+        "nothing_to_send",
+        "other_form",
+        "several_targets",
+        "deprecated",
+        "unknown_part",
+    ]
+    assert {line["code"] for line in lines} <= CODES
+    assert [line["title"] for line in lines if line["record"] == "user 2"] == [""], "a title may name a person"
+
+
+def test_what_holds_for_every_record_is_one_line(tmp_path: Path) -> None:
+    """So is what nobody has to do anything about; what a person has to correct stays a line for each record."""
+    unsent = [
+        {"import_state": "done", "shelf": number, "wos": f"WOS:{number}", "isbn": "9780306406158"}
+        for number in range(3)
+    ]
+    unsent[0]["once"] = "kept"
+    rows = [row(number, Action.CREATE, unsent=values) for number, values in enumerate(unsent, start=1)]
+    counts = {"import_state": 3, "shelf": 3, "wos": 3, "isbn": 3, "once": 1}
+    source = msgspec.structs.replace(
+        facts().source, records={"publications": 3}, record_url="https://library.example.org/r/{id}"
+    )
+    plan = with_pages(example(tmp_path / "plan", rows, unsent=counts, source=source))
+    lines = [tuple(line[name] for name in ("record", "field", "value", "code", "link")) for line in lines_of(plan)]
+    assert lines == [
+        *(
+            (str(number), "ISBN", "9780306406158", "check_digit", f"https://library.example.org/r/{number}")
+            for number in (1, 2, 3)
+        ),
+        ("all 3 publications", "wos", "for example WOS:0", "unknown_identifier", ""),
+        ("all 3 publications", "import_state", "done", "deprecated", ""),
+        ("all 3 publications", "shelf", "for example 0", "not_shown", ""),
+        ("1", "once", "kept", "not_shown", "https://library.example.org/r/1"),
+    ]
+    sheet = load_workbook(plan.path(WORKBOOK)).active
+    assert [[str(cell or "") for cell in line] for line in sheet.iter_rows(min_row=2, values_only=True)] == [
+        [*line.values()] for line in lines_of(plan)
+    ]
 
 
 def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:
@@ -174,7 +220,7 @@ def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
     assert rendered.tags <= known.tags
     for table in re.findall(r"<table>.*?</table>", markdown.render(text_of(hostile, MARKDOWN)), re.DOTALL):
         assert len({len(re.findall("<t[hd]", one)) for one in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)}) == 1
-    for name, columns in ((ISSUES, 5), (CONFLICTS, 7)):
+    for name, columns in ((ISSUES, 8), (CONFLICTS, 7)):
         with hostile.path(name).open(encoding="utf-8-sig", newline="") as file:
             table = list(csv.reader(file, dialect="excel-tab", strict=True))
         assert len(table) > 20

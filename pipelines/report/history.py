@@ -1,0 +1,125 @@
+"""What changed from night to night: a small file for each library beside its reports, so that no report reads ninety snapshots.
+
+Each report adds its night. A snapshot that is pruned leaves its numbers here; of one that has no report, the manifest has the number of
+records. Only complete snapshots are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from pipelines.errors import StorageError
+from pipelines.store.maintenance.reports import history_key
+from pipelines.store.snapshots.manifest import Manifest
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+
+MOST_NIGHTS = 400
+"""Nights that the file keeps; the page shows those of the last `SHOWN_DAYS`."""
+
+SHOWN_DAYS = 90
+
+A_WEEK = timedelta(days=6, hours=12), timedelta(days=14)
+"""How much older the snapshot of last week is, at least and at most. A backup may begin a little earlier than a week before."""
+
+
+class Changes(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What changed since an earlier snapshot. Issues are unknown (None) where that one has no report of this version."""
+
+    since: str
+    """Id of the earlier snapshot."""
+    added: int
+    changed: int
+    removed: int
+    new: int | None = None
+    """Issues that it did not have."""
+    solved: int | None = None
+    """Issues that it had."""
+    new_by_rules: int = 0
+    """New issues of records that did not change: the rules did."""
+    solved_by_rules: int = 0
+
+
+class Night(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One snapshot in the history of a library."""
+
+    snapshot: str
+    publications: int
+    issues: int | None = None
+    """Open issues; None without a report."""
+    last_night: Changes | None = None
+    last_week: Changes | None = None
+
+    @property
+    def moment(self) -> datetime:
+        """When it was begun."""
+        return moment_of(self.snapshot)
+
+
+class History(msgspec.Struct, kw_only=True):
+    """history.json: the nights of one library, oldest first."""
+
+    base_url: str
+    api: str
+    nights: list[Night] = []
+
+
+def moment_of(snapshot: str) -> datetime:
+    """The moment of a snapshot's id."""
+    return datetime.strptime(snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+
+
+def earlier_snapshots(data: DataFolder, snapshot: Snapshot) -> list[Snapshot]:
+    """The complete snapshots of the same library with publications before this one, oldest first."""
+    manifest = snapshot.manifest
+    return [
+        one
+        for one in data.snapshots(manifest.tenant)
+        if one.manifest.complete and one.holds_publications and _is_before(one.manifest, manifest)
+    ]
+
+
+def _is_before(one: Manifest, other: Manifest) -> bool:
+    return one.snapshot < other.snapshot and (one.base_url, one.api) == (other.base_url, other.api)
+
+
+def of_last_week(earlier: Sequence[Snapshot], snapshot: Snapshot) -> Snapshot | None:
+    """The newest of some earlier snapshots that is about a week older, if there is one."""
+    least, most = A_WEEK
+    began = moment_of(snapshot.manifest.snapshot)
+    fit = [one for one in earlier if least <= began - moment_of(one.manifest.snapshot) <= most]
+    return fit[-1] if fit else None
+
+
+def remember(data: DataFolder, snapshot: Snapshot, night: Night) -> None:
+    """Add a night to the history of its library, in place of an earlier report of the same snapshot."""
+    history = _read(data, snapshot.manifest)
+    nights = {one.snapshot: one for one in history.nights} | {night.snapshot: night}
+    history.nights = [nights[name] for name in sorted(nights)][-MOST_NIGHTS:]
+    data.objects.replace(history_key(snapshot.manifest.tenant), msgspec.json.encode(history))
+
+
+def recent_nights(data: DataFolder, earlier: Sequence[Snapshot], snapshot: Snapshot, night: Night) -> list[Night]:
+    """The nights of the last `SHOWN_DAYS` up to this one, oldest first. Those without a report have the number of their records only."""
+    first = night.moment - timedelta(days=SHOWN_DAYS)
+    nights = dict(_counts(earlier))
+    nights |= {one.snapshot: one for one in _read(data, snapshot.manifest).nights}
+    nights[night.snapshot] = night
+    return [nights[name] for name in sorted(nights) if name <= night.snapshot and nights[name].moment > first]
+
+
+def _counts(earlier: Sequence[Snapshot]) -> Iterator[tuple[str, Night]]:
+    for one in earlier:
+        yield one.manifest.snapshot, Night(snapshot=one.manifest.snapshot, publications=one.counts["publications"])
+
+
+def _read(data: DataFolder, manifest: Manifest) -> History:
+    """The history of a library; an empty one where there is none, where it is damaged, or where it is that of another library."""
+    with suppress(FileNotFoundError, StorageError, msgspec.MsgspecError, UnicodeDecodeError):
+        found = msgspec.json.decode(data.objects.read(history_key(manifest.tenant)), type=History)
+        if (found.base_url, found.api) == (manifest.base_url, manifest.api):
+            return found
+    return History(base_url=manifest.base_url, api=manifest.api)

@@ -1,0 +1,190 @@
+"""What changed since the last night and the last week: counted from the snapshots, and remembered for the picture."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.report.build import make_report
+from pipelines.report.history import MOST_NIGHTS, Changes
+from pipelines.report.pages import Report
+from pipelines.store.maintenance.reports import HISTORY, ISSUE_KEYS, remove_orphaned_reports, report_key
+from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from tests.report.library import NOW, snapshot_of
+from tests.store.conftest import objects, s3, shared_s3, stored
+from tests.store.snapshot_factory import STARTED_AT
+
+__all__ = ["objects", "s3", "shared_s3", "stored"]  # fixtures
+
+GOOD, BAD, OTHER_BAD = "978-0-306-40615-7", "978-0-306-40615-8", "978-0-306-40615-9"
+
+
+def books(*isbns: str | None) -> list[dict[str, Any]]:
+    """Records 1, 2, …; one for each ISBN, and none where that is None."""
+    return [
+        {"id": number, "title": f"Title {number}", "isbn": isbn} for number, isbn in enumerate(isbns, start=1) if isbn
+    ]
+
+
+def night(data: DataFolder, day: int, *isbns: str | None, **options: Any) -> Snapshot:
+    return snapshot_of(data, books(*isbns), now=STARTED_AT + timedelta(days=day), **options)
+
+
+def report(data: DataFolder, snapshot: Snapshot) -> Report:
+    return make_report(data, snapshot, now=NOW)
+
+
+def page_of(found: Report) -> str:
+    return " ".join(Path(found.paths.html).read_text("utf-8").split())
+
+
+def test_the_first_night_has_nothing_to_compare(data: DataFolder) -> None:
+    found = report(data, night(data, 0, GOOD, BAD))
+    [only] = found.nights
+    assert (only.publications, only.issues, only.last_night, only.last_week) == (2, 1, None, None)
+    assert "first complete snapshot" in page_of(found)
+
+
+def test_since_the_last_night_and_the_last_week(stored: DataFolder) -> None:
+    """In a folder and in a bucket. An issue that gets another wrong value is still the same issue."""
+    report(stored, night(stored, 0, GOOD, BAD, BAD, GOOD.replace("7", "x")))
+    report(stored, night(stored, 6, GOOD, BAD, GOOD, "123"))
+    found = report(stored, night(stored, 7, None, OTHER_BAD, GOOD, "0-471-10799-9", BAD))
+    newest = found.nights[-1]
+    # 1 went, 2 has another wrong number, 4 was corrected, 5 came; 3 and 1 had the same ISBN the night before
+    assert newest.last_night == Changes(since="20261126T020000Z", added=1, changed=2, removed=1, new=1, solved=3)
+    assert newest.last_week is not None
+    assert (newest.last_week.since, newest.last_week.added, newest.last_week.changed) == ("20261120T020000Z", 1, 3)
+    assert [one.snapshot[:8] for one in found.nights] == ["20261120", "20261126", "20261127"]
+
+
+def test_a_partial_snapshot_is_compared_with_none_and_none_with_it(data: DataFolder) -> None:
+    """What it lacks may still be in the library."""
+    report(data, night(data, 0, GOOD, BAD))
+    partial = report(data, night(data, 1, GOOD, complete=False))
+    assert partial.nights == []
+    assert "it is not compared" in page_of(partial)
+    found = report(data, night(data, 2, GOOD, BAD))
+    assert found.nights[-1].last_night == Changes(
+        since="20261120T020000Z", added=0, changed=0, removed=0, new=0, solved=0
+    )
+    assert len(found.nights) == 2
+
+
+def test_a_night_without_a_report_has_its_number_of_records(data: DataFolder) -> None:
+    """A snapshot of an earlier version: records can be compared, issues cannot, and the page says so."""
+    night(data, 0, GOOD)
+    found = report(data, night(data, 1, GOOD, BAD))
+    assert found.nights[0].publications == 1
+    assert (found.nights[0].issues, found.nights[0].last_night) == (None, None)
+    assert found.nights[1].last_night == Changes(since="20261120T020000Z", added=1, changed=0, removed=0)
+    assert "no report with which issues could be compared" in page_of(found)
+
+
+def test_what_pruned_snapshots_told_stays(data: DataFolder) -> None:
+    """The picture needs no snapshot but the two that are compared; the numbers of the others are in a small file."""
+    for day in range(4):
+        report(data, night(data, day, *[GOOD] * (day + 1)))
+    prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
+    assert len(data.snapshots("old")) == 1
+    found = report(data, night(data, 4, *[GOOD] * 5))
+    assert [one.publications for one in found.nights] == [1, 2, 3, 4, 5]
+    assert [one.last_night.added if one.last_night else None for one in found.nights] == [None, 1, 1, 1, 1]
+    assert Path(found.paths.html).read_text("utf-8").count("<summary>") == 1
+
+
+def test_older_snapshots_are_not_read(data: DataFolder) -> None:
+    """A report reads the tables of last night and of last week, however many snapshots there are."""
+    for day in (0, 1, 2, 8):
+        report(data, night(data, day, GOOD))
+    found = night(data, 9, GOOD, BAD)
+    for one in data.snapshots("old")[:2]:
+        for path in one.path.rglob("*.parquet"):
+            path.write_bytes(b"not read")
+    newest = report(data, found).nights[-1]
+    assert newest.last_night is not None
+    assert newest.last_week is not None
+    assert (newest.last_night.since, newest.last_week.since) == ("20261128T020000Z", "20261122T020000Z")
+
+
+@pytest.mark.parametrize(("day", "found"), [(6, False), (7, True), (14, True), (15, False)])
+def test_about_a_week_before(data: DataFolder, day: int, found: bool) -> None:
+    """Six and a half days to two weeks; further back is no last week."""
+    report(data, night(data, 0, GOOD))
+    made = report(data, night(data, day, GOOD))
+    assert (made.nights[-1].last_week is not None) == found
+    assert ("no complete snapshot of about a week before" in page_of(made)) != found
+
+
+def test_issues_that_came_with_other_rules_are_named(data: DataFolder) -> None:
+    """The record did not change, so the rules did. What depends on other records, such as a duplicate, is not counted so."""
+    earlier = night(data, 0, BAD, GOOD)
+    path = earlier.path / "publication_identifiers.parquet"
+    table = pq.ParquetFile(path).read()
+    valid = pa.array(["valid"] * table.num_rows, table["verdict"].type)
+    place = table.schema.get_field_index("verdict")
+    pq.write_table(table.set_column(place, table.schema.field("verdict"), valid), path)
+    assert report(data, earlier).to_do == 0
+    found = report(data, night(data, 1, BAD, GOOD, GOOD))
+    changes = found.nights[-1].last_night
+    assert changes is not None
+    assert (changes.new, changes.new_by_rules, changes.added) == (3, 1, 1)
+    assert "1 issue came and 0 went although their records stayed" in page_of(found)
+
+
+def test_issues_are_kept_small(data: DataFolder) -> None:
+    """Record, code and field; no value of a record."""
+    snapshot = night(data, 0, BAD, GOOD, "123")
+    report(data, snapshot)
+    table = pq.read_table(data.objects.address_of(report_key(snapshot, ISSUE_KEYS)), partitioning=None)
+    assert table.sort_by("record").to_pylist() == [
+        {"record": 1, "code": "check_digit", "field": "isbn"},
+        {"record": 3, "code": "length", "field": "isbn"},
+    ]
+    assert pc.sum(table["record"]).as_py() == 4
+
+
+def test_a_report_that_is_made_again_replaces_its_night(data: DataFolder) -> None:
+    first, second = night(data, 0, GOOD), night(data, 1, GOOD, BAD)
+    for snapshot in (first, second, first, second):
+        found = report(data, snapshot)
+    assert [one.snapshot for one in found.nights] == [one.manifest.snapshot for one in (first, second)]
+    assert len(report(data, first).nights) == 1, "what came later is no part of an earlier report"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", '{"base_url": "https://elsewhere.example.org", "api": "v2", "nights": [{"snapshot": "x"}]}'],
+)
+def test_a_history_that_is_damaged_or_of_another_library_begins_anew(data: DataFolder, content: str) -> None:
+    snapshot = night(data, 0, GOOD)
+    data.objects.replace(f"reports/tenant=old/{HISTORY}", content.encode())
+    assert len(report(data, snapshot).nights) == 1
+    assert len(report(data, snapshot).nights) == 1
+
+
+def test_the_history_is_bounded(data: DataFolder) -> None:
+    """And goes with the last snapshot."""
+    key = f"reports/tenant=old/{HISTORY}"
+    snapshot = night(data, 0, GOOD)
+    nights = [
+        {"snapshot": (STARTED_AT - timedelta(days=day)).strftime("%Y%m%dT%H%M%SZ"), "publications": 1}
+        for day in range(1, 500)
+    ]
+    history = {"base_url": snapshot.manifest.base_url, "api": "v2", "nights": nights}
+    data.objects.replace(key, json.dumps(history).encode())
+    assert len(report(data, snapshot).nights) == 90
+    assert len(json.loads(data.objects.read(key))["nights"]) == MOST_NIGHTS
+    data.objects.hide(snapshot.key, "manifest.json")
+    data.objects.clear("snapshots/tenant=old")
+    remove_orphaned_reports(data)
+    assert list(data.objects.below("reports")) == []
