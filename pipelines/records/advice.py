@@ -27,6 +27,11 @@ FIELDS = {
     "authors": "authors",
     "publishable_type": "kind",
     "published_on": "date",
+    "user_id": "user",
+    "publication_id": "publication",
+    "location_id": "location",
+    "collection_ids": "collections",
+    "parent_id": "belongs to",
 }
 """Field of the service → the librarians' word for it, where that is another one."""
 

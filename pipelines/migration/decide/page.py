@@ -30,7 +30,7 @@ from pipelines.migration.plan.conflicts import (
     read_decisions,
 )
 from pipelines.migration.plan.rows import in_steps
-from pipelines.records.advice import NAMES
+from pipelines.records.advice import field_name
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.report.issues import safe_text
 from pipelines.store.parquet import open_in_duckdb
@@ -50,18 +50,6 @@ CANDIDATES_SHOWN = 4
 
 CONTEXT = ("title", "publishable_type", "published_on", "authors", "identifiers")
 """Fields of a publication that the page shows beside those in conflict."""
-
-FIELD_WORDS = {
-    **NAMES,
-    "publishable_type": "kind of publication",
-    "published_on": "date of publication",
-    "user_id": "user",
-    "publication_id": "publication",
-    "location_id": "location",
-    "collection_ids": "collections",
-    "parent_id": "belongs to",
-}
-"""Field → words, where its name is not a word."""
 
 ADVICE = {
     "several_targets": "Choose the record of the target that it is. Create it if none of them is right, or leave it out.",
@@ -142,7 +130,7 @@ class PageRows:
         asked = [] if line.row is None else [*_asked(line.row)]
         others = [] if line.row is None else [*records.fields(line, {entry[0] for entry in asked})]
         for name in (*(entry[0] for entry in asked), *(entry[0] for entry in others)):
-            self._fields.setdefault(name, FIELD_WORDS.get(name, name.replace("_", " ")))
+            self._fields.setdefault(name, field_name(name).replace("_", " "))
         candidates = [str(number) for number in line.candidates]
         return [self._kind(line), str(line.source_id), line.title, candidates, asked, others, line.decision]
 

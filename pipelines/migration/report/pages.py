@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from itertools import chain
+from itertools import chain, cycle
 from typing import TYPE_CHECKING, Any
 
 from pipelines.humanize import counted, duration, size
@@ -34,6 +34,7 @@ from pipelines.migration.report.issues import (
     summarise,
 )
 from pipelines.publication_fields import IDENTIFIER_FIELDS
+from pipelines.records.advice import field_name
 from pipelines.report.issues import safe_text
 from pipelines.report.plots import Bar, Plot, as_image
 from pipelines.report.rendering import day, html, markdown
@@ -56,16 +57,19 @@ _ROWS_HERE, _ABOUT_HERE = "<conflicts>", "<about>"
 NARROW = 7
 """The page warns if fewer days than this remain before the end of version 2, because problems may take that long."""
 
-COLOURS = {
-    Action.CREATE: "plain",
-    Action.PATCH: "unrecognised",
-    Action.MERGE: "unrecognised",
-    Action.UNCHANGED: "valid",
-    Action.SKIPPED: "repaired",
-    Action.CONFLICT: "invalid",
-    Action.QUARANTINED: "invalid",
-}
-"""Action → colour; the two that need a person have the same."""
+SHOWN_ACTIONS = (
+    Action.CREATE,
+    Action.PATCH,
+    Action.MERGE,
+    Action.UNCHANGED,
+    Action.SKIPPED,
+    Action.CONFLICT,
+    Action.QUARANTINED,
+)
+"""The actions in the order of the bars and columns."""
+
+COLOURS = ("plain", "unrecognised", "valid", "repaired", "invalid")
+"""Dark and light by turns, so that neighbours in a bar differ in brightness whichever actions a plan has."""
 
 
 def write_pages(plan: Plan, *, now: datetime, sends_invalid: bool = False) -> PlanSummary:
@@ -113,7 +117,7 @@ def _write_html(plan: Plan, context: Mapping[str, Any], plots: Mapping[str, Plot
 def plan_picture(plan: Plan, *, now: datetime) -> str:
     """The summary of a plan as Markdown with its plots, for Dagster."""
     lines = "\n".join(f"- {line}" for line in headline(plan.facts, now))
-    plots = [f"![{plot.title}]({as_image(plot)})" for plot in plots_of(plan.facts).values() if plot.bars]
+    plots = [f"![{plot.title}]({as_image(plot)})" for plot in plots_of(plan.facts).values() if plot.compares]
     return "\n\n".join([lines, *plots])
 
 
@@ -136,20 +140,24 @@ def proof_picture(found: MigrationVerification) -> str:
 
 def plots_of(facts: PlanFacts) -> dict[str, Plot]:
     """The plots of the facts: what happens to the records, and how they were matched."""
-    actions = [action for action in COLOURS if facts.count(action)]
+    actions = _colours(facts)
     records = [
         Bar(plural(resource), [counts.get(action, 0) for action in actions], f"{sum(counts.values()):,}")
         for resource, counts in facts.counts.items()
         if any(counts.values())
     ]
     matches = [Bar(evidence(matched_by), [count], f"{count:,}") for matched_by, count in _most(facts.matched_by)]
-    colours, legend = (
-        zip(*((COLOURS[action], ACTIONS[action]) for action in actions), strict=True) if actions else ((), ())
-    )
     return {
-        "records": Plot("What happens to the records", colours, records, legend),
+        "records": Plot(
+            "What happens to the records", [*actions.values()], records, [ACTIONS[action] for action in actions]
+        ),
         "matches": Plot("How records were matched", ("valid",), matches),
     }
+
+
+def _colours(facts: PlanFacts) -> dict[Action, str]:
+    """The actions of a plan, each with its colour."""
+    return dict(zip((action for action in SHOWN_ACTIONS if facts.count(action)), cycle(COLOURS), strict=False))
 
 
 def _field_plot(summary: PlanSummary) -> Plot:
@@ -157,7 +165,7 @@ def _field_plot(summary: PlanSummary) -> Plot:
         Bar(safe_text(field.field, 24), [field.records - field.replaced, field.replaced], f"{field.records:,}")
         for field in summary.patched[:BARS]
     ]
-    return Plot("Fields that are changed", ("plain", "invalid"), bars, ("added", "replaced"))
+    return Plot("Fields that are changed", ("plain", "unrecognised"), bars, ("added", "replaced"))
 
 
 def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str, Any]:
@@ -175,11 +183,11 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "alarm": _alarm(facts, now),
         "notes": [safe_text(note, 1000) for note in facts.notes],
         "tiles": _tiles(facts, summary, now),
-        "actions": [{"name": ACTIONS[action], "colour": COLOURS[action]} for action in COLOURS if facts.count(action)],
+        "actions": [{"name": ACTIONS[action], "colour": colour} for action, colour in _colours(facts).items()],
         "resources": [
             {
                 "name": plural(name),
-                "counts": [f"{counts.get(action, 0):,}" for action in COLOURS if facts.count(action)],
+                "counts": [f"{counts.get(action, 0):,}" for action in _colours(facts)],
             }
             for name, counts in facts.counts.items()
         ],
@@ -283,7 +291,7 @@ def _times(facts: PlanFacts, now: datetime) -> list[tuple[str, str]]:
 def _patched(field: PatchedField) -> dict[str, Any]:
     return {
         "resource": plural(field.resource),
-        "field": safe_text(field.field, 40),
+        "field": safe_text(_named(field.resource, field.field), 40),
         "records": f"{field.records:,}",
         "replaced": f"{field.replaced:,}",
         "examples": field.examples,
@@ -312,8 +320,18 @@ def _unsent(path: str, count: int, summary: PlanSummary) -> dict[str, str]:
         resource, field = PUBLICATIONS, path
     left_out = reason_left_out(summary.types, resource, field, example.value, summary.additional)
     problem, suggestion = advice_on_unsent(path, value, sends_invalid=summary.sends_invalid, left_out=left_out)
-    row = {"path": safe_text(path, 60), "count": f"{count:,}", "problem": problem, "suggestion": suggestion}
+    row = {
+        "path": safe_text(_named(resource, field), 60),
+        "count": f"{count:,}",
+        "problem": problem,
+        "suggestion": suggestion,
+    }
     return {**row, "record": example.record, "example": safe_text(example.value, 120)}
+
+
+def _named(resource: str, field: str) -> str:
+    """A field in the librarians' words; of another resource than publications with that, too."""
+    return field_name(field) if resource == PUBLICATIONS else f"{plural(resource)}: {field_name(field)}"
 
 
 def _files(files: FileCounts) -> str:

@@ -258,7 +258,7 @@ def test_both_sides_and_what_will_be(librarian: Librarian, tmp_path: Path) -> No
     assert lines == [
         ["Field", "Source: old", "Target: new #1002", "Afterwards"],
         ["title\n≠ differs", "The history", "A history", "not decided"],
-        ["date of publication", "2021the same in both"],
+        ["date", "2021the same in both"],
         ["Field", "Source: old", "Target: new #51", "Target: new #52", "Afterwards"],
         ["title\n≠ differs", "Maps", "Maps", "Mops", "not decided"],
         ["authors\n≠ differs", "Doe", "(nothing)", "(nothing)", "not decided"],
