@@ -6,13 +6,13 @@ const MISTAKES_LISTED = 10;
 const NUMBER = /^[\s#']*(\d{1,19})(?:\.0)?\s*$/;
 const DECISION = /^(create|skip|match|source|target|merge)(?:[\s:=#]*(\d+))?[\s.]*$/;
 
-/** One cell as text on one line: no spreadsheet takes it for a formula or a number. */
+/** One cell as text on one line: no spreadsheet takes it for a formula. A number alone stays as it is, with its sign. */
 function cell(text) {
-  if (/^[0-9][0-9 .,:/eE+-]*$/.test(text)) return `'${text}`;
+  const alone = /^[+-]?[0-9]+(?:[.,][0-9]+)?$/.test(text);
   const line = text
     .replace(/[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+/g, " ")
     .replace(/[\x00-\x1f\x7f]/g, (one) => String.fromCharCode(one === "\x7f" ? 0x2421 : 0x2400 + one.charCodeAt(0)));
-  let safe = line.replace(/(^|;)(?=\s*[=+\-@＝＋－＠])/g, "$1'");
+  let safe = alone ? text : line.replace(/(^|;)(?=\s*[=+\-@＝＋－＠])/g, "$1'");
   const characters = safe.length > LONGEST_CELL ? Array.from(safe) : [];
   if (characters.length > LONGEST_CELL) {
     const all = Array.from(text).length.toLocaleString("en");
