@@ -40,6 +40,7 @@ def document(report: Report) -> dict[str, Any]:
         "complete": report.complete,
         "to_do": report.to_do,
         "repaired": report.repaired,
+        "mended": report.repaired,  # its name in version 0.1, for scripts
         "issues": report.counts,
         "figures": _fit(msgspec.to_builtins(report.figures)),
         "last_night": _changes(report, "last_night"),
