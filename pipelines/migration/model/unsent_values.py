@@ -6,12 +6,14 @@ import re
 from collections.abc import Collection, Mapping
 
 from pipelines.migration.model.resource_types import PUBLICATIONS, REFERENCES, AdditionalFields, LeftOut, ResourceType
-from pipelines.publication_fields import IDENTIFIER_FIELDS, WRITTEN
+from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_FIELDS, WRITTEN
 from pipelines.publication_fields import REFERENCES as PUBLICATION_REFERENCES
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.advice import Advice, advice_of
+from pipelines.records.forms import precision_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.records.values import partial_date
 
 UNKNOWN_FIELD = Advice(
     "Nothing shows that the target has such a field, neither its description nor its records, so it is not moved.",
@@ -45,6 +47,16 @@ NO_ORGANIZATION = Advice(
 NO_DAY = Advice(
     "This is not a complete date, and version 3 takes only complete dates, so it is not moved.",
     "Write year, month and day, such as 1984-06-08, in the source; the next plan will move it.",
+)
+PART_OF_DATE = Advice(
+    NO_DAY.problem,
+    'Write year, month and day, such as 1984-06-08, in the source, or set partial_dates = "first_day" in bookferry.toml; the next plan '
+    "will move it.",
+)
+SENT_AS_FIRST_DAY = Advice(
+    "This is only a year or a month, and version 3 takes only complete dates: it is sent as its first day, {}, unless the target has a day "
+    "of that year or month already.",
+    "Write year, month and day in the source; the next plan will send them.",
 )
 OTHER_FORM = Advice(
     "It does not have the form that version 3 takes, so it is not moved.",
@@ -123,6 +135,8 @@ NOTHING_TO_DO = frozenset(
 
 NAMED = {"contributor": NO_USER, "organization": NO_ORGANIZATION, "published_on": NO_DAY}
 """Field → advice."""
+
+_PRECISIONS = frozenset(map(precision_of, DATE_FIELDS))
 
 _CATEGORY = re.compile(r"categories\[\d+\]'*")
 _LINK = re.compile(r"(?:.*\.)?(collections?|authorit(?:y|ies))(?:_ids?)?(?:\[\d*\])?'*")
@@ -211,8 +225,9 @@ def advice_on_unsent(path: str, value: object, *, sends_invalid: bool = False, l
 
     `sends_invalid`: whether send_invalid_identifiers is set for the target. `left_out`: the result of `reason_left_out`.
     """
-    if left_out in LEFT_OUT:
-        return LEFT_OUT[LeftOut(left_out)]
+    advice = LEFT_OUT[LeftOut(left_out)] if left_out in LEFT_OUT else _on_partial_date(path, value)
+    if advice is not None:
+        return advice
     found = _ONE_FIELD.fullmatch(path)
     name = found[1] if found else ""
     if name in IDENTIFIER_FIELDS:
@@ -224,6 +239,16 @@ def advice_on_unsent(path: str, value: object, *, sends_invalid: bool = False, l
     if name in WRITTEN:
         return NO_CATEGORY if _CATEGORY.fullmatch(path) else OTHER_FORM
     return _on_unknown(path, value)
+
+
+def _on_partial_date(path: str, value: object) -> Advice | None:
+    """The text about a year or a month; None for any other value."""
+    found = partial_date(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    if path in _PRECISIONS:
+        return Advice(SENT_AS_FIRST_DAY.problem.format(found.first), SENT_AS_FIRST_DAY.suggestion)
+    return PART_OF_DATE if path in DATE_FIELDS else None
 
 
 def _on_identifier(name: str, value: object, *, sends_invalid: bool) -> Advice:
