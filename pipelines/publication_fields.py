@@ -19,7 +19,7 @@ class FieldType(StrEnum):
     TEXT = "text"
     """A string; one column."""
     DATE = "date"
-    """A string `YYYY-MM-DD`; two columns: the date, and the text as the service sent it."""
+    """A string `YYYY-MM-DD`; four columns: the date, the text as the service sent it, the year, and how precise the text is."""
     REFERENCE = "reference"
     """An object with the id and name of another record; two columns: id and name."""
     COVER = "cover"
@@ -54,8 +54,10 @@ PUBLICATION_FIELDS = (
         "published_on",
         FieldType.DATE,
         {
-            "published_on": "Date of publication; empty where the service's value is not a date.",
+            "published_on": "Date of publication; empty where the service's value is not a whole date.",
             "published_on_raw": "Date of publication exactly as the service sent it.",
+            "published_year": "Year of publication, also where the service's value is only a year or a month.",
+            "published_precision": "day, month (2018-11) or year (2021): what the date of publication is; empty where it is none of them.",
         },
     ),
     PublicationField("abstract", FieldType.TEXT, {"abstract": "Abstract, as catalogued."}),

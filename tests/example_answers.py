@@ -52,8 +52,8 @@ def day(record: Record) -> date | None:
 
 
 def year(record: Record) -> int | None:
-    found = day(record)
-    return found.year if found else None
+    text = record["published_on"] or ""
+    return int(text[:4]) if day(record) or re.fullmatch(r"(?!0000)\d{4}(-(0[1-9]|1[0-2]))?", text) else None
 
 
 def kind(record: Record) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -86,11 +86,12 @@ class CanonicalPublication(NamedTuple):
 
 
 class CanonicalReader:
-    """Reads the records of one library. `sent`: verdicts of the identifiers that are sent."""
+    """Reads the records of one library. `sent`, `first_day`: as for `form_of`."""
 
-    def __init__(self, kinds: Kinds, sent: AbstractSet[str]) -> None:
+    def __init__(self, kinds: Kinds, sent: AbstractSet[str], *, first_day: bool = False) -> None:
         self._kinds = kinds
         self._sent = sent
+        self._form_of = partial(form_of, kinds=kinds, sent=sent, first_day=first_day)
         self._known = kinds.record_keys | ADDRESSES
         self._identifier_keys = (*(field for field, _kind in kinds.fields), IDENTIFIER_LIST)
         self._repeated = lru_cache(2**14)(self._compare_repeated)
@@ -122,7 +123,7 @@ class CanonicalReader:
         unknown = [name for name in members if name not in self._known]
         unsent = None
         if odd or len(unknown) > 1 or (unknown and len(members[unknown[0]]) > LONGEST_REMEMBERED):
-            form = form_of({one: decode_json(bytes(members[one])) for one in (*odd, *unknown)}, self._kinds, self._sent)
+            form = self._form_of({one: decode_json(bytes(members[one])) for one in (*odd, *unknown)})
             compared |= comparable(form.fields, self._kinds)
             sent |= _sent(form.fields)
             unsent = residue_json(form.unsent)
@@ -150,7 +151,7 @@ class CanonicalReader:
         number = whole_number(record.get("id"))
         if number is None:
             return None
-        form = form_of({name: value for name, value in record.items() if name not in _FILES}, self._kinds, self._sent)
+        form = self._form_of({name: value for name, value in record.items() if name not in _FILES})
         files = {name: msgspec.Raw(compact_json(record.get(name)).encode()) for name in ("id", *_FILES)}
         return CanonicalPublication(
             number,
@@ -209,19 +210,19 @@ class CanonicalReader:
 
     def _compare_additional(self, name: str, text: str) -> str | None:
         """The text to compare of an additional field; empty for an empty value, None if a part of it is not sent."""
-        form = form_of({name: decode_json(text.encode())}, self._kinds, self._sent)
+        form = self._form_of({name: decode_json(text.encode())})
         return None if form.unsent else comparable(form.fields, self._kinds).get(name, "")
 
     def _compare_repeated(self, name: str, text: str) -> tuple[str, str] | None:
         """The text to compare and the text to send of a member; None if they lose a part of it."""
-        form = form_of({name: decode_json(text.encode())}, self._kinds, self._sent)
+        form = self._form_of({name: decode_json(text.encode())})
         if form.unsent or name not in form.fields:
             return None
         return comparable(form.fields, self._kinds)[name], compact_json(form.fields[name])
 
     def _compare_unknown(self, name: str, text: str) -> str | None:
         """The unsent JSON of a member that no rule names."""
-        return residue_json(form_of({name: decode_json(text.encode())}, self._kinds, self._sent).unsent)
+        return residue_json(self._form_of({name: decode_json(text.encode())}).unsent)
 
     def _identifiers(
         self, members: _Members, compared: dict[str, str], sent: dict[str, str]

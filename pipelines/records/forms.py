@@ -38,7 +38,7 @@ from pipelines.records.nested_objects import (
     STORED_KEYS,
 )
 from pipelines.records.residue import ADDRESSES, keep_nested, nested_residue, without_addresses
-from pipelines.records.values import day, valid_text, whole_number
+from pipelines.records.values import Precision, partial_date, valid_text, whole_number
 
 PERSON = "person"
 AUTHOR_TYPES = (PERSON, "corporate")
@@ -60,7 +60,7 @@ class PublicationForm:
 
     __slots__ = ("_files", "_record", "_remainder", "fields", "identifiers")
 
-    def __init__(self, record: Mapping[str, Any], kinds: Kinds, sent: AbstractSet[str]) -> None:
+    def __init__(self, record: Mapping[str, Any], kinds: Kinds, sent: AbstractSet[str], *, first_day: bool) -> None:
         self.fields: Json = {}
         """Names of `WRITTEN` and of `Kinds.additional` and the JSON values to send; empty fields are absent.
 
@@ -72,7 +72,7 @@ class PublicationForm:
         self._remainder = rest = _Remainder()
         self._files: list[AttachedFile] | None = None
         _texts(record, self.fields, rest)
-        _dates(record, self.fields, rest)
+        _dates(record, self.fields, rest, first_day=first_day)
         _authors(record, self.fields, rest)
         _identifiers(record, self, rest, kinds, sent)
         _categories(record, self.fields, rest)
@@ -106,13 +106,29 @@ class PublicationForm:
         return self._remainder
 
 
-def form_of(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, sent: AbstractSet[str] = GOOD) -> PublicationForm:
-    """The form of a record of either version. `sent`: verdicts of the flat identifiers to send. Never raises on data."""
-    return PublicationForm(record, kinds, sent)
+def form_of(
+    record: Mapping[str, Any],
+    kinds: Kinds = STANDARD_KINDS,
+    sent: AbstractSet[str] = GOOD,
+    *,
+    first_day: bool = False,
+) -> PublicationForm:
+    """The form of a record of either version. Never raises on data.
+
+    `sent`: verdicts of the flat identifiers to send. `first_day`: a date that is only a year or a month is sent as its first day.
+    """
+    return PublicationForm(record, kinds, sent, first_day=first_day)
 
 
-def v2_of(fields: Mapping[str, Any], residue: Mapping[str, Any], *, sent: AbstractSet[str] = GOOD) -> Json:
-    """Rebuilds the record of version 2 from a form and its residue.
+def precision_of(name: str) -> str:
+    """The path in `unsent` of a date that is sent as its first day: of it, version 3 does not receive that it is a year or a month."""
+    return f"{name} (precision)"
+
+
+def v2_of(
+    fields: Mapping[str, Any], residue: Mapping[str, Any], *, sent: AbstractSet[str] = GOOD, first_day: bool = False
+) -> Json:
+    """Rebuilds the record of version 2 from a form and its residue. `sent`, `first_day`: as for `form_of`.
 
     The residue of a field counts only while the form still has the value that was made from it, so a later change in version 3 stays. A
     field that the record did not have is null, or an empty list.
@@ -124,8 +140,8 @@ def v2_of(fields: Mapping[str, Any], residue: Mapping[str, Any], *, sent: Abstra
     record |= {key: value for key, value in identifiers.items() if key not in PUBLICATION_KEYS}
     for key, value in residue.items():
         if key not in raw and key != IDENTIFIER_LIST:
-            still_holds = key not in WRITTEN or form_of({key: value}).fields.get(key) == fields.get(key)
-            record[key] = value if still_holds else record[key]
+            made = fields.get(key) if key not in WRITTEN else form_of({key: value}, first_day=first_day).fields.get(key)
+            record[key] = value if made == fields.get(key) else record[key]
     return record
 
 
@@ -140,12 +156,17 @@ def _texts(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
             _keep(rest, key, value, lost=value != "")
 
 
-def _dates(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
+def _dates(record: Mapping[str, Any], fields: Json, rest: _Remainder, *, first_day: bool) -> None:
     """The service accepts dates as `YYYY-MM-DD` only (service.md#publications)."""
     for key in DATE_FIELDS:
         value = record.get(key)
-        if type(value) is str and day(value):
+        found = partial_date(value) if type(value) is str else None
+        if found is not None and found.precision is Precision.DAY:
             fields[key] = value
+        elif found is not None and first_day:
+            fields[key] = found.first.isoformat()
+            rest.residue[key] = value
+            keep_nested(rest.unsent, precision_of(key), value)
         elif value is not None:
             _keep(rest, key, value, lost=value != "")
 

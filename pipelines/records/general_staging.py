@@ -8,12 +8,12 @@ way that takes any JSON value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, TEXT_FIELDS
+from pipelines.publication_fields import IDENTIFIER_LIST, PUBLICATION_FIELDS, REFERENCES, TEXT_FIELDS, FieldType
 from pipelines.records.batches import StagedBatch, named_batch, table_batch, transposed
 from pipelines.records.files import FileDescription, FileRow, address_of, asset_row, cover_address, cover_row
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
@@ -45,7 +45,7 @@ from pipelines.records.tables.publications import (
     PUBLICATION_IDENTIFIERS,
     PUBLICATIONS,
 )
-from pipelines.records.values import day, decode_record, text_of, whole_number
+from pipelines.records.values import Precision, decode_record, partial_date, text_of, whole_number
 
 _Json = dict[str, Any]
 
@@ -104,10 +104,19 @@ def stage_publications(payloads: Sequence[bytes], hashes: Sequence[str], kinds: 
 def text_and_date_columns(values_of: Callable[[str], list[Any]]) -> dict[str, Sequence[Any]]:
     """The columns of all text and date fields. `values_of` returns the value of a field in each record."""
     columns: dict[str, Sequence[Any]] = {name: values_of(name) for name in TEXT_FIELDS}
-    for name in DATE_FIELDS:
-        columns[f"{name}_raw"] = values = values_of(name)
-        columns[name] = [day(value) if type(value) is str else None for value in values]
+    for field in PUBLICATION_FIELDS:
+        if field.type is FieldType.DATE:
+            columns |= zip(field.columns, _date_columns(values_of(field.name)), strict=True)
     return columns
+
+
+def _date_columns(values: list[Any]) -> Iterator[list[Any]]:
+    """Yield the columns of a date in their order: day, text as sent, year, precision."""
+    dates = [partial_date(value) if type(value) is str else None for value in values]
+    yield [one.first if one is not None and one.precision is Precision.DAY else None for one in dates]
+    yield values
+    yield [one.first.year if one is not None else None for one in dates]
+    yield [one.precision if one is not None else None for one in dates]
 
 
 def _identifiers(record: _Json, residue: _Json, kinds: Kinds) -> list[Identifier]:

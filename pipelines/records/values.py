@@ -7,14 +7,17 @@ import math
 import re
 from collections.abc import Iterable
 from datetime import date
+from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 TOO_DEEP = '"(nested too deeply; the payload has it)"'
 
 _INT64 = range(-(2**63), 2**63)
+
+_PARTIAL_DATE = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}")
 
 
 def decode_record(payload: bytes) -> dict[str, Any]:
@@ -53,15 +56,45 @@ def whole_number(value: object) -> int | None:
     return value if type(value) is int and value in _INT64 else None
 
 
+class Precision(StrEnum):
+    """How much of a date a text has."""
+
+    DAY = "day"
+    MONTH = "month"
+    YEAR = "year"
+
+
+class PartialDate(NamedTuple):
+    """A day, a month or a year. `first`: its first day, or the day itself."""
+
+    first: date
+    precision: Precision
+
+
+_PRECISIONS = {
+    len("YYYY-MM-DD"): ("", Precision.DAY),
+    len("YYYY-MM"): ("-01", Precision.MONTH),
+    len("YYYY"): ("-01-01", Precision.YEAR),
+}
+"""Length of a text → what its first day lacks, and its precision."""
+
+
 @lru_cache(maxsize=2**16)
-def day(text: str) -> date | None:
-    """The date in `YYYY-MM-DD`; `None` for any other text (service.md#publications)."""
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+def partial_date(text: str) -> PartialDate | None:
+    """The date in `YYYY-MM-DD`, `YYYY-MM` or `YYYY`; `None` for any other text, such as a day that does not exist."""
+    if not _PARTIAL_DATE.fullmatch(text):
         return None
+    missing, precision = _PRECISIONS[len(text)]
     try:
-        return date.fromisoformat(text)
+        return PartialDate(date.fromisoformat(text + missing), precision)
     except ValueError:
         return None
+
+
+def day(text: str) -> date | None:
+    """The date in `YYYY-MM-DD`; `None` for any other text (service.md#publications)."""
+    found = partial_date(text)
+    return found.first if found is not None and found.precision is Precision.DAY else None
 
 
 def text_of(value: object) -> str | None:

@@ -82,10 +82,13 @@ class TenantSettings(BaseModel):
 
     The first record shows whether the service accepts that (`assets_attributes`): it is read back."""
 
+    partial_dates: Literal["leave_out", "first_day"] = "leave_out"
+    """What a migration into this library does with a date that is only a year or a month: it takes whole dates only."""
+
     @model_validator(mode="after")
-    def _identifiers_are_sent_to_v3(self) -> Self:
-        for key in ("send_invalid_identifiers", "files_with_record"):
-            if getattr(self, key) and self.api == "v2":
+    def _only_v3_is_migrated_into(self) -> Self:
+        for key in ("send_invalid_identifiers", "files_with_record", "partial_dates"):
+            if getattr(self, key) != type(self).model_fields[key].default and self.api == "v2":
                 raise ValueError(f'has {key}, which is for a library that is migrated into: one with api = "v3"')
         return self
 

@@ -3,13 +3,19 @@ WITH dated AS (
     SELECT
         tenant,
         publishable_type AS kind,
-        published_on,
-        CASE
-            WHEN published_on IS NULL THEN 'no date'
-            WHEN published_on < DATE '1900-01-01' THEN 'before 1900'
-            ELSE CAST(CAST(floor(extract(year FROM published_on) / 10) AS INTEGER) * 10 AS VARCHAR) || 's'
-        END AS published
+        -- snapshots of version 0.1.0 have no published_year
+        CAST(coalesce(published_year, extract(year FROM published_on)) AS INTEGER) AS year
     FROM publications
+),
+decades AS (
+    SELECT
+        *,
+        CASE
+            WHEN year IS NULL THEN 'no date'
+            WHEN year < 1900 THEN 'before 1900'
+            ELSE CAST(year - year % 10 AS VARCHAR) || 's'
+        END AS published
+    FROM dated
 )
 SELECT
     tenant,
@@ -19,6 +25,6 @@ SELECT
     count(*) FILTER (WHERE kind = 'Report') AS reports,
     count(*) FILTER (WHERE kind IS NULL OR kind NOT IN ('Article', 'Book', 'Report')) AS others,
     count(*) AS publications
-FROM dated
+FROM decades
 GROUP BY tenant, published
-ORDER BY tenant COLLATE "C", min(published_on) NULLS LAST;
+ORDER BY tenant COLLATE "C", min(year) NULLS LAST;

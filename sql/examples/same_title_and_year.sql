@@ -5,11 +5,11 @@ WITH titles AS (
         tenant,
         id,
         publishable_type,
-        CAST(extract(year FROM published_on) AS INTEGER) AS year,
+        CAST(coalesce(published_year, extract(year FROM published_on)) AS INTEGER) AS year,
         title COLLATE "C" AS title,
         trim(regexp_replace(lower(title), '[ .,:;!?"()/''-]+', ' ', 'g')) AS spoken
     FROM publications
-    WHERE published_on IS NOT NULL
+    WHERE coalesce(published_year, extract(year FROM published_on)) IS NOT NULL
 )
 SELECT
     tenant,

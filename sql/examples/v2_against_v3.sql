@@ -6,7 +6,7 @@ WITH records AS (
         p.id,
         s.api,
         coalesce(p.publishable_type, 'no kind') COLLATE "C" AS kind,
-        CAST(extract(year FROM p.published_on) AS INTEGER) AS year,
+        CAST(coalesce(p.published_year, extract(year FROM p.published_on)) AS INTEGER) AS year,
         trim(regexp_replace(lower(p.title), '[ .,:;!?"()/''-]+', ' ', 'g')) AS title
     FROM publications AS p
     JOIN snapshots AS s ON s.tenant = p.tenant AND s.snapshot = p.snapshot

@@ -66,6 +66,11 @@ def test_its_snapshots_are_listed_verified_and_queried(older: OlderFolder) -> No
     ]
     assert older.run("snapshots", "verify", f"old/{snapshot}")["ok"]
     assert older.run("query", "SELECT count(*) AS records FROM publications")["rows"] == [{"records": RECORDS}]
+    by_day = older.run("query", "SELECT count(published_on) AS days, count(published_year) AS years FROM publications")
+    by_decade = older.run("query", "--example", "collection_by_decade")["rows"]
+    undated = sum(row["publications"] for row in by_decade if row["published"] == "no date")
+    assert by_day["rows"] == [{"days": RECORDS - undated, "years": 0}], "the files are older than published_year"
+    assert undated < RECORDS
 
 
 def test_a_backup_that_was_killed_goes_on(older: OlderFolder) -> None:

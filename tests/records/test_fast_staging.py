@@ -14,7 +14,7 @@ from pipelines.records.general_staging import stage_publications
 from tests.records.json_values import records as hostile_records
 from tests.records.json_values import text_of
 
-TEXT = st.none() | st.text(max_size=8) | st.sampled_from(["2020-02-29", "2021-02-29", "1999", ""])
+TEXT = st.none() | st.text(max_size=8) | st.sampled_from(["2020-02-29", "2021-02-29", "1999", "1999-12", "1999-13", ""])
 NUMBER = st.none() | st.integers(-(2**63), 2**63 - 1)
 STORED_FILE = st.fixed_dictionaries(
     {},

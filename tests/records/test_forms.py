@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.matching import comparable, differing, fingerprint, identifying_keys
 from pipelines.records.residue import ADDRESSES, residue_json, without_addresses
-from pipelines.records.values import decode_record
+from pipelines.records.values import decode_record, partial_date
 from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.identifiers import texts
 from tests.records.json_values import records, text_of
@@ -131,15 +132,33 @@ def test_what_cannot_be_sent_is_named() -> None:
     }
 
 
+@given(st.text() | st.from_regex(r"[0-9]{4}(-[0-9]{2}){0,2}", fullmatch=True))
+def test_a_date_is_sent_listed_or_both(sent: str) -> None:
+    """I6: a whole date is sent as it is, a year or a month as its first day where that is wanted, with a word; any other text is listed."""
+    left_out, first_day = form_of({"published_on": sent}), form_of({"published_on": sent}, first_day=True)
+    found = partial_date(sent)
+    if found is None:
+        assert left_out.fields == first_day.fields == {}
+        assert left_out.unsent == first_day.unsent == ({"published_on": sent} if sent else {})
+    elif found.precision == "day":
+        assert left_out.fields == first_day.fields == {"published_on": sent}
+        assert left_out.unsent == first_day.unsent == {}
+    else:
+        assert (left_out.fields, left_out.unsent) == ({}, {"published_on": sent})
+        assert first_day.fields == {"published_on": f"{sent}-01-01"[:10]}
+        assert first_day.unsent == {"published_on (precision)": sent}
+        assert v2_of(first_day.fields, first_day.residue, first_day=True)["published_on"] == sent
+
+
 @given(records)
 def test_any_record_has_a_form_and_comes_back(value: Any) -> None:
     """Total, reversible and idempotent (I7)."""
     record = decode_record(text_of(value).encode())
-    for sent in (frozenset({"valid", "repaired"}), frozenset(VERDICTS)):
-        found = form_of(record, sent=sent)
+    for sent, first_day in product((frozenset({"valid", "repaired"}), frozenset(VERDICTS)), (False, True)):
+        found = form_of(record, sent=sent, first_day=first_day)
         assert set(found.fields) <= set(WRITTEN)
         json.dumps(found.fields, ensure_ascii=False).encode()
-        back = v2_of(found.fields, found.residue, sent=sent)
+        back = v2_of(found.fields, found.residue, sent=sent, first_day=first_day)
         expected = expected_v2(record)
         if "identifiers" in record:  # then it is one of version 3, and its list becomes flat fields
             expected = {key: value for key, value in expected.items() if key not in {"identifiers", *IDENTIFIER_FIELDS}}
@@ -147,7 +166,7 @@ def test_any_record_has_a_form_and_comes_back(value: Any) -> None:
             assert repr(sorted(back.items())) == repr(sorted(expected.items()))
         else:
             assert repr(sorted(back.items())) == repr(sorted(expected.items()))
-            again = form_of(back, sent=sent)
+            again = form_of(back, sent=sent, first_day=first_day)
             assert (again.fields, again.unsent) == (found.fields, found.unsent)
 
 

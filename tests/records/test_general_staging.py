@@ -53,6 +53,14 @@ def staged_one(record: str | dict[str, Any]) -> tuple[dict[str, Any], StagedBatc
     return row, staged
 
 
+def is_calendar_day(text: str) -> bool:
+    """Whether a text is a day in `YYYY-MM-DD`, by Python's calendar."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
 def residue(row: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(row["residue"] or "{}")
     return found
@@ -153,6 +161,43 @@ class TestTotal:
         """A date is `YYYY-MM-DD` (service.md#publications); the raw column has every text as received (I7)."""
         row, _ = staged_one({"published_on": sent})
         assert (row["published_on"], row["published_on_raw"]) == (day, sent if isinstance(sent, str) else str(sent))
+
+    @pytest.mark.parametrize(
+        ("sent", "year", "precision"),
+        [
+            ("2020-02-29", 2020, "day"),
+            ("2018-11", 2018, "month"),
+            ("2021", 2021, "year"),
+            ("0001", 1, "year"),
+            ("2021-02-29", None, None),
+            ("2018-13", None, None),
+            ("0000", None, None),
+            ("2021-", None, None),
+            ("2021-1", None, None),
+            ("2021\n", None, None),
+            (" 2021", None, None),
+            ("202101", None, None),
+            ("２０２１", None, None),
+            ("c. 2021", None, None),
+            ("", None, None),
+            (2021, None, None),
+            (None, None, None),
+        ],
+    )
+    def test_a_date_may_be_a_year_or_a_month(self, sent: object, year: int | None, precision: str | None) -> None:
+        """A year or a month has its year and its precision; blanks, other scripts and impossible months are no dates (I7)."""
+        row, _ = staged_one({"published_on": sent})
+        assert (row["published_year"], row["published_precision"]) == (year, precision)
+
+    @given(st.text() | st.from_regex(r"[0-9]{1,5}(-[0-9]{1,3}){0,3}", fullmatch=True) | st.dates().map(str))
+    def test_a_date_of_any_text(self, sent: str) -> None:
+        """A text has a year where it is the beginning of a calendar day up to its year, month or day, and only there."""
+        row, _ = staged_one({"published_on": sent})
+        days = {"day": "", "month": "-01", "year": "-01-01"}
+        found = [name for name, rest in days.items() if is_calendar_day(sent + rest)]
+        assert row["published_precision"] == (found[0] if found else None)
+        assert row["published_year"] == (int(sent[:4]) if found else None)
+        assert row["published_on"] == (date.fromisoformat(sent) if found == ["day"] else None)
 
 
 class TestNothingIsLost:

@@ -65,6 +65,8 @@ EVER_IN_PLANS = {
     "link",
     "no_category",
     "no_day",
+    "part_of_date",
+    "first_day",
     "no_identifier",
     "no_organization",
     "no_record",

@@ -181,6 +181,14 @@ def test_invalid_identifiers_are_sent_to_version_3_only(load: Load) -> None:
     assert "tenants.new: has send_invalid_identifiers, which is for" in mistake(load, text % "v2")
 
 
+def test_partial_dates_are_sent_to_version_3_only(load: Load) -> None:
+    text = '[tenants.new]\nbase_url = "https://library.example.org"\napi = "%s"\npartial_dates = "%s"\n'
+    assert load(text % ("v3", "first_day")).tenant("new").partial_dates == "first_day"
+    assert load(text % ("v2", "leave_out")).tenant("new").partial_dates == "leave_out"
+    assert "tenants.new: has partial_dates, which is for" in mistake(load, text % ("v2", "first_day"))
+    assert "'last_day' input should be 'leave_out' or 'first_day'" in mistake(load, text % ("v3", "last_day"))
+
+
 def test_types_of_identifiers(load: Load) -> None:
     """Each type is a table; a table that replaces a standard type may use its field."""
     text = '[identifiers.pmcid]\npattern = "PMC[0-9]+"\nfields = ["pmc"]\n[identifiers.pmid]\npattern = "[0-9]+"\n'

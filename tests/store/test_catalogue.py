@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import pytest
 
 from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError
+from pipelines.examples import example
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES, raw_table
 from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.store import catalogue
@@ -221,6 +223,21 @@ class TestTypes:
             (SNAPSHOT_ID, None),
             ("20261121T020000Z", "c"),
         ]
+
+    def test_years_beside_days(self, data: DataFolder) -> None:
+        """A record whose date is only a year or a month counts in its decade, also beside files that are older than published_year."""
+        dates = ["1999", "1998-11", "1990-01-31", "n.d.", None]
+        payloads = [json.dumps({"id": number, "published_on": date}) for number, date in enumerate(dates)]
+        make_snapshot(data, payloads, tenant="new")
+        old = make_snapshot(data, payloads).path / "publications.parquet"
+        pq.write_table(pq.read_table(old).drop_columns(["published_year", "published_precision"]), old)
+        rebuild_catalogue(data)
+        years = "SELECT tenant, published_year, published_precision FROM publications ORDER BY tenant, id"
+        read = [(1999, "year"), (1998, "month"), (1990, "day"), (None, None), (None, None)]
+        assert query(data, years) == [("new", *one) for one in read] + [("old", None, None)] * 5
+        sql = f"SELECT tenant, published, publications FROM ({example('collection_by_decade').sql.strip().rstrip(';')})"
+        by_decade = [("new", "1990s", 3), ("new", "no date", 2), ("old", "1990s", 1), ("old", "no date", 4)]
+        assert query(data, sql) == by_decade
 
 
 class TestUpToDate:

@@ -17,7 +17,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.publication_fields import IDENTIFIER_LIST, REFERENCES, WRITTEN
+from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, WRITTEN
 from pipelines.records.additional_fields import FieldRule
 from pipelines.records.batches import named_batch, table_batch, transposed
 from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalPublication, CanonicalReader
@@ -37,6 +37,7 @@ class Field:
     is_set: bool = False
     is_additional: bool = False
     """Whether the service does not document it."""
+    is_date: bool = False
 
     @property
     def column(self) -> str:
@@ -44,7 +45,9 @@ class Field:
         return column_of(self.name) if self.is_additional else self.name
 
 
-FIELDS = tuple(Field(name, is_set=name in (IDENTIFIER_LIST, "categories")) for name in WRITTEN)
+FIELDS = tuple(
+    Field(name, is_set=name in (IDENTIFIER_LIST, "categories"), is_date=name in DATE_FIELDS) for name in WRITTEN
+)
 """The compared fields of every publication."""
 
 
@@ -158,11 +161,14 @@ def normalise(
     kinds_text: str = "",
     sent: Sequence[str] = tuple(GOOD),
     additional: Mapping[str, FieldRule] | None = None,
+    *,
+    first_day: bool = False,
 ) -> ComparableLibrary:
     """Normalise the publications of a raw table.
 
     `kinds_text`: `Kinds.described`, because a text can be passed to another process. `sent`: verdicts of the identifiers that are sent.
-    `additional`: the fields that are compared besides the documented ones.
+    `additional`: the fields that are compared besides the documented ones. `first_day`: a date that is only a year or a month counts as its
+    first day.
     """
     kinds = (kinds_described(kinds_text) if kinds_text else STANDARD_KINDS).with_additional(additional or {})
     records_of_side = records_table(kinds.additional)
@@ -176,7 +182,7 @@ def normalise(
                 table.name: stack.enter_context(table_writer(folder / f"{table.name}.parquet", table))
                 for table in (records_of_side, KEYS)
             }
-            reader = CanonicalReader(kinds, frozenset(sent))
+            reader = CanonicalReader(kinds, frozenset(sent), first_day=first_day)
             for batch in row_batches(file, ["payload", "sha256"], STEP):
                 found = [(texts, sha256) for texts, sha256 in _texts(batch, reader) if texts is not None]
                 unfit += batch.num_rows - len(found)

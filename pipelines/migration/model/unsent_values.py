@@ -6,12 +6,14 @@ import re
 from collections.abc import Collection, Mapping
 
 from pipelines.migration.model.resource_types import PUBLICATIONS, REFERENCES, AdditionalFields, LeftOut, ResourceType
-from pipelines.publication_fields import IDENTIFIER_FIELDS, WRITTEN
+from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_FIELDS, WRITTEN
 from pipelines.publication_fields import REFERENCES as PUBLICATION_REFERENCES
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.advice import Advice, advice_of, code_of
+from pipelines.records.forms import precision_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.records.values import partial_date
 
 UNKNOWN_FIELD = Advice(
     "Nothing shows that the target has such a field, neither its description nor its records, so it is not moved.",
@@ -45,6 +47,16 @@ NO_ORGANIZATION = Advice(
 NO_DAY = Advice(
     "This is not a complete date, and version 3 takes only complete dates, so it is not moved.",
     "Write year, month and day, such as 1984-06-08, in the source; the next plan will move it.",
+)
+PART_OF_DATE = Advice(
+    NO_DAY.problem,
+    'Write year, month and day, such as 1984-06-08, in the source, or set partial_dates = "first_day" in bookferry.toml; the next plan '
+    "will move it.",
+)
+SENT_AS_FIRST_DAY = Advice(
+    "This is only a year or a month, and version 3 takes only complete dates: it is sent as its first day, {}, unless the target has a day "
+    "of that year or month already.",
+    "Write year, month and day in the source; the next plan will send them.",
 )
 OTHER_FORM = Advice(
     "It does not have the form that version 3 takes, so it is not moved.",
@@ -130,6 +142,8 @@ _CODES = {
     NO_USER: "no_user",
     NO_ORGANIZATION: "no_organization",
     NO_DAY: "no_day",
+    PART_OF_DATE: "part_of_date",
+    SENT_AS_FIRST_DAY: "first_day",
     OTHER_FORM: "other_form",
     NO_CATEGORY: "no_category",
     NO_LINK: LeftOut.LINK.value,
@@ -143,6 +157,8 @@ UNSENT_CODES = frozenset({*map(str, LeftOut), *_CODES.values()})
 
 NAMED = {"contributor": NO_USER, "organization": NO_ORGANIZATION, "published_on": NO_DAY}
 """Field → advice."""
+
+_PRECISIONS = frozenset(map(precision_of, DATE_FIELDS))
 
 _CATEGORY = re.compile(r"categories\[\d+\]'*")
 _LINK = re.compile(r"(?:.*\.)?(collections?|authorit(?:y|ies))(?:_ids?)?(?:\[\d*\])?'*")
@@ -236,8 +252,9 @@ def advice_on_unsent(path: str, value: object, *, sends_invalid: bool = False, l
 
 def explain_unsent(path: str, value: object, *, sends_invalid: bool = False, left_out: str = "") -> tuple[str, Advice]:
     """The same with its code, which is one of `UNSENT_CODES` or, for an identifier, the rule that it breaks."""
-    if left_out in LEFT_OUT:
-        return left_out, LEFT_OUT[LeftOut(left_out)]
+    known = (left_out, LEFT_OUT[LeftOut(left_out)]) if left_out in LEFT_OUT else _on_partial_date(path, value)
+    if known is not None:
+        return known
     found = _ONE_FIELD.fullmatch(path)
     name = found[1] if found else ""
     if name in IDENTIFIER_FIELDS:
@@ -254,11 +271,22 @@ def explain_unsent(path: str, value: object, *, sends_invalid: bool = False, lef
 def is_about_the_field(path: str) -> bool:
     """Whether the text about a path is the same for all its values: it is about the field, not about the value of one record."""
     found = _ONE_FIELD.fullmatch(path)
-    return found is None or found[1] not in {*IDENTIFIER_FIELDS, *REFERENCES, *NAMED, *WRITTEN}
+    return found is None or found[1] not in {*IDENTIFIER_FIELDS, *REFERENCES, *NAMED, *WRITTEN, *_PRECISIONS}
 
 
 def _coded(advice: Advice) -> tuple[str, Advice]:
     return _CODES[advice], advice
+
+
+def _on_partial_date(path: str, value: object) -> tuple[str, Advice] | None:
+    """The text about a year or a month; None for any other value."""
+    found = partial_date(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    if path in _PRECISIONS:
+        code, advice = _coded(SENT_AS_FIRST_DAY)
+        return code, advice._replace(problem=advice.problem.format(found.first))
+    return _coded(PART_OF_DATE) if path in DATE_FIELDS else None
 
 
 def _on_identifier(name: str, value: object, *, sends_invalid: bool) -> tuple[str, Advice]:

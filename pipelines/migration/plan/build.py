@@ -211,7 +211,15 @@ class PlanBuilder:
         tenant = session.settings.tenant(self._request.target)
         sent = VERDICTS if tenant.send_invalid_identifiers else GOOD
         described, moved = session.kinds.described, self._additional.moved
-        return normalise_both(self._raw_source(), self._raw_target, self._folder, described, sorted(sent), moved)
+        return normalise_both(
+            self._raw_source(),
+            self._raw_target,
+            self._folder,
+            described,
+            sorted(sent),
+            moved,
+            first_day=tenant.partial_dates == "first_day",
+        )
 
     def build(self, libraries: tuple[ComparableLibrary, ComparableLibrary], journal: Journal) -> Plan:
         """Write the rows and the conflicts; returns the plan, which is not sealed yet."""

@@ -77,22 +77,29 @@ def normalise_both(  # noqa: PLR0917  both sides, and what is compared of them
     kinds_text: str = "",
     sent: Sequence[str] = tuple(GOOD),
     additional: Mapping[str, FieldRule] | None = None,
+    *,
+    first_day: bool = False,
 ) -> tuple[ComparableLibrary, ComparableLibrary]:
     """Normalise both sides from their raw tables, large ones in two processes.
 
     `sent`: verdicts of the identifiers that are sent. `additional`: the additional fields, with the values that the target takes; what it
-    has already is compared whatever it is.
+    has already is compared whatever it is. `first_day`: a date of the source that is only a year or a month is sent as its first day.
     """
     rules = dict(additional or {})
     any_value = {name: rule.of_target for name, rule in rules.items()}
-    sides = ((source, folder / "source", rules), (target, folder / "target", any_value))
+    sides = ((source, folder / "source", rules, first_day), (target, folder / "target", any_value, False))
     with storage_errors(folder):
         rows = sum(pq.read_metadata(raw).num_rows for raw, *_ in sides)
     if rows < WORTH_A_PROCESS:
-        of_source, of_target = (normalise(raw, to, kinds_text, sent, fields) for raw, to, fields in sides)
+        of_source, of_target = (
+            normalise(raw, to, kinds_text, sent, fields, first_day=first) for raw, to, fields, first in sides
+        )
         return of_source, of_target
     with safe_import_path(), ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
-        futures = [processes.submit(normalise, raw, to, kinds_text, sent, fields) for raw, to, fields in sides]
+        futures = [
+            processes.submit(normalise, raw, to, kinds_text, sent, fields, first_day=first)
+            for raw, to, fields, first in sides
+        ]
         of_source, of_target = (future.result() for future in futures)
         return of_source, of_target
 

@@ -4,7 +4,8 @@ A patch adds what the target lacks. It replaces a value only where the journal s
 it is unedited since. Every other difference is a conflict for a person: the service has no version of a record that a write could name.
 
 Two engines follow this rule: SQL over all publications at once (three_way_merge.py), and `merge_field` for the other resources, which are
-few and may be encrypted. One table of examples runs through both (tests/migration/plan/test_field_merge.py).
+few and may be encrypted. One table of examples runs through both (tests/migration/plan/test_field_merge.py). Publications alone have dates
+that are sent as their first day: the target keeps a day within the source's year or month.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ from pipelines.migration.model.resource_types import (
     referenced_resources,
 )
 from pipelines.migration.plan.rows import Totals
+from pipelines.publication_fields import DATE_FIELDS
+from pipelines.records.forms import precision_of
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -92,6 +94,13 @@ def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey 
             "people see it, and remove it when it is no longer needed."
         )
     notes += [note for total in totals.values() for note in total.notes]
+    partial = sum(totals[PUBLICATIONS].unsent[precision_of(name)] for name in DATE_FIELDS)
+    if partial:
+        notes.append(
+            f"The date of {counted(partial, 'publication')} is only a year or a month. It is sent as its first day, such as 2021-01-01 for "
+            "2021, because the target's table has partial_dates, unless the target has a day of that year or month already. issues.tsv has "
+            "each."
+        )
     if linked := sum(total.linked for total in totals.values()):
         notes.append(
             "References to records that are created later are set at the end of the apply, by one more request for each of "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import Field
 from pipelines.migration.plan.field_merge import FieldVerdict
+from pipelines.records.forms import precision_of
 from pipelines.store.parquet import json_path, literal, quoted
 
 if TYPE_CHECKING:
@@ -95,18 +96,28 @@ def _digest_sides(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) 
     for side in ("source", "target"):
         digests = ", ".join(f"md5_number({quoted(field.column)}) AS {quoted(field.column)}" for field in fields)
         texts = "".join(
-            f", {quoted(field.column)} AS {quoted(field.column + _TEXT)}" for field in fields if field.is_set
+            f", {_text(field, side)} AS {quoted(field.column + _TEXT)}"
+            for field in fields
+            if field.is_set or field.is_date
         )
         database.execute(f"CREATE OR REPLACE TABLE compared_{side} AS SELECT id, {digests}{texts} FROM {side}")  # noqa: S608
 
 
+def _text(field: Field, side: str) -> str:
+    """SQL of what a digest cannot tell: what a set contains, and how a date begins; of the source, the year or month sent as a day."""
+    if field.is_date and side == "source":
+        return f"unsent ->> {json_path(precision_of(field.name))}"
+    return quoted(field.column)
+
+
 _TEXT = ":text"
-"""Suffix of the column with the JSON of a set, of which a digest cannot tell what it contains."""
+"""Suffix of the column with the text of a set or a date."""
 
 
 def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> str:
     """SQL of the verdict for one field, in the order of `field_merge.merge_field`."""
     source, target = f"s.{quoted(field.column)}", f"t.{quoted(field.column)}"
+    text = quoted(field.column + _TEXT)
     source_unchanged, target_unchanged = (
         f"coalesce({value}::VARCHAR, '') = coalesce(w.{before} ->> {literal(field.name)}, '')"
         for value, before in ((source, "wanted"), (target, "held"))
@@ -120,9 +131,11 @@ def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> st
     is_held = is_wanted = "w.held IS NOT NULL"
     if field.is_additional:  # earlier versions did not send it, and services fill one that was not sent
         is_held, is_wanted = (f"json_exists(w.{side}, {json_path(field.name)})" for side in ("held", "wanted"))
-    sets = ""
+    sets = period = ""
+    if field.is_date:  # a day within the year or month of the source says more than its first day
+        period = f"""WHEN starts_with(t.{text}, '"' || s.{text}) THEN '{FieldVerdict.KEEP}'"""
     if field.is_set:
-        of_source, of_target = (f"from_json({side}.{quoted(field.column + _TEXT)}, '[\"JSON\"]')" for side in "st")
+        of_source, of_target = (f"from_json({side}.{text}, '[\"JSON\"]')" for side in "st")
         sets = (
             f"WHEN list_has_all({of_target}, {of_source}) THEN '{FieldVerdict.KEEP}' "
             f"WHEN list_has_all({of_source}, {of_target}) THEN '{FieldVerdict.PATCH}'"
@@ -130,6 +143,7 @@ def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> st
     return f"""CASE
         {keep}
         WHEN {source} IS NOT DISTINCT FROM {target} THEN '{FieldVerdict.SAME}'
+        {period}
         WHEN d.decision = '{Decision.SOURCE}'{overwritten} THEN '{FieldVerdict.PATCH}'
         WHEN d.decision = '{Decision.TARGET}' THEN '{FieldVerdict.KEEP}'
         WHEN {is_held} AND {target_unchanged}

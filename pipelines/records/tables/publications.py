@@ -12,7 +12,7 @@ from pipelines.records.tables.shared_columns import ID, POSITION, RESIDUE, SHA25
 
 _TYPES = {
     FieldType.TEXT: (pa.string(),),
-    FieldType.DATE: (pa.date32(), pa.string()),
+    FieldType.DATE: (pa.date32(), pa.string(), pa.int32(), pa.string()),
     FieldType.REFERENCE: (pa.int64(), pa.string()),
     FieldType.COVER: (pa.string(),),
 }

@@ -7,6 +7,7 @@ import pytest
 from pipelines.migration.model.resource_types import PUBLICATIONS, AdditionalFields, LeftOut
 from pipelines.migration.model.unsent_values import (
     NO_CATEGORY,
+    NO_DAY,
     NO_IDENTIFIER,
     NO_LINK,
     NO_TEXT,
@@ -79,6 +80,12 @@ def test_nobody_is_told_to_set_what_is_set() -> None:
     assert advice_on_unsent("isbn", None) is NO_IDENTIFIER
     assert advice_on_unsent("isbn", None, sends_invalid=True) is NO_TEXT
     assert "only blanks" in advice_on_unsent("isbn", "  ", sends_invalid=True).problem
+
+
+def test_a_year_can_be_completed_or_sent_as_its_first_day() -> None:
+    assert 'partial_dates = "first_day"' in advice_on_unsent("published_on", "2021").suggestion
+    assert advice_on_unsent("published_on", "c. 2021") is advice_on_unsent("published_on", "2021-13") is NO_DAY
+    assert "its first day, 2018-11-01, unless" in advice_on_unsent("published_on (precision)", "2018-11").problem
 
 
 def test_references_are_told_from_values() -> None:

@@ -1,0 +1,130 @@
+"""Dates that are only a year or a month: `partial_dates` in the target's table leaves them out, or sends their first day with a word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, MARKDOWN, Plan
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from tests.migration.library_pair import LibraryPair
+from tests.migration.undo.test_run import undo
+from tests.migration.verify.test_run import verify
+from tests.store.snapshot_factory import STARTED_AT, make_snapshot
+
+DATES = {1: "2021", 2: "2018-11", 3: "2020-02-29", 4: "c. 1900", 5: None}
+SENT = {1: "2021-01-01", 2: "2018-11-01", 3: "2020-02-29", 4: None, 5: None}
+FIRST_DAY = 'partial_dates = "first_day"'
+
+
+def snapshot_of(pair: LibraryPair, dates: Mapping[int, str | None], days: int = 1) -> Snapshot:
+    """A snapshot of version 2 with a publication for each date; `days` later than others."""
+    payloads = [
+        json.dumps({"id": number, "title": f"Tides {number}", "doi": f"10.1000/{number}", "published_on": date})
+        for number, date in dates.items()
+    ]
+    data = DataFolder(pair.config.parent / "library-data")
+    return make_snapshot(data, payloads, now=STARTED_AT + timedelta(days=days))
+
+
+def dates_in(pair: LibraryPair) -> dict[int, Any]:
+    """The date of each publication of the target, by the number in its title."""
+    return {int(record["title"].split()[1]): record["published_on"] for record in pair.publications()}
+
+
+def issues_of(plan: Plan) -> dict[int, list[str]]:
+    """Record → field, value and problem in issues.tsv; without the mark that keeps a spreadsheet from reading a number."""
+    lines = [line.split("\t") for line in plan.path(ISSUES).read_text(encoding="utf-8").splitlines()[1:]]
+    return {int(line[0]): [line[1], line[2].removeprefix("'"), line[3]] for line in lines}
+
+
+def test_they_are_left_out_unless_the_target_wants_them(pair: LibraryPair) -> None:
+    """The date stays empty; the plan counts it, and names the setting."""
+    plan = pair.plan(snapshot_of(pair, DATES))
+    assert plan.facts.unsent == {"published_on": 3}
+    assert {record: issue[:2] for record, issue in issues_of(plan).items()} == {
+        1: ["published_on", "2021"],
+        2: ["published_on", "2018-11"],
+        4: ["published_on", "c. 1900"],
+    }
+    assert FIRST_DAY in plan.path(ISSUES).read_text(encoding="utf-8").replace('""', '"')
+    assert pair.apply(plan).applied.complete
+    assert dates_in(pair) == {**dict.fromkeys(DATES), 3: "2020-02-29"}
+    assert verify(pair, plan).equal
+
+
+def test_their_first_day_is_sent_with_a_word(pair: LibraryPair) -> None:
+    """The plan says how many, and of each what it was and what is sent; it proves equal, and leaves nothing for a second plan."""
+    pair.configure(FIRST_DAY)
+    snapshot = snapshot_of(pair, DATES)
+    plan = pair.plan(snapshot)
+    assert plan.facts.unsent == {"published_on (precision)": 2, "published_on": 1}
+    assert [
+        note for note in plan.facts.notes if note.startswith("The date of 2 publications is only a year or a month")
+    ]
+    issues = issues_of(plan)
+    assert [issues[record][:2] for record in (1, 2)] == [
+        ["published_on (precision)", "2021"],
+        ["published_on (precision)", "2018-11"],
+    ]
+    assert "first day, 2021-01-01," in issues[1][2]
+    assert "first day, 2018-11-01," in issues[2][2]
+    for page in (HTML, MARKDOWN):
+        assert "The date of 2 publications" in plan.path(page).read_text(encoding="utf-8")
+    assert pair.apply(plan).applied.complete
+    assert dates_in(pair) == SENT
+    assert verify(pair, plan).equal
+    again = pair.plan(snapshot)
+    assert (again.facts.empty, again.facts.count(Action.UNCHANGED)) == (True, 5)
+    undone = undo(pair, plan, really=True)
+    assert pair.publications() == [], undone
+
+
+def test_a_later_plan_fills_what_was_left_out(pair: LibraryPair) -> None:
+    """The setting may come after a first migration; what librarians have entered since is kept, where it is a day of that year."""
+    snapshot = snapshot_of(pair, DATES)
+    assert pair.apply(pair.plan(snapshot)).applied.complete
+    number = next(record["id"] for record in pair.publications() if record["title"] == "Tides 2")
+    pair.call("PATCH", f"publications/{number}", {"published_on": "2018-11-30"})
+    pair.configure(FIRST_DAY)
+    plan = pair.plan(snapshot)
+    assert {row.source_id: row.payload for row in plan.rows(Action.PATCH)} == {1: {"published_on": "2021-01-01"}}
+    assert plan.facts.count(Action.CONFLICT) == 0
+    assert pair.apply(plan).applied.complete
+    assert dates_in(pair) == {**SENT, 2: "2018-11-30"}
+    assert verify(pair, plan).equal
+    assert pair.plan(snapshot).facts.empty
+    undo(pair, plan, really=True)
+    assert dates_in(pair) == {**SENT, 1: None, 2: "2018-11-30"}
+
+
+def test_a_day_of_the_target_gives_way_only_to_another_year(pair: LibraryPair) -> None:
+    """A day within the year says more than its first day, even where the source counts; another year is a conflict for a person."""
+    pair.configure(FIRST_DAY)
+    for number, date in ((1, "2021-05-03"), (2, "2019-11-30")):
+        identifiers = [{"type": "doi", "value": f"10.1000/{number}"}]
+        record = {"title": f"Tides {number}", "published_on": date, "identifiers": identifiers}
+        pair.call("POST", "publications", record)
+    snapshot = snapshot_of(pair, {1: "2021", 2: "2018-11"})
+    plan = pair.plan(snapshot)
+    assert {row.source_id: row.action for row in plan.rows()} == {1: Action.UNCHANGED, 2: Action.CONFLICT}
+    assert "2018-11-01" in plan.path(CONFLICTS).read_text(encoding="utf-8")
+    plan = pair.plan(snapshot, overwrite=True)
+    assert {row.source_id: row.payload for row in plan.rows(Action.PATCH)} == {2: {"published_on": "2018-11-01"}}
+    assert pair.apply(plan).applied.complete
+    assert dates_in(pair) == {1: "2021-05-03", 2: "2018-11-01"}
+    assert verify(pair, plan).equal
+    assert pair.plan(snapshot, overwrite=True).facts.empty
+
+
+def test_a_date_that_the_source_completes_is_sent(pair: LibraryPair) -> None:
+    """The journal has what was sent: the source's day replaces the first day that a plan wrote."""
+    pair.configure(FIRST_DAY)
+    assert pair.apply(pair.plan(snapshot_of(pair, {1: "2021"}))).applied.complete
+    plan = pair.plan(snapshot_of(pair, {1: "2021-07-09"}, days=2))
+    assert [row.payload for row in plan.rows(Action.PATCH)] == [{"published_on": "2021-07-09"}]
+    assert pair.apply(plan).applied.complete
+    assert dates_in(pair) == {1: "2021-07-09"}
