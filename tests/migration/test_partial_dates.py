@@ -128,3 +128,15 @@ def test_a_date_that_the_source_completes_is_sent(pair: LibraryPair) -> None:
     assert [row.payload for row in plan.rows(Action.PATCH)] == [{"published_on": "2021-07-09"}]
     assert pair.apply(plan).applied.complete
     assert dates_in(pair) == {1: "2021-07-09"}
+
+
+def test_a_plan_without_the_setting_takes_the_first_days_out_again(pair: LibraryPair) -> None:
+    """As docs/migrating.md says: then the source has no date that could be sent, and the plan shows the change."""
+    pair.configure(FIRST_DAY)
+    snapshot = snapshot_of(pair, {1: "2021"})
+    assert pair.apply(pair.plan(snapshot)).applied.complete
+    pair.config.write_text(pair.config.read_text().replace(FIRST_DAY, ""))
+    plan = pair.plan(snapshot)
+    assert [(row.payload, row.before) for row in plan.rows(Action.PATCH)] == [
+        ({"published_on": None}, {"published_on": "2021-01-01"})
+    ]
