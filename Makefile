@@ -48,9 +48,9 @@ bench: $(STAMP)
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-strip-extras --no-emit-index-url --no-emit-find-links --quiet
 lock: $(STAMP)
-	$(COMPILE) --group dev --extra k8s --extra docker --extra celery --extra iceberg --upgrade -o requirements-dev.lock
-	$(COMPILE) --group build -c requirements-dev.lock -o requirements.lock
-	$(COMPILE) --group build --extra k8s --extra docker --extra celery --extra iceberg -c requirements-dev.lock -o deploy/requirements.lock
+	$(COMPILE) --group dev --all-extras --upgrade -o requirements-dev.lock
+	$(COMPILE) --group build --extra ui -c requirements-dev.lock -o requirements.lock
+	$(COMPILE) --group build --all-extras -c requirements-dev.lock -o deploy/requirements.lock
 
 # Stamps rather than the folder: an installation that broke off half-way is done again.
 $(RUNS): requirements.lock pyproject.toml
