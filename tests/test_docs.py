@@ -106,7 +106,9 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 def test_the_picture_of_the_architecture_has_every_room() -> None:
     """Every room of `FLOORS` stands in the drawing."""
     drawing = "".join(
-        re.findall(r"^```\n(.*?)^```", (DOCS / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        re.findall(
+            r"^```text\n(.*?)^```", (DOCS / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        )
     )
     rooms = {room for floors in FLOORS.values() for floor in floors for room in floor}
     assert rooms - set(re.findall(r"\w+", drawing)) == set()
