@@ -142,6 +142,7 @@ def test_the_steps_of_the_image_make_a_code_location_that_is_well(tmp_path: Path
             *sources, target = arguments.split()
             for source in sources:
                 place = built / target if len(sources) == 1 and target != "./" else built / source
+                place.parent.mkdir(parents=True, exist_ok=True)
                 (shutil.copytree if (ROOT / source).is_dir() else shutil.copy)(ROOT / source, place)
         else:
             step = arguments.replace("/opt/", f"{opt}/").replace("python -m venv", f"{sys.executable} -m venv")
