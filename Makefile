@@ -6,7 +6,7 @@ RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all lint format docs lock bench clean
+.PHONY: demo test test-all lint format docs site lock bench release-check clean
 
 # Without what only development needs.
 demo: $(RUNS)
@@ -39,6 +39,10 @@ docs: $(STAMP)
 	$(BIN)/python -m cli.man_page > docs/bookferry.1
 	$(BIN)/python -m tests.notebook
 
+# The documentation as a site, in build/site.
+site: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 # Measures a backup against dlt, on one server, in one run.
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.backup
@@ -64,6 +68,10 @@ $(RUNS): requirements.lock pyproject.toml
 $(STAMP): $(RUNS) requirements-dev.lock
 	$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $(STAMP)
+
+# Is this checkout ready to be released? Walks through the list in tests/release.py.
+release-check: $(STAMP)
+	@$(BIN)/python -m tests.release
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
