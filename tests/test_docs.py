@@ -14,7 +14,7 @@ from tests.cli.command import ROOT
 from tests.test_architecture import FLOORS
 
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 DECISIONS = (DOCS / "decisions.md").read_text(encoding="utf-8")
 MOST_WORDS_OF_A_DECISION = 80
 

@@ -72,3 +72,49 @@ def test_artifacts_that_are_taken_were_given() -> None:
     given = {step["with"]["name"] for _, step in STEPS if "upload-artifact" in step.get("uses", "")}
     taken = {step["with"]["name"] for _, step in STEPS if "download-artifact" in step.get("uses", "")}
     assert given == taken == {"dist"}
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    path.name: yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml")
+    if path.name != "config.yml"
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_has_what_the_service_of_issues_wants(name: str) -> None:
+    """Types and keys that exist, ids that differ, at least one question; options that differ."""
+    form = FORMS[name]
+    assert (
+        {"name", "description", "body"} <= set(form) <= {"name", "description", "body", "labels", "title", "assignees"}
+    )
+    questions = [one for one in form["body"] if one["type"] != "markdown"]
+    assert questions
+    assert len({one["id"] for one in questions}) == len(questions)
+    for one in form["body"]:
+        assert one["type"] in {"markdown", "input", "textarea", "dropdown", "checkboxes"}
+        assert set(one) <= {"type", "id", "attributes", "validations"}
+        assert ("value" if one["type"] == "markdown" else "label") in one["attributes"]
+        if one["type"] == "dropdown":
+            options = one["attributes"]["options"]
+            assert all(isinstance(option, str) for option in options)
+            assert len(set(options)) == len(options)
+
+
+def test_forms_ask_with_commands_that_exist() -> None:
+    for form in FORMS.values():
+        for line in re.findall(r"`bookferry ([^`]+)`", str(form)):
+            if line != "--version":
+                words = line.split()
+                assert {word for word in words if word.startswith("--")} <= options_of(words)
+    for name in ("bug.yml", "service.yml"):
+        assert "bookferry describe TENANT --report FILE" in str(FORMS[name])
+
+
+def test_the_citation_has_what_its_format_wants() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    project = PYPROJECT["project"]
+    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
+    assert citation["repository-code"] == project["urls"]["Source"]
+    assert [author["name"] for author in citation["authors"]] == [author["name"] for author in project["authors"]]
