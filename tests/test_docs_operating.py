@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from pipelines.notify import Ending
 from pipelines.settings.loading import load_settings
 from tests.cli.command import ROOT, Installation, environment
+from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, ScriptedServer
 
@@ -98,6 +100,18 @@ def test_every_example_of_the_configuration_loads(tmp_path: Path) -> None:
         assert load_settings(tmp_path / "bookferry.toml").path == tmp_path / "bookferry.toml"
     facts = {f"BOOKFERRY_{name.upper()}" for name in Ending.__struct_fields__}
     assert set(re.findall(r"`(BOOKFERRY_\w+)`", notification_row("a command"))) == facts
+
+
+def test_dagster_accepts_the_lines_for_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both blocks in one `dagster.yaml`, with a real database for the history."""
+    (tmp_path / "dagster.yaml").write_text("".join(re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)))
+    with postgres_server() as server, database(server) as address:
+        monkeypatch.setenv("HISTORY_POSTGRES", address)
+        with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+            pools = instance.get_concurrency_config().pool_config
+            assert (pools.default_pool_limit, str(pools.pool_granularity)) == (1, "PoolGranularity.RUN")
+            assert (instance.run_monitoring_enabled, instance.run_retries_enabled) == (True, False)
+            assert instance.get_runs(limit=1) == []
 
 
 def test_every_exit_status_is_explained() -> None:

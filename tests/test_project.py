@@ -31,7 +31,9 @@ def tracked(*folders: str) -> list[Path]:
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
-@pytest.mark.parametrize("target", ["demo", "test", "lint", "format", "docs", "lock", "bench", "clean"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "test-all", "lint", "format", "docs", "site", "lock", "bench", "release-check", "clean"]
+)
 def test_make_knows_its_targets(target: str) -> None:
     subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=True)
 
