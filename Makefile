@@ -6,7 +6,7 @@ RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all lint format docs lock bench clean
+.PHONY: demo test test-all lint format docs site lock bench release-check clean
 
 # Without what only development needs.
 demo: $(RUNS)
@@ -39,6 +39,10 @@ docs: $(STAMP)
 	$(BIN)/python -m cli.man_page > docs/bookferry.1
 	$(BIN)/python -m tests.notebook
 
+# The documentation as a site, in build/site.
+site: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 # Measures a backup against dlt, on one server, in one run.
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.backup
@@ -48,9 +52,9 @@ bench: $(STAMP)
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-strip-extras --no-emit-index-url --no-emit-find-links --quiet
 lock: $(STAMP)
-	$(COMPILE) --group dev --extra k8s --extra docker --extra celery --extra iceberg --upgrade -o requirements-dev.lock
-	$(COMPILE) --group build -c requirements-dev.lock -o requirements.lock
-	$(COMPILE) --group build --extra k8s --extra docker --extra celery --extra iceberg -c requirements-dev.lock -o deploy/requirements.lock
+	$(COMPILE) --group dev --all-extras --upgrade -o requirements-dev.lock
+	$(COMPILE) --group build --extra ui -c requirements-dev.lock -o requirements.lock
+	$(COMPILE) --group build --all-extras -c requirements-dev.lock -o deploy/requirements.lock
 
 # Stamps rather than the folder: an installation that broke off half-way is done again.
 $(RUNS): requirements.lock pyproject.toml
@@ -64,6 +68,10 @@ $(RUNS): requirements.lock pyproject.toml
 $(STAMP): $(RUNS) requirements-dev.lock
 	$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $(STAMP)
+
+# Is this checkout ready to be released? Walks through the list in tests/release.py.
+release-check: $(STAMP)
+	@$(BIN)/python -m tests.release
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,9 +2,9 @@
 
 Our packages have common names (`cli`, `pipelines`). A folder on PYTHONPATH, another installed package or the folder of a notebook may have
 the same ones, and Python would run the first that it finds. The script refuses such packages; the import finds ours beside them.
-"""
 
-from __future__ import annotations
+The file itself can be read by Python 3.6, so that an old Python gets a message instead of a syntax error: no deferred annotations, no `:=`.
+"""
 
 import json
 import sys
@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from pipelines.analysis import Tables
+
+OLDEST = (3, 11)
+"""The oldest Python that Bookferry runs on, as in pyproject.toml; pip refuses others, and a checkout says so itself."""
 
 PACKAGES = ("cli", "assets_defs", "resources", "pipelines", "sandbox", "sql")
 
@@ -33,8 +36,10 @@ USAGE_STATUS = 2
 
 def main() -> NoReturn:
     """Run `bookferry`, or print one line and exit with 2 if a package under one of our names is not ours."""
+    _check_python()
     for name in PACKAGES:
-        if place := _foreign(name):
+        place = _foreign(name)
+        if place is not None:
             _refuse(
                 f"Python finds `{name}` in {place}, which is not Bookferry's and hides ours. Remove its folder from PYTHONPATH, or "
                 "install Bookferry into an environment of its own."
@@ -44,26 +49,27 @@ def main() -> NoReturn:
     run()
 
 
-def library(config: str | Path | None = None, *, personal: bool = False) -> Tables:
+def library(config: "str | Path | None" = None, *, personal: bool = False) -> "Tables":
     """The current tables of the data in bookferry.toml: `library().publications.df()`; see `pipelines.analysis`.
 
     `config`: the file, else $BOOKFERRY_CONFIG, else bookferry.toml in the working folder. `personal`: include the personal columns.
     Packages of your own with the names of ours do no harm and stay as they are.
     """
+    _check_python()
     with _our_packages():
         from pipelines import analysis  # noqa: PLC0415  only after the search was made safe
 
         return analysis.library(config, personal=personal)
 
 
-_ours: dict[str, ModuleType] = {}
+_ours: "dict[str, ModuleType]" = {}
 """Our modules between two calls, where packages of somebody else have their names."""
 
 _lock = threading.RLock()
 
 
 @contextmanager
-def _our_packages() -> Iterator[None]:
+def _our_packages() -> "Iterator[None]":
     """Within this block our names are those of our packages; after it, packages of somebody else have them back."""
     with _lock:
         theirs = {name: sys.modules.pop(name) for name in _modules() if not _is_ours(sys.modules[name])}
@@ -81,13 +87,21 @@ def _our_packages() -> Iterator[None]:
             sys.modules.update(theirs)
 
 
-def _modules() -> list[str]:
+def _modules() -> "list[str]":
     """The names of all loaded modules in packages with our names."""
     return [name for name in sys.modules if name.partition(".")[0] in PACKAGES]
 
 
 def _is_ours(module: ModuleType) -> bool:
     return module.__spec__ is not None and Path(module.__spec__.origin or "/").is_relative_to(ROOT)
+
+
+def _check_python() -> None:
+    if sys.version_info[:2] < OLDEST:
+        wanted, found = (".".join(map(str, version)) for version in (OLDEST, sys.version_info[:3]))
+        _refuse(
+            f"Bookferry needs Python {wanted} or newer; {sys.executable} is Python {found}. Run it with a newer one."
+        )
 
 
 def _refuse(message: str) -> NoReturn:
@@ -97,7 +111,7 @@ def _refuse(message: str) -> NoReturn:
     sys.exit(USAGE_STATUS)
 
 
-def _foreign(name: str) -> Path | None:
+def _foreign(name: str) -> "Path | None":
     """Returns the place where Python finds a package that is not ours, or None."""
     found = PathFinder.find_spec(name)
     if (

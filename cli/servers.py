@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import socket
@@ -24,6 +25,7 @@ OUR_FOLDER = Path(__file__).resolve().parents[1]
 
 def run_ui(settings: Settings, host: str, port: int, output: Output) -> NoReturn:
     """Run `dagster dev` with this configuration and the instance of the command line."""
+    _check_installation()
     _check_port(host, port)
     os.environ[CONFIG_VARIABLE] = str(settings.path)
     home = dagster_home(settings)
@@ -49,6 +51,14 @@ def _accept_interrupts() -> None:
     """Dagster ends its processes with SIGINT. Background jobs of a shell ignore it, and `main` blocks it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _check_installation() -> None:
+    """The web interface is an extra of the package, because nothing else here needs it."""
+    if importlib.util.find_spec("dagster_webserver") is None:
+        raise ConfigurationError(
+            'Dagster\'s web interface is not installed. Install it with `pip install "bookferry[ui]"`; everything else works without it.'
+        )
 
 
 def _check_port(host: str, port: int) -> None:

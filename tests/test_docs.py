@@ -14,7 +14,7 @@ from tests.cli.command import ROOT
 from tests.test_architecture import FLOORS
 
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 DECISIONS = (DOCS / "decisions.md").read_text(encoding="utf-8")
 MOST_WORDS_OF_A_DECISION = 80
 
@@ -106,7 +106,9 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 def test_the_picture_of_the_architecture_has_every_room() -> None:
     """Every room of `FLOORS` stands in the drawing."""
     drawing = "".join(
-        re.findall(r"^```\n(.*?)^```", (DOCS / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        re.findall(
+            r"^```text\n(.*?)^```", (DOCS / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        )
     )
     rooms = {room for floors in FLOORS.values() for floor in floors for room in floor}
     assert rooms - set(re.findall(r"\w+", drawing)) == set()

@@ -1,4 +1,4 @@
-"""docs/operating.md is true: its commands run as written, and its systemd unit names commands that exist."""
+"""docs/operating.md is true: its commands run as written, and the systemd unit that it leads to names commands that exist."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from pipelines.notify import Ending
 from pipelines.settings.loading import load_settings
 from tests.cli.command import ROOT, Installation, environment
+from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, ScriptedServer
 
@@ -23,12 +25,15 @@ COMMANDS = [
     line
     for block in re.findall(r"^```sh\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     for line in block.splitlines()
-    if line
+    if line and not block.startswith("# as root")
 ]
 TABLES = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 """The examples for bookferry.toml."""
 
-UNIT = re.findall(r"^Exec\w+=/srv/bookferry/(.*)$", TEXT, re.MULTILINE)
+UNITS = ROOT / "deploy" / "systemd"
+UNIT = re.findall(
+    r"^Exec\w+=/srv/bookferry/(.*)$", (UNITS / "bookferry-backup@.service").read_text(encoding="utf-8"), re.MULTILINE
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +67,8 @@ def run_line(checkout: Installation, line: str, **variables: str) -> subprocess.
 @pytest.mark.long
 def test_the_unit_and_the_commands_work_as_written(checkout: Installation) -> None:
     """First the steps of the unit, in their order; then every command of the page. The switch is called once, by the backup."""
-    assert [shlex.split(line)[1:3] for line in UNIT] == [
+    unit = [line.replace("%i", "old") for line in UNIT]
+    assert [shlex.split(line)[1:3] for line in unit] == [
         ["backup", "old"],
         ["snapshots", "verify"],
         ["snapshots", "prune"],
@@ -71,7 +77,7 @@ def test_the_unit_and_the_commands_work_as_written(checkout: Installation) -> No
     assert len(lines) >= 10
     with ScriptedServer(lambda _: Answer(b"OK")) as switch:
         variables = {"BACKUP_ALIVE": f"{switch.url}/check", "BACKUP_FAILED": f"{switch.url}/check/fail"}
-        for line in (*UNIT, *lines):
+        for line in (*unit, *lines):
             done = run_line(checkout, line, **variables)
             assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
         assert [(one.method, one.target) for one in switch.received] == [("POST", "/check")]
@@ -94,6 +100,18 @@ def test_every_example_of_the_configuration_loads(tmp_path: Path) -> None:
         assert load_settings(tmp_path / "bookferry.toml").path == tmp_path / "bookferry.toml"
     facts = {f"BOOKFERRY_{name.upper()}" for name in Ending.__struct_fields__}
     assert set(re.findall(r"`(BOOKFERRY_\w+)`", notification_row("a command"))) == facts
+
+
+def test_dagster_accepts_the_lines_for_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both blocks in one `dagster.yaml`, with a real database for the history."""
+    (tmp_path / "dagster.yaml").write_text("".join(re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)))
+    with postgres_server() as server, database(server) as address:
+        monkeypatch.setenv("HISTORY_POSTGRES", address)
+        with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+            pools = instance.get_concurrency_config().pool_config
+            assert (pools.default_pool_limit, str(pools.pool_granularity)) == (1, "PoolGranularity.RUN")
+            assert (instance.run_monitoring_enabled, instance.run_retries_enabled) == (True, False)
+            assert instance.get_runs(limit=1) == []
 
 
 def test_every_exit_status_is_explained() -> None:

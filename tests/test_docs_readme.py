@@ -51,7 +51,7 @@ class Reader:
     def sign_in(self, line: str, sandbox: SandboxProcess) -> None:
         """Run `login`, release every scope on the consent page, and paste the address at which the browser ends."""
         process = subprocess.Popen(
-            ["sh", "-euc", f"{line} --no-browser"],
+            ["sh", "-euc", "\n".join([*self._exported, f"{line} --no-browser"])],
             cwd=self.folder,
             env=environment(),
             stdin=subprocess.PIPE,

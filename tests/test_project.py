@@ -1,4 +1,4 @@
-"""The project as a stranger gets it: `make` targets, the lock, the wheel, and nothing in it of the machine it was made on."""
+"""The project as a stranger gets it: `make` targets, the locks, and nothing in it of the machine it was made on."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tomllib
-import venv
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import ROOT, environment
+from tests.cli.command import ROOT
 
 LOCK_NAMES = ("requirements.lock", "requirements-dev.lock", "deploy/requirements.lock")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -23,7 +20,7 @@ LOCKS = {name: (ROOT / name).read_text(encoding="utf-8") for name in LOCK_NAMES}
 PACKAGES = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
 
-def _tracked(*folders: str) -> list[Path]:
+def tracked(*folders: str) -> list[Path]:
     """Files that git knows, below the given folders."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
@@ -34,7 +31,9 @@ def _tracked(*folders: str) -> list[Path]:
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
-@pytest.mark.parametrize("target", ["demo", "test", "lint", "format", "docs", "lock", "bench", "clean"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "test-all", "lint", "format", "docs", "site", "lock", "bench", "release-check", "clean"]
+)
 def test_make_knows_its_targets(target: str) -> None:
     subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=True)
 
@@ -77,8 +76,9 @@ def test_a_lock_has_a_version_and_hashes_for_every_entry_and_no_address(lock: st
 def test_each_lock_has_everything_that_is_declared_for_it() -> None:
     """What runs, what develops it, and what runs it on several machines, in the same versions."""
     project, groups = PYPROJECT["project"], PYPROJECT["dependency-groups"]
-    runs = [*project["dependencies"], *groups["build"]]
-    machines = [one for names in project["optional-dependencies"].values() for one in names]
+    extras = project["optional-dependencies"]
+    runs = [*project["dependencies"], *extras["ui"], *groups["build"]]
+    machines = [one for names in extras.values() for one in names]
     develops = [one for one in groups["dev"] if isinstance(one, str)]
     declared = {
         "requirements.lock": runs,
@@ -96,64 +96,5 @@ def test_tracked_files_name_no_place_of_this_machine() -> None:
     """Nor an index that only this machine can reach."""
     places = [str(place).encode() for place in {ROOT, Path(sys.prefix), Path.home() / "x"}]
     places = [place.removesuffix(b"x") for place in places if place.count(b"/") > 1]
-    found = [path for path in _tracked() if any(place in path.read_bytes() for place in places)]
+    found = [path for path in tracked() if any(place in path.read_bytes() for place in places)]
     assert found == []
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
-    (path,) = folder.glob("*.whl")
-    return path
-
-
-def test_the_wheel_holds_every_file_of_its_packages_and_the_licences(wheel: Path) -> None:
-    """SQL, the real library, pages and licences come along; tests and benchmarks do not."""
-    names = set(zipfile.ZipFile(wheel).namelist())
-    wanted = {str(path.relative_to(ROOT)) for path in _tracked(*PACKAGES)}
-    assert wanted - names == set()
-    assert {"sql/examples/identifiers_by_kind.sql", "sandbox/library/publications.jsonl.gz"} <= names
-    licences = {name.partition("/licenses/")[2] for name in names if "/licenses/" in name}
-    assert licences == set(PYPROJECT["project"]["license-files"])
-    assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == set(PACKAGES)
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bookferry` of an empty environment with the wheel in it; other people's packages are lent by this one."""
-    folder = tmp_path_factory.mktemp("installed")
-    venv.create(folder, symlinks=True, with_pip=False)
-    python = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--quiet"]
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True, capture_output=True)
-    (own,) = (folder / "lib").glob("python*/site-packages")
-    lent = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    (own / "lent.pth").write_text("".join(f"{path}\n" for path in lent), encoding="utf-8")
-    return folder / "bin" / "bookferry"
-
-
-def _run(command: Path, *arguments: str, folder: Path) -> str:
-    variables = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
-    done = subprocess.run([command, *arguments], cwd=folder, env=variables, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.mark.long
-def test_an_installed_wheel_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
-    """From a folder outside the checkout, with nothing of the checkout on its path."""
-    where = _run(
-        installed.with_name("python"),
-        "-c",
-        "import cli, sandbox; print(cli.__file__, sandbox.__file__)",
-        folder=tmp_path,
-    )
-    assert all(path.startswith(str(installed.parents[1])) for path in where.split())
-    assert _run(installed, "--version", folder=tmp_path) == f"bookferry {PYPROJECT['project']['version']}\n"
-    assert "publication_identifiers" in _run(installed, "tables", folder=tmp_path)
-    assert "Complete: 5,445 publications; 109 requests" in _run(installed, "demo", "--backup-only", folder=tmp_path)
-    assert (tmp_path / "bookferry-demo" / "library-data" / "library.duckdb").is_file()

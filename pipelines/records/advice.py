@@ -203,7 +203,8 @@ def name_of(kind: str) -> str:
 
 def field_name(field: str) -> str:
     """The librarians' word for a field of the service, or the field's own name."""
-    return FIELDS.get(field) or NAMES.get(field) or field
+    name, blank, note = field.partition(" ")
+    return (FIELDS.get(name) or NAMES.get(name) or name) + blank + note
 
 
 def code_of(rule: str) -> str:

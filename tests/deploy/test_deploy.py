@@ -51,8 +51,8 @@ def command() -> list[str]:
 def test_the_image_has_every_package_and_each_file_that_it_copies() -> None:
     copied = [one for line in instructions("COPY") if "--from" not in line for one in line.split()[:-1]]
     assert [one for one in copied if not (ROOT / one).exists()] == []
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    packages = {*project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"], "README.md", "LICENSE"}
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    packages = {*wheel["packages"], *wheel["shared-data"], "README.md", "LICENSE"}
     assert packages <= {one.rstrip("/") for one in copied}
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
     assert {one.rstrip("/") for one in copied} <= {one.removeprefix("!") for one in ignored}
@@ -142,6 +142,7 @@ def test_the_steps_of_the_image_make_a_code_location_that_is_well(tmp_path: Path
             *sources, target = arguments.split()
             for source in sources:
                 place = built / target if len(sources) == 1 and target != "./" else built / source
+                place.parent.mkdir(parents=True, exist_ok=True)
                 (shutil.copytree if (ROOT / source).is_dir() else shutil.copy)(ROOT / source, place)
         else:
             step = arguments.replace("/opt/", f"{opt}/").replace("python -m venv", f"{sys.executable} -m venv")

@@ -38,7 +38,7 @@ def dates_in(pair: LibraryPair) -> dict[int, Any]:
 def issues_of(plan: Plan) -> dict[int, list[str]]:
     """Record → field, value and problem in issues.tsv; without the mark that keeps a spreadsheet from reading a number."""
     lines = [line.split("\t") for line in plan.path(ISSUES).read_text(encoding="utf-8").splitlines()[1:]]
-    return {int(line[0]): [line[1], line[2].removeprefix("'"), line[3]] for line in lines}
+    return {int(line[0]): [line[2], line[3], line[4]] for line in lines}
 
 
 def test_they_are_left_out_unless_the_target_wants_them(pair: LibraryPair) -> None:
@@ -46,9 +46,9 @@ def test_they_are_left_out_unless_the_target_wants_them(pair: LibraryPair) -> No
     plan = pair.plan(snapshot_of(pair, DATES))
     assert plan.facts.unsent == {"published_on": 3}
     assert {record: issue[:2] for record, issue in issues_of(plan).items()} == {
-        1: ["published_on", "2021"],
-        2: ["published_on", "2018-11"],
-        4: ["published_on", "c. 1900"],
+        1: ["date", "2021"],
+        2: ["date", "2018-11"],
+        4: ["date", "c. 1900"],
     }
     assert FIRST_DAY in plan.path(ISSUES).read_text(encoding="utf-8").replace('""', '"')
     assert pair.apply(plan).applied.complete
@@ -67,8 +67,8 @@ def test_their_first_day_is_sent_with_a_word(pair: LibraryPair) -> None:
     ]
     issues = issues_of(plan)
     assert [issues[record][:2] for record in (1, 2)] == [
-        ["published_on (precision)", "2021"],
-        ["published_on (precision)", "2018-11"],
+        ["date (precision)", "2021"],
+        ["date (precision)", "2018-11"],
     ]
     assert "first day, 2021-01-01," in issues[1][2]
     assert "first day, 2018-11-01," in issues[2][2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 import duckdb
@@ -57,16 +58,18 @@ def test_pyarrow_alone_reads_it_with_the_key_only(file: Path) -> None:
 
 
 def test_duckdb_alone_reads_it_with_the_key_only(file: Path) -> None:
-    """The SQL is that of docs/operating.md."""
-    ask = f"SELECT email FROM (SELECT * FROM read_parquet('{file}', encryption_config = {{footer_key: 'mine'}}) OFFSET 0) WHERE id = 2"
+    """With the SQL of docs/operating.md."""
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```sql\n(PRAGMA.*?)^```", page, re.MULTILINE | re.DOTALL)
+    set_key, ask = block.replace("users.parquet", str(file)).replace("id = 7", "id = 2").splitlines()
     with duckdb.connect() as database:
         with pytest.raises(duckdb.Error, match="is encrypted"):
             database.execute(f"SELECT * FROM '{file}'")
-        database.execute(f"PRAGMA add_parquet_key('mine', '{OTHER.text}')")
+        database.execute(set_key.replace("<the key in base64>", OTHER.text))
         with pytest.raises(duckdb.Error, match="right key"):
             database.execute(ask)
     with duckdb.connect() as database:
-        database.execute(f"PRAGMA add_parquet_key('mine', '{KEY.text}')")
+        database.execute(set_key.replace("<the key in base64>", KEY.text))
         assert database.execute(ask).fetchall() == [("bo@people.example",)]
 
 

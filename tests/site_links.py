@@ -1,0 +1,21 @@
+"""A hook of MkDocs: on the site, links from docs/ to other files of the repository lead to them on GitHub."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, **_others: Any) -> str:
+    """Returns the page with absolute links where relative ones leave docs/. A file that is not there raises FileNotFoundError."""
+    folder = ROOT / "docs" / Path(page.file.src_uri).parent
+
+    def absolute(link: re.Match[str]) -> str:
+        path = (folder / link[1]).resolve(strict=True)
+        kind = "tree" if path.is_dir() else "blob"
+        return f"]({config.repo_url}/{kind}/main/{path.relative_to(ROOT).as_posix()}"
+
+    return re.sub(r"\]\((\.\./[^)#]+)", absolute, markdown)

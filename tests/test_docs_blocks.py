@@ -1,0 +1,129 @@
+"""Every block of code on every page is checked, whatever its language; a block of a language that nothing here knows is a failure.
+
+The blocks that a reader follows are also run, where they stand together: tests/test_docs_*.py, tests/sandbox/test_readme.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import pytest
+import yaml
+
+from pipelines.settings.loading import load_settings
+from sandbox.__main__ import _parser
+from tests.cli.command import ROOT
+from tests.test_docs_migrating import options_of
+from tests.test_project import tracked
+
+TARGETS = re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+SANDBOX_OPTIONS = {option for action in _parser()._actions for option in action.option_strings}
+SCRIPT = re.compile(r"\$\(|^#(?!.*as root).*\n\w+=", re.MULTILINE)
+"""What tells a script from a list of commands; scripts are run where they are tested."""
+
+
+class Block(NamedTuple):
+    """A block of code, and where it begins."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+
+def blocks() -> list[Block]:
+    """All of them; one that is indented, in a list, too."""
+    found = []
+    for path in tracked("*.md"):
+        page = path.read_text(encoding="utf-8")
+        for match in re.finditer(r"^( *)```([^\n`]*)\n(.*?)^\1```$", page, re.MULTILINE | re.DOTALL):
+            line = page.count("\n", 0, match.start()) + 1
+            found.append(Block(str(path.relative_to(ROOT)), line, match[2], match[3]))
+    return found
+
+
+def check_shell(block: Block, _folder: Path) -> None:
+    """The shell can read it; each command of ours exists with its options, and so does each file, module and target that it names."""
+    done = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    if SCRIPT.search(block.text):
+        return
+    for line in block.text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        for number, word in enumerate(words):
+            if Path(word).name == "bookferry" and (number == 0 or words[number - 1] == "|"):
+                check_command([*words[number + 1 :], "|"])
+        if words[:1] == ["make"]:
+            assert set(words[1:]) <= set(TARGETS)
+        if "-m" in words:
+            module = words[words.index("-m") + 1].replace(".", "/")
+            assert (ROOT / f"{module}.py").exists() or (ROOT / module / "__main__.py").exists(), module
+        named = [word for word in words if re.match(r"(tests|deploy|docs)/", word)]
+        assert [word for word in named if not any(ROOT.glob(word))] == []
+
+
+def check_command(words: list[str]) -> None:
+    """`bookferry WORDS`, up to what the shell makes of its output."""
+    words = words[: min(words.index(end) for end in ("|", ">") if end in words)]
+    own = options_of(words) | (SANDBOX_OPTIONS if words[0] == "sandbox" else set())
+    assert {word.partition("=")[0] for word in words if re.match(r"--\w", word)} <= own
+
+
+def check_console(block: Block, folder: Path) -> None:
+    """Commands after `$`, and what they print."""
+    typed = [line.removeprefix("$ ") for line in block.text.splitlines() if line.startswith("$ ")]
+    assert typed
+    check_shell(block._replace(text="\n".join(typed)), folder)
+
+
+def check_sql(block: Block, _folder: Path) -> None:
+    with duckdb.connect() as connection:
+        assert connection.extract_statements(block.text)
+
+
+def check_toml(block: Block, folder: Path) -> None:
+    """Each example is a configuration, or a part of one."""
+    (folder / "bookferry.toml").write_text(block.text, encoding="utf-8")
+    load_settings(folder / "bookferry.toml")
+
+
+def check_text(block: Block, _folder: Path) -> None:
+    """What a program prints, a drawing, a line of another program's file: nothing to run, and not empty."""
+    assert block.text.strip()
+
+
+CHECKS: dict[str, Callable[[Block, Path], object]] = {
+    "sh": check_shell,
+    "console": check_console,
+    "sql": check_sql,
+    "python": lambda block, _folder: ast.parse(block.text),
+    "toml": check_toml,
+    "yaml": lambda block, _folder: yaml.safe_load(block.text),
+    "json": lambda block, _folder: json.loads(block.text),
+    "text": check_text,
+}
+"""Language → what is checked of a block in it. Nothing may stand in a block without a language."""
+
+
+@pytest.mark.parametrize("block", blocks(), ids=lambda block: f"{block.page}:{block.line}")
+def test_a_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> None:
+    assert block.language in CHECKS, f"no test knows blocks of {block.language!r}"
+    CHECKS[block.language](block, tmp_path)
+
+
+def test_every_page_is_looked_through() -> None:
+    """A fence that the pattern does not find would be a block that nobody checks."""
+    fences = {
+        str(path.relative_to(ROOT)): len(re.findall(r"^ *(?:```|~~~)", path.read_text(encoding="utf-8"), re.MULTILINE))
+        for path in tracked("*.md")
+    }
+    found = [block.page for block in blocks()]
+    assert {page: count for page, count in fences.items() if count} == {page: 2 * found.count(page) for page in found}

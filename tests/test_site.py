@@ -1,0 +1,58 @@
+"""The documentation as a site: it is built without a warning, and every link works on it as it does on GitHub."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import ROOT
+
+
+def build(config: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What `make site` does, into a folder."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", config, "--site-dir", folder]
+    variables = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the site."""
+    folder = tmp_path_factory.mktemp("site")
+    done = build(ROOT / "mkdocs.yml", folder)
+    assert (done.returncode, "WARNING" in done.stderr) == (0, False), done.stderr
+    return folder
+
+
+def test_it_has_every_page_and_loads_nothing_from_elsewhere(site: Path) -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        built = site / ("" if page.stem == "README" else page.stem) / "index.html"
+        text = built.read_text(encoding="utf-8")
+        assert re.findall(r'src="(https?://[^"]+)|rel="stylesheet" href="(https?://[^"]+)', text) == [], page.name
+
+
+def test_links_to_other_files_of_the_repository_lead_to_them(site: Path) -> None:
+    start = (site / "index.html").read_text(encoding="utf-8")
+    assert 'href="https://github.com/bookferry/bookferry/blob/main/sandbox/README.md"' in start
+    operating = (site / "operating" / "index.html").read_text(encoding="utf-8")
+    assert 'href="https://github.com/bookferry/bookferry/tree/main/deploy/systemd"' in operating
+
+
+@pytest.mark.parametrize("link", ["operating.md#no-such-heading", "no-such-page.md", "../no-such-file"])
+def test_a_link_that_leads_nowhere_fails_the_build(link: str, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "README.md").write_text(f"# Start\n\n[a link]({link})\n", encoding="utf-8")
+    (docs / "operating.md").write_text("# Operating\n", encoding="utf-8")
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")
+    rest = config[2].partition("\nplugins:")
+    text = f"{config[0]}\ndocs_dir: {docs}\nplugins:{rest[2]}".replace(
+        "tests/site_links.py", f"{ROOT}/tests/site_links.py"
+    )
+    (tmp_path / "mkdocs.yml").write_text(text, encoding="utf-8")
+    assert build(tmp_path / "mkdocs.yml", tmp_path / "site").returncode != 0

@@ -1,0 +1,139 @@
+"""The wheel as a stranger installs it: what it holds and says of itself, and that it runs elsewhere, without the web interface, too."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from email.message import Message
+from email.parser import BytesParser
+from pathlib import Path
+
+import pytest
+import readme_renderer.markdown
+
+import bookferry
+from tests.cli.command import ROOT, environment
+from tests.test_project import PACKAGES, PYPROJECT, tracked
+
+VERSION = PYPROJECT["project"]["version"]
+REPOSITORY = "https://github.com/bookferry/bookferry"
+RAW = "https://raw.githubusercontent.com/bookferry/bookferry"
+ONLY_FOR_UI = ("dagster_webserver", "dagster_graphql", "uvicorn", "starlette")
+"""What the extra `ui` alone installs."""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    """What an index reads of the wheel; its body is the README."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return BytesParser().parsebytes(archive.read(name))
+
+
+def test_it_holds_every_file_of_its_packages_and_the_licences(wheel: Path) -> None:
+    """SQL, the real library, pages and licences come along; tests and benchmarks do not."""
+    names = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {str(path.relative_to(ROOT)) for path in tracked(*PACKAGES)}
+    assert wanted - names == set()
+    assert {"sql/examples/identifiers_by_kind.sql", "sandbox/library/publications.jsonl.gz"} <= names
+    licences = {name.partition("/licenses/")[2] for name in names if "/licenses/" in name}
+    assert licences == set(PYPROJECT["project"]["license-files"])
+    top = {name.partition("/")[0] for name in names if ".dist-info" not in name and ".data/" not in name}
+    assert top == set(PACKAGES)
+    assert any(name.endswith(".data/data/share/man/man1/bookferry.1") for name in names)
+
+
+def test_it_says_who_made_it_and_where_it_is(metadata: Message) -> None:
+    assert (metadata["Author"], metadata["License-Expression"]) == ("The Bookferry developers", "Apache-2.0")
+    links = dict(value.split(", ") for value in metadata.get_all("Project-URL", []))
+    assert set(links) == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
+    assert f"git clone {links['Source']}.git" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_can_be_read_outside_the_repository(metadata: Message) -> None:
+    """As PyPI shows it: every link and picture is absolute, and leads to a file that this version has."""
+    text = metadata.get_payload(decode=True).decode()  # type: ignore[union-attr]
+    page = readme_renderer.markdown.render(text)
+    assert page is not None
+    addresses = set(re.findall(r'(?:href|src)="([^"]*)"', page))
+    assert [one for one in addresses if not re.match("https?://|#", one)] == []
+    pictures = [one for one in addresses if one.startswith(RAW)]
+    files = [one for one in addresses if one.startswith(f"{REPOSITORY}/blob/")]
+    assert len(pictures) == 1
+    assert len(files) >= 5
+    for address in (*pictures, *files):
+        path = address.removeprefix(f"{REPOSITORY}/blob").removeprefix(RAW).removeprefix(f"/v{VERSION}/")
+        assert (ROOT / path.partition("#")[0]).is_file(), address
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bookferry` of an empty environment with the wheel in it; this one lends other people's packages, but no web interface."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder, symlinks=True, with_pip=False)
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True, capture_output=True)
+    (own,) = (folder / "lib").glob("python*/site-packages")
+    lent = folder / "lent"
+    lent.mkdir()
+    for place in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
+        for path in Path(place).iterdir():
+            if not path.name.startswith(ONLY_FOR_UI):
+                (lent / path.name).symlink_to(path)
+    (own / "lent.pth").write_text(f"{lent}\n", encoding="utf-8")
+    return folder / "bin" / "bookferry"
+
+
+def _run(command: Path, *arguments: str, folder: Path, status: int = 0) -> tuple[str, str]:
+    variables = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
+    done = subprocess.run([command, *arguments], cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.mark.long
+def test_it_runs_elsewhere_and_without_the_web_interface(installed: Path, tmp_path: Path) -> None:
+    """From a folder outside the checkout, with nothing of the checkout on its path."""
+    where = "import cli, sandbox; print(cli.__file__, sandbox.__file__)"
+    out, _ = _run(installed.with_name("python"), "-c", where, folder=tmp_path)
+    assert all(path.startswith(str(installed.parents[1])) for path in out.split())
+    assert _run(installed, "--version", folder=tmp_path) == (f"bookferry {VERSION}\n", "")
+    assert "publication_identifiers" in _run(installed, "tables", folder=tmp_path)[0]
+    out, _ = _run(installed, "demo", "--backup-only", folder=tmp_path)
+    assert "Complete: 5,445 publications; 109 requests" in out
+    assert (tmp_path / "bookferry-demo" / "library-data" / "library.duckdb").is_file()
+    assert (installed.parents[1] / "share" / "man" / "man1" / "bookferry.1").is_file()
+    config = str(tmp_path / "bookferry-demo" / "bookferry.toml")
+    out, err = _run(installed, "ui", "--config", config, folder=tmp_path, status=2)
+    assert (out, "Traceback" in err) == ("", False)
+    assert 'pip install "bookferry[ui]"' in err
+
+
+def test_an_old_python_gets_one_line() -> None:
+    """Python 3.6 can read the file, and whatever it imports before it looks at the version."""
+    source = (ROOT / "bookferry.py").read_text(encoding="utf-8")
+    ast.parse(source, feature_version=(3, 6))
+    assert f">={'.'.join(map(str, bookferry.OLDEST))}" == PYPROJECT["project"]["requires-python"]
+    old = "import runpy, sys; sys.version_info = (3, 9, 2, 'final', 0); runpy.run_module('bookferry', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", old, "backup"], cwd=ROOT, capture_output=True, text=True, check=False)
+    expected = (
+        f"error: Bookferry needs Python 3.11 or newer; {sys.executable} is Python 3.9.2. Run it with a newer one.\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
