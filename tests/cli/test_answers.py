@@ -237,7 +237,7 @@ def test_before_the_first_backup_there_is_nothing_to_query(tmp_path: Path) -> No
     run("query", "SELECT 1", "--json", folder=tmp_path).assert_failed(2, "no snapshot", "bookferry backup")
     assert run("snapshots", "list", "--json", folder=tmp_path).document == {"snapshots": []}
     assert "bookferry backup TENANT" in run("snapshots", "list", folder=tmp_path).out
-    run("snapshots", "show", "library", "--json", folder=tmp_path).assert_failed(2, "bookferry snapshots list")
+    run("snapshots", "show", "library", "--json", folder=tmp_path).assert_failed(2, "bookferry backup TENANT")
 
 
 def test_a_reader_that_closes_the_pipe_is_no_error(library: BackedUp) -> None:

@@ -56,15 +56,17 @@ def proposals(text: str) -> Iterator[str]:
 def test_a_command_in_an_error_can_be_pasted(called: str, folder: Path, program: Path) -> None:
     """From another folder than that of the configuration, in an environment that is not activated."""
     name = called.format(program=program, python=sys.executable)
-    failed = shell(f"{name} --config {shlex.quote(ELSEWHERE)} snapshots show old", folder)
+    failed = shell(f"{name} --config {shlex.quote(ELSEWHERE)} query", folder)
     assert failed.returncode != 0
     [line] = proposals(failed.stderr)
-    assert line.endswith(f" snapshots list --config {shlex.quote(ELSEWHERE)}"), line
+    query = "query 'SELECT count(*) FROM publications'"
+    assert line.endswith(f" {query} --config {shlex.quote(ELSEWHERE)}"), line
     pasted = shell(line, folder)
-    assert (pasted.returncode, pasted.stderr) == (0, "")
-    assert "No snapshots" in pasted.stdout
-    [next_line] = proposals(pasted.stdout)
-    assert next_line == line.replace("snapshots list", "backup TENANT")
+    assert f"There is no snapshot in {folder / 'my library' / 'library-data'}" in pasted.stderr
+    [next_line] = proposals(pasted.stderr)
+    assert next_line == line.replace(query, "backup TENANT")
+    listed = shell(next_line.replace("backup TENANT", "snapshots list"), folder)
+    assert (listed.returncode, listed.stderr) == (0, "")
 
 
 def test_a_command_of_doctor_can_be_pasted(folder: Path) -> None:
