@@ -44,6 +44,11 @@ def main() -> NoReturn:
                 f"Python finds `{name}` in {place}, which is not Bookferry's and hides ours. Remove its folder from PYTHONPATH, or "
                 "install Bookferry into an environment of its own."
             )
+    if sys.argv[1:] == ["--version"]:
+        from pipelines.version import VERSION  # noqa: PLC0415  without the rest, which takes ten times as long
+
+        sys.stdout.write(f"bookferry {VERSION}\n")
+        sys.exit(0)
     from cli.main import main as run  # noqa: PLC0415  only after the check
 
     run()

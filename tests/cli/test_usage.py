@@ -38,6 +38,26 @@ def test_version(tmp_path: Path) -> None:
     assert (done.status, done.out, done.err) == (0, f"bookferry {version('bookferry')}\n", "")
 
 
+IMPORTS = """
+import atexit, sys
+atexit.register(lambda: sys.stderr.write(" ".join(sys.modules)))
+sys.argv = ["bookferry", "--version"]
+import bookferry
+bookferry.main()
+"""
+
+
+def test_the_version_needs_next_to_nothing(tmp_path: Path) -> None:
+    """Scripts ask for it often: it imports neither Typer nor anything else that the commands need."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"bookferry {version('bookferry')}\n"
+    imported = done.stderr.split()
+    assert {"typer", "rich", "msgspec", "cli.app"}.isdisjoint(imported)
+    assert len(imported) < 200
+
+
 def test_help_names_every_command_and_the_exit_statuses(tmp_path: Path) -> None:
     done = run("--help", folder=tmp_path)
     assert (done.status, done.err) == (0, "")
