@@ -82,8 +82,8 @@ def test_a_librarians_hour(old: SandboxProcess, new: SandboxProcess, librarian: 
     assert librarian.left == f"0 of {CONFLICTS_IN_ALL} decided"
     for words, number, decision in (
         ("Other values in title", OF_A_KIND, "target"),
-        ("Other values in date of publication", OF_A_KIND, "source"),
-        ("Other values in kind of publication", OF_A_KIND, "target"),
+        ("Other values in date", OF_A_KIND, "source"),
+        ("Other values in kind", OF_A_KIND, "target"),
         ("Other values in authors", OF_A_KIND, "source"),
         ("Several records of the target fit", OF_A_KIND + OWN, "skip"),
     ):
