@@ -37,7 +37,8 @@ import pipelines.publication_fields as fields
 source = Path(fields.__file__).read_text("utf-8")
 mark = 'PublicationField("abstract"'
 new = '''PublicationField("language", FieldType.TEXT, {"language": "Language."}),
-    PublicationField("received_on", FieldType.DATE, {"received_on": "Day.", "received_on_raw": "Text."}),
+    PublicationField("received_on", FieldType.DATE, {"received_on": "Day.", "received_on_raw": "Text.",
+        "received_year": "Year.", "received_precision": "day, month or year."}),
     PublicationField("publisher", FieldType.REFERENCE, {"publisher_id": "Number.", "publisher_name": "Name."}),
     '''
 assert source.count(mark) == 1
@@ -71,6 +72,8 @@ def test_a_field_is_added_in_one_place() -> None:
         "language": "de",
         "received_on": "2020-02-29",
         "received_on_raw": "2020-02-29",
+        "received_year": 2020,
+        "received_precision": "day",
         "publisher_id": 7,
         "publisher_name": "P",
         "residue": None,
@@ -95,7 +98,7 @@ def test_every_place_has_every_field(field: object) -> None:
 
 
 def test_the_columns_of_publications_follow_the_names_of_the_fields() -> None:
-    """Staging makes the columns from the field's name and type: `name`, `name_raw`, `name_id` and `name_name`."""
+    """`name`, `name_raw`, `name_id` or `name_name`, by the type of the field; of a date also its year and precision."""
     endings = {
         FieldType.TEXT: ("",),
         FieldType.DATE: ("", "_raw"),
@@ -103,7 +106,10 @@ def test_the_columns_of_publications_follow_the_names_of_the_fields() -> None:
         FieldType.COVER: ("_id",),
     }
     for field in PUBLICATION_FIELDS:
-        assert list(field.columns) == [f"{field.name}{ending}" for ending in endings.get(field.type, ())]
+        expected = [f"{field.name}{ending}" for ending in endings.get(field.type, ())]
+        if field.type is FieldType.DATE:
+            expected += [f"{field.name.removesuffix('_on')}_{part}" for part in ("year", "precision")]
+        assert list(field.columns) == expected
 
 
 @pytest.mark.parametrize(
