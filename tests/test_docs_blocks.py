@@ -18,6 +18,7 @@ import duckdb
 import pytest
 import yaml
 
+from pipelines.records.tables.registry import TABLES
 from pipelines.settings.loading import load_settings
 from sandbox.__main__ import _parser
 from tests.cli.command import ROOT
@@ -95,6 +96,22 @@ def check_toml(block: Block, folder: Path) -> None:
     load_settings(folder / "bookferry.toml")
 
 
+def check_r(block: Block, _folder: Path) -> None:
+    """R is not installed here: its brackets close, and the columns that it names are columns of the staged tables."""
+    open_ones: list[str] = []
+    for sign in re.sub(r'"[^"]*"', "", block.text):
+        if sign in "([{":
+            open_ones.append({"(": ")", "[": "]", "{": "}"}[sign])
+        elif sign in ")]}":
+            assert open_ones.pop() == sign
+    assert open_ones == []
+    columns = {column.name for table in TABLES.values() for column in table.columns} | {"tenant", "snapshot"}
+    named = re.findall(r"(?:filter|count)\(([^)]*)\)", block.text)
+    words = {word for arguments in named for word in re.findall(r"\b[a-z_]+\b(?!\s*=[^=])", arguments)}
+    assert words - {"sort"} <= columns
+    assert words
+
+
 def check_text(block: Block, _folder: Path) -> None:
     """What a program prints, a drawing, a line of another program's file: nothing to run, and not empty."""
     assert block.text.strip()
@@ -108,6 +125,7 @@ CHECKS: dict[str, Callable[[Block, Path], object]] = {
     "toml": check_toml,
     "yaml": lambda block, _folder: yaml.safe_load(block.text),
     "json": lambda block, _folder: json.loads(block.text),
+    "r": check_r,
     "text": check_text,
 }
 """Language → what is checked of a block in it. Nothing may stand in a block without a language."""
