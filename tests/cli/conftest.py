@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -49,3 +50,11 @@ def small(small_installation: BackedUp) -> Iterator[BackedUp]:
     yield small_installation
     small_installation.sandbox.reset(tenant="small")
     small_installation.configure(base_url=small_installation.sandbox.base_url("small"))
+
+
+@pytest.fixture(autouse=True)
+def signal_mask() -> Iterator[None]:
+    """A command that a test runs in its own process leaves stop signals blocked, and later tests' processes would inherit that."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
