@@ -17,6 +17,7 @@ from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.sign_in_state import SignInState, sign_in_state
 from pipelines.settings.settings import Settings
 from pipelines.sign_in_health import keep_alive, warning
+from pipelines.store.stores import open_data
 
 ASSET = "sign_in"
 CHECK = "lasts"
@@ -68,8 +69,12 @@ def sign_in_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -> 
     def sign_in_watch() -> dg.SensorResult:
         states = {tenant: sign_in_state(settings, tenant, SystemClock()) for tenant in tenants}
         warnings = {tenant: warning(state, now().timestamp()) for tenant, state in states.items()}
+        data = open_data(settings)
         return dg.SensorResult(
-            asset_events=[_evaluation(tenant, states[tenant], warnings[tenant]) for tenant in tenants],
+            asset_events=[
+                _evaluation(tenant, states[tenant], warnings[tenant], is_new=not data.snapshots(tenant))
+                for tenant in tenants
+            ],
             skip_reason=" ".join(text for text in warnings.values() if text) or "No sign-in ends soon.",
         )
 
@@ -121,8 +126,9 @@ def _result(advice: str | None) -> dg.AssetCheckResult:
     )
 
 
-def _evaluation(tenant: str, state: SignInState, advice: str | None) -> dg.AssetCheckEvaluation:
-    severity = dg.AssetCheckSeverity.ERROR if state.problem else dg.AssetCheckSeverity.WARN
+def _evaluation(tenant: str, state: SignInState, advice: str | None, *, is_new: bool) -> dg.AssetCheckEvaluation:
+    """`is_new`: whether the library has no backup yet, so that nothing that was good has become bad."""
+    severity = dg.AssetCheckSeverity.ERROR if state.problem and not is_new else dg.AssetCheckSeverity.WARN
     return dg.AssetCheckEvaluation(
         asset_key=tenant_key(tenant, ASSET),
         check_name=CHECK,

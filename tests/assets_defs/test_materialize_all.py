@@ -85,11 +85,16 @@ def test_nothing_is_red_before_the_first_backup(tmp_path: Path) -> None:
     config.write_text(
         'data = "library-data"\n[tenants.old]\nbase_url = "https://library.example.org"\napi = "v2"\n'
         'username_env = "TEST_USER"\npassword_env = "TEST_PASSWORD"\n'
+        '[tenants.new]\nbase_url = "https://new.example.org"\napi = "v3"\n'
     )
     definitions = build_definitions(load_settings(config))
-    watch = definitions.resolve_sensor_def("freshness_watch")
+    events = []
     with dg.DagsterInstance.ephemeral() as instance:
-        result = watch.evaluate_tick(dg.build_sensor_context(instance, definitions=definitions))
-    [event] = [one for one in result.asset_events if isinstance(one, dg.AssetCheckEvaluation)]
-    assert (event.check_name, event.passed, event.severity) == (CHECK, False, dg.AssetCheckSeverity.WARN)
-    assert "There is none yet" in (event.description or "")
+        for name in ("freshness_watch", "sign_in_watch"):
+            watch = definitions.resolve_sensor_def(name)
+            result = watch.evaluate_tick(dg.build_sensor_context(instance, definitions=definitions))
+            events += [one for one in result.asset_events if isinstance(one, dg.AssetCheckEvaluation)]
+    found = [(event.asset_key.path[0], event.check_name, event.passed, event.severity) for event in events]
+    warn = dg.AssetCheckSeverity.WARN
+    assert found == [("old", CHECK, False, warn), ("new", CHECK, False, warn), ("new", "lasts", False, warn)]
+    assert "There is none yet" in (events[0].description or "")
