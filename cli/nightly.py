@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.code_location import dagster_folder
-from cli.output import age
+from cli.output import ago
 from pipelines.doctor.findings import CheckResult, note, ok, problem, warning
 from pipelines.errors import ExitStatus
 from pipelines.settings.settings import Settings
@@ -104,7 +104,7 @@ def _last_run(instance: dg.DagsterInstance, tenant: str) -> tuple[str, float] | 
 def _check_result(silent: float | None, last: tuple[str, float] | None, tenant: str) -> CheckResult:
     alive = silent is not None and silent < ALIVE_SECONDS
     scheduler = "the scheduler is running" if alive else "no scheduler is running"
-    run = f"the last run {_ENDED.get(last[0], 'is under way')}, {_since(last[1])}" if last is not None else "no run yet"
+    run = f"the last run {_ENDED.get(last[0], 'is under way')}, {ago(last[1])}" if last is not None else "no run yet"
     facts = {"scheduler": alive, "last_run": last[0] if last is not None else None}
     if last is not None and last[0] == "FAILURE":
         return warning(
@@ -119,8 +119,3 @@ def _check_result(silent: float | None, last: tuple[str, float] | None, tenant: 
 
 
 _ENDED = {"SUCCESS": "ended well", "FAILURE": "FAILED", "CANCELED": "was stopped"}
-
-
-def _since(seconds: float) -> str:
-    text = age(seconds)
-    return text if text == "just now" else f"{text} ago"

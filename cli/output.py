@@ -172,3 +172,9 @@ def age(since_seconds: float) -> str:
     if hours:
         return counted(hours, "hour")
     return counted(minutes, "minute") if minutes else "just now"
+
+
+def ago(since_seconds: float) -> str:
+    """An age as a point in time: 3 hours ago, just now."""
+    text = age(since_seconds)
+    return text if text == "just now" else f"{text} ago"

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.nightly import scheduler_runs
-from cli.output import Output, age, print_table, print_warning
+from cli.output import Output, ago, print_table, print_warning
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
 from pipelines.overview.document import document
@@ -47,7 +47,8 @@ def _print(console: Console, found: Overview, now: datetime, *, scheduler: bool 
     if bad:
         console.print(Text.assemble(("NEEDS ATTENTION:", "bold yellow"), f" {', '.join(bad)}."))
     else:
-        libraries = counted(len(found.libraries), "library").replace("librarys", "libraries")
+        number = len(found.libraries)
+        libraries = "1 library" if number == 1 else f"{number:,} libraries"
         console.print(Text.assemble(("All is well:", "bold green"), f" {libraries}."))
 
 
@@ -63,7 +64,7 @@ def _row(library: Library, now: datetime) -> tuple[str, ...]:
     backup, verified, drilled = library.backup, library.verified, library.drilled
     return (
         library.tenant,
-        "none" if backup is None else _ago(library.backup_age or 0.0),
+        "none" if backup is None else ago(library.backup_age or 0.0),
         "" if backup is None else f"{sum(backup.counts.values()):,}",
         "" if backup is None else f"{backup.manifest.files.kept:,}",
         _verdict(verified.verified_at, now, bad="" if verified.ok else "DAMAGED, ") if verified else "never",
@@ -73,12 +74,7 @@ def _row(library: Library, now: datetime) -> tuple[str, ...]:
 
 
 def _verdict(at: str, now: datetime, *, bad: str) -> str:
-    return bad + _ago((now - datetime.fromisoformat(at)).total_seconds())
-
-
-def _ago(seconds: float) -> str:
-    text = age(seconds)
-    return text if text == "just now" else f"{text} ago"
+    return bad + ago((now - datetime.fromisoformat(at)).total_seconds())
 
 
 def _sign_in(library: Library) -> str:

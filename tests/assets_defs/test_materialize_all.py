@@ -16,17 +16,6 @@ from tests.backup.other_resources.signing import sign_in
 from tests.cli.command import Installation
 from tests.sandbox.process import SandboxProcess
 
-MORE = """
-tokens = "sign-ins"
-
-[tenants.new]
-base_url = "{base_url}"
-api = "v3"
-client_id = "test"
-client_auth = "none"
-requests_per_minute = 100000
-"""
-
 UPKEEP = {"migration_plan", "migration", "migration_proof", "sign_in", "drill", "verification"}
 
 
@@ -42,9 +31,7 @@ def test_materialize_all_is_a_backup(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """No migration, renewal of a sign-in, drill or verification; each of them runs where it is selected alone."""
     with SandboxProcess("--tenant=old=real:12", "--tenant=new=empty", "--requests-per-minute", "0") as sandbox:
         installation = Installation.make(tmp_path, sandbox, "old")
-        config = tmp_path / "bookferry.toml"
-        top, _, tenants = config.read_text().partition("\n")
-        config.write_text(f"{top}\n{MORE.format(base_url=sandbox.base_url('new'))}\n{tenants}")
+        config = installation.add_v3("new", "new")
         sign_in(config, "new", sandbox, "new", SCOPES)
         for name, value in installation.sign_in.items():
             monkeypatch.setenv(name, value)

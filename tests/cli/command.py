@@ -50,6 +50,17 @@ password_env = "TEST_PASSWORD"
 requests_per_minute = {requests_per_minute}
 """
 
+V3_TENANT = """
+tokens = "sign-ins"
+
+[tenants.{tenant}]
+base_url = "{base_url}"
+api = "v3"
+client_id = "test"
+client_auth = "none"
+requests_per_minute = 100000
+"""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -142,6 +153,14 @@ class Installation:
         """Write the configuration again."""
         text = CONFIG.format(tenant=self.tenant, base_url=base_url, requests_per_minute=requests_per_minute)
         (self.folder / "bookferry.toml").write_text(text)
+
+    def add_v3(self, tenant: str, library: str) -> Path:
+        """Add a library of the sandbox as a tenant of version 3, whose sign-in is in `sign-ins` here. Returns the configuration."""
+        config = self.folder / "bookferry.toml"
+        top, _, tenants = config.read_text().partition("\n")
+        added = V3_TENANT.format(tenant=tenant, base_url=self.sandbox.base_url(library))
+        config.write_text(f"{top}\n{added}\n{tenants}")
+        return config
 
     @property
     def sign_in(self) -> dict[str, str]:

@@ -15,17 +15,6 @@ from tests.sandbox.process import SandboxProcess
 RECORDS = 95
 """The first of the real records; three of them have files, two covers."""
 
-MORE = """
-tokens = "sign-ins"
-
-[tenants.new]
-base_url = "{base_url}"
-api = "v3"
-client_id = "test"
-client_auth = "none"
-requests_per_minute = 100000
-"""
-
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[SandboxProcess]:
@@ -37,10 +26,7 @@ def service() -> Iterator[SandboxProcess]:
 
 def installation_into(folder: Path, service: SandboxProcess, target: str) -> Installation:
     installation = Installation.make(folder, service, "old")
-    config = folder / "bookferry.toml"
-    top, _, tenants = config.read_text().partition("\n")
-    more = MORE.format(base_url=service.base_url(target))
-    config.write_text(f"{top}\n{more}\n{tenants}")
+    config = installation.add_v3("new", target)
     sign_in(config, "new", service, target, SCOPES)
     return installation
 

@@ -21,17 +21,6 @@ from tests.cli.conftest import SMALL
 from tests.cli.terminal import printed
 from tests.sandbox.process import SandboxProcess
 
-TARGET = """
-tokens = "sign-ins"
-
-[tenants.bare]
-base_url = "{base_url}"
-api = "v3"
-client_id = "test"
-client_auth = "none"
-requests_per_minute = 100000
-"""
-
 
 @pytest.fixture
 def installation(sandbox: SandboxProcess, tmp_path: Path) -> Installation:
@@ -120,9 +109,7 @@ def test_damage(installation: Installation) -> None:
 
 def test_a_migration_that_was_begun(installation: Installation, sandbox: SandboxProcess) -> None:
     """A plan waits; a plan that was begun needs attention until its verification found the target equal."""
-    config = installation.folder / "bookferry.toml"
-    top, _, tenants = config.read_text().partition("\n")
-    config.write_text(f"{top}\n{TARGET.format(base_url=sandbox.base_url('bare'))}\n{tenants}")
+    config = installation.add_v3("bare", "bare")
     signed_out = run("status", "--json", folder=installation.folder)
     assert (signed_out.status, codes(libraries(signed_out)["bare"])) == (4, ["backup", "sign_in"])
     sign_in(config, "bare", sandbox, "bare", SCOPES)
