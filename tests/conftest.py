@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,15 @@ settings.load_profile("patient")
 
 for _phase in ("connect", "read", "write", "pool"):  # httpx's five seconds would be a finding about the machine, too
     setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _phase, 60.0)
+
+
+def pytest_configure() -> None:
+    """`nohup make test &` in a script: its shell has SIGINT ignored, and each process that a test starts would ignore Ctrl-C, too.
+
+    A program that replaces a process keeps what is ignored, and forgets what is handled. So a handler that does nothing takes its place.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda _number, _frame: None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

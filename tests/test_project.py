@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -48,6 +49,26 @@ def test_ci_runs_lint_and_tests() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
     assert re.findall(r"^make (lint|test)\b", script.read_text(encoding="utf-8"), re.MULTILINE) == ["lint", "test"]
+
+
+def test_the_suite_runs_in_the_background(tmp_path: Path) -> None:
+    """`nohup make test &` ignores Ctrl-C; what a test starts does not, with and without several processes of tests."""
+    (tmp_path / "test_child.py").write_text(
+        "import subprocess, sys\n\n\n"
+        "def test_a_child_hears_ctrl_c():\n"
+        "    program = 'import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)'\n"
+        "    assert subprocess.check_output([sys.executable, '-c', program], text=True) == 'True\\n'\n"
+    )
+    for processes in ("0", "1"):
+        finished = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-n", processes, str(tmp_path)],
+            cwd=ROOT,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stdout
 
 
 def _locked(lock: str) -> Iterator[tuple[str, str]]:
