@@ -59,6 +59,13 @@ def code(text: object) -> str:
     return f"{fence}{edge}{plain}{edge}{fence}"
 
 
+def commands_as_code(text: object) -> str:
+    """A text of a page, escaped, with what stands between backticks as code: messages are written for a terminal, too."""
+    from markupsafe import Markup, escape  # noqa: PLC0415  with Jinja
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped before the tags are added
+
+
 def day(moment: date) -> str:
     """`21 November 2026`."""
     return f"{moment.day} {moment:%B %Y}"
@@ -79,4 +86,5 @@ def _environment(*, escaping: bool) -> Environment:
     environment = Environment(autoescape=escaping, undefined=StrictUndefined)  # noqa: S701  Markdown has signs of its own
     environment.filters["md"] = escaped
     environment.filters["code"] = code
+    environment.filters["commands_as_code"] = commands_as_code
     return environment

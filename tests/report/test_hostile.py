@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from markdown_it import MarkdownIt
 from cli.report import document
 from pipelines.report.issues import LONGEST, safe_text
 from pipelines.report.pages import Report
-from pipelines.report.rendering import code, escaped
+from pipelines.report.rendering import code, commands_as_code, escaped
 from pipelines.report.tables import COLUMNS, cell
 from tests.report.library import HOSTILE, lines_of
 
@@ -105,6 +106,16 @@ def test_the_page_holds_no_element_of_a_record(hostile: Report, real: Report) ->
     assert page.attributes <= harmless.attributes | {"role"}
     assert not page.tags & {"script", "img", "iframe", "link", "object", "form"}
     assert "49" not in re.findall(r"\{\{ 7 \* 7 \}\}|49", files_of(hostile)[2]), "what a record says is no template"
+
+
+@given(
+    st.text() | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(["`", "<b>", "</code>", "run", "&"])).map("".join)
+)
+def test_a_command_in_a_message_is_code_and_nothing_else_is_an_element(text: str) -> None:
+    page = str(commands_as_code(text))
+    assert _Tags(page).tags <= {"code"}
+    assert unescape(re.sub("</?code>", "", page)) == re.sub("`([^`]+)`", r"\1", text)
+    assert commands_as_code("run `bookferry report <demo>`.") == "run <code>bookferry report &lt;demo&gt;</code>."
 
 
 def test_the_markdown_holds_no_markup_of_a_record(hostile: Report) -> None:
