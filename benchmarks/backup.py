@@ -1,4 +1,4 @@
-"""Measures a backup of 50,000 and of 250,000 publications against dlt: `python -m benchmarks.backup`, or `make bench`.
+"""Measures a backup of 100,000, 250,000 and 1,000,000 publications against other tools: `python -m benchmarks.backup`.
 
 Every tool does the same job from the same server in the same run, each time in a new process, in turns (A B A B), so that other work on the
 machine affects all of them. The output has medians and the ratios between them. The ratios hold on other machines, the seconds do not.
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -29,9 +29,13 @@ from benchmarks.machine import MemoryWatch, busy_seconds, cpu_seconds, in_words,
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = "dlt"
+SIZES = [100_000, 250_000, 1_000_000]
 
 TRIES = 5
 """Attempts at most to get a run with the allowed noise."""
+
+ENOUGH = 40.0
+"""Seconds of a tool's runs after which it needs no other: the longer a run, the less it differs from the next one."""
 
 PATIENCE = 60.0
 """Seconds to wait at most for a quiet moment to start in."""
@@ -46,6 +50,10 @@ class Peer:
     what: str
     needs: str = "json"
     """The peer is left out where this module is not installed."""
+    largest: int = 1_000_000
+    """Records of the largest library that it is given; more would take memory or time that others need."""
+    python: Path = Path(sys.executable)
+    """Its interpreter: a tool with versions of its own has an environment of its own."""
 
 
 @dataclass(frozen=True)
@@ -101,18 +109,48 @@ class Figures:
 PEERS = (
     Peer("bookferry", "flow", "Bookferry's flow: raw payloads, proof, staged tables, checksums, snapshot, catalogue"),
     Peer("bookferry backup", "command", "the same as the command, Dagster and start-up included", needs="cli.main"),
-    Peer(REFERENCE, "dlt_parquet", "dlt 1.31, REST source to Parquet, children in tables of their own", needs="dlt"),
+    Peer(REFERENCE, "dlt_parquet", "dlt, REST source to Parquet, children in tables of their own", needs="dlt"),
+    Peer(
+        "dlt parallel",
+        "dlt_parallel",
+        "the same with the worker processes that its documentation advises",
+        needs="dlt",
+        largest=250_000,
+    ),
+    Peer(
+        "dlt Arrow",
+        "dlt_arrow",
+        "dlt by its Arrow path: one table, in which the children stay lists",
+        needs="dlt",
+        largest=250_000,
+    ),
+    Peer(
+        "Airbyte CDK",
+        "airbyte",
+        "declarative source of Airbyte's CDK, to JSON lines",
+        largest=250_000,
+        python=ROOT / ".venv" / "peers" / "bin" / "python",
+    ),
+    Peer("pandas", "pandas_parquet", "httpx and `json_normalize`, one table, the library in memory", largest=250_000),
     Peer("nothing", "nothing", "every page fetched and discarded: what the server can do"),
 )
 
 
 def measure(sizes: Sequence[int], runs: int, peers: Sequence[Peer], noise: float) -> list[Figures]:
-    """All medians: each peer runs `runs` times for each size, in turns. `noise`: cores that other work may use."""
+    """All medians: each peer runs `runs` times for each size, in turns, or until it took `ENOUGH`.
+
+    `noise`: cores that other work may use.
+    """
     figures = []
     for size in sizes:
+        taken: dict[str, list[Run]] = {peer.name: [] for peer in peers if size <= peer.largest}
         with _server(size) as (server, base_url):
-            taken = [_quiet_run(peer, server, base_url, size, noise) for _turn in range(runs) for peer in peers]
-        figures += [Figures.of([run for run in taken if run.peer == peer.name]) for peer in peers]
+            for _turn in range(runs):
+                for peer in peers:
+                    before = taken.get(peer.name)
+                    if before is not None and sum(run.process_seconds for run in before) < ENOUGH:
+                        before.append(_quiet_run(peer, server, base_url, size, noise))
+        figures += [Figures.of(done) for done in taken.values()]
     return figures
 
 
@@ -130,7 +168,7 @@ def _quiet_run(peer: Peer, server: int, base_url: str, records: int, noise: floa
 
 
 def _run(peer: Peer, server: int, base_url: str, records: int) -> Run:
-    command = [sys.executable, "-m", f"benchmarks.peers.{peer.module}", base_url]
+    command = [str(peer.python), "-m", f"benchmarks.peers.{peer.module}", base_url]
     with tempfile.TemporaryDirectory(prefix="bookferry-bench-") as folder:
         busy, served, started = busy_seconds(), cpu_seconds(server), time.perf_counter()
         process = subprocess.Popen([*command, folder], cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -195,8 +233,10 @@ def ratios(figures: Sequence[Figures]) -> dict[str, Any]:
     return {f"to_{REFERENCE}": to_reference, "memory_growth": growth}
 
 
-def table(figures: Sequence[Figures], peers: Sequence[Peer]) -> str:
-    """The figures as Markdown."""
+def table(document: Mapping[str, Any]) -> str:
+    """The figures of a document with `figures` as Markdown, with a line about each tool."""
+    figures = [Figures(**one) for one in document["figures"]]
+    peers = [peer for peer in PEERS if any(one.peer == peer.name for one in figures)]
     compared = ratios(figures)
     to_reference = {(one["peer"], one["records"]): one for one in compared[f"to_{REFERENCE}"]}
     lines = [
@@ -240,10 +280,10 @@ def _arguments(peers: Sequence[Peer]) -> argparse.Namespace:
     names = [peer.name for peer in peers]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.backup", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--records", type=int, nargs="+", default=[50_000, 250_000], metavar="N", help="sizes of the library"
+        "--records", type=int, nargs="+", default=SIZES, metavar="N", help=f"sizes of the library (default: {SIZES})"
     )
     parser.add_argument(
-        "--runs", type=int, default=3, metavar="N", help="runs of each tool with each size (default: 3)"
+        "--runs", type=int, default=3, metavar="N", help="runs of each tool with each size, at most (default: 3)"
     )
     parser.add_argument(
         "--peers", nargs="+", choices=names, default=names, metavar="NAME", help=f"of: {', '.join(names)}"
@@ -258,21 +298,13 @@ def _arguments(peers: Sequence[Peer]) -> argparse.Namespace:
 
 def main() -> None:
     """Measure and print."""
-    here = [peer for peer in PEERS if _exists(peer.needs)]
+    here = [peer for peer in PEERS if peer.python.exists() and _exists(peer.needs)]
     arguments = _arguments(here)
     peers = [peer for peer in here if peer.name in arguments.peers]
     sizes, runs = ([5000], 1) if arguments.quick else (sorted(arguments.records), arguments.runs)
     day, figures = datetime.now(UTC).date(), measure(sizes, runs, peers, arguments.noise)
-    if arguments.json:
-        document = {
-            "day": str(day),
-            "machine": in_words(),
-            "figures": [asdict(one) for one in figures],
-            **ratios(figures),
-        }
-        print(json.dumps(document, indent=2))
-    else:
-        print(f"{day}, {in_words()}, medians of {runs}.\n\n{table(figures, peers)}")
+    document = {"figures": [asdict(one) for one in figures], **ratios(figures)}
+    print(json.dumps(document, indent=2) if arguments.json else f"{day}, {in_words()}\n\n{table(document)}")
 
 
 def _exists(module: str) -> bool:

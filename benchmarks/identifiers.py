@@ -14,7 +14,7 @@ import gzip
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -35,13 +35,20 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     arguments = parser.parse_args()
     figures = measure(library(), arguments.runs, arguments.rounds)
-    if arguments.json:
-        print(json.dumps(figures))
-        return
-    print(f"{figures['records']:,} real records, {figures['values']:,} values; {in_words()}\n")
-    print(f"{'':34}records/s   CPU µs a record")
+    print(json.dumps(figures) if arguments.json else f"{in_words()}\n\n{table(figures)}")
+
+
+def table(figures: Mapping[str, Any]) -> str:
+    """The figures as Markdown."""
+    lines = [
+        f"{figures['records']:,} real records with {figures['values']:,} values.",
+        "",
+        "| | records/s | CPU µs a record |",
+        "|---|--:|--:|",
+    ]
     for name, speed in figures["records_per_second"].items():
-        print(f"{name:<32}{speed:>11,}{1e6 / speed:>18.2f}")
+        lines.append(f"| {name} | {speed:,} | {1e6 / speed:.2f} |")
+    return "\n".join(lines)
 
 
 def library() -> list[Record]:

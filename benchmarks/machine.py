@@ -8,8 +8,10 @@ import platform
 import threading
 import time
 from contextlib import suppress
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 EVERY = 0.05
 """Seconds between two samples of memory: a batch of records lives longer."""
@@ -17,12 +19,29 @@ EVERY = 0.05
 QUIET_FOR = 2.0
 """Length of a quiet moment in seconds."""
 
+PACKAGES = ("bookferry", "dagster", "dlt", "duckdb", "httpx", "pandas", "pyarrow")
+"""Their versions are part of a result."""
+
 _PROC = Path("/proc")
 
 
 def in_words() -> str:
     """The machine in words, without its name."""
     return f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+
+
+def describe() -> dict[str, Any]:
+    """The machine in words, and the versions of what is measured on it."""
+    versions = {name: metadata.version(name) for name in PACKAGES if find_spec(name.replace("-", "_")) is not None}
+    return {"machine": f"{in_words()}, {_processor()}", "versions": versions}
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in (_PROC / "cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return "processor unknown"
 
 
 def busy_seconds() -> float:

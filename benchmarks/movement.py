@@ -14,7 +14,7 @@ import argparse
 import json
 import random
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import ceil
@@ -172,18 +172,14 @@ def main() -> None:
                 "problems": sorted({problem for outcome in outcomes for problem in outcome.problems})[:5],
             }
         )
-        if not arguments.json:
-            _print(rows[-1], heading=len(rows) == 1)
-    if arguments.json:
-        print(json.dumps(rows, indent=2))
+    print(json.dumps(rows, indent=2) if arguments.json else table(rows))
 
 
-def _print(row: dict[str, object], *, heading: bool) -> None:
-    columns = [name for name in row if name != "problems"]
-    if heading:
-        print("| " + " | ".join(name.replace("_", " ") for name in columns) + " |")
-        print("|" + "--:|" * len(columns))
-    print("| " + " | ".join(str(row[name]) for name in columns) + " |", flush=True)
+def table(rows: Sequence[Mapping[str, object]]) -> str:
+    """The rows as Markdown."""
+    columns = [name for name in rows[0] if name != "problems"]
+    lines = ["| " + " | ".join(name.replace("_", " ") for name in columns) + " |", "|" + "--:|" * len(columns)]
+    return "\n".join([*lines, *("| " + " | ".join(str(row[name]) for name in columns) + " |" for row in rows)])
 
 
 if __name__ == "__main__":

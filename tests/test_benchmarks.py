@@ -10,14 +10,17 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.__main__ import BENCHMARKS, README, RESULTS, differences, with_tables
 from benchmarks.backup import Figures, Run, ratios, table
 from benchmarks.publications import Publications
+from benchmarks.start import timed
 from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD
@@ -134,4 +137,27 @@ def test_ratios_compare_with_dlt_and_memory_with_the_smallest_library() -> None:
     compared = ratios(figures)
     assert [one["records_per_second"] for one in compared["to_dlt"] if one["peer"] == "bookferry"] == [8, 10]
     assert compared["memory_growth"]["bookferry"] == pytest.approx(1.1)
-    assert "| 500 | bookferry | 125 | 10.00 |" in table(figures, [])
+    assert "| 500 | bookferry | 125 | 10.00 |" in table({"figures": [asdict(one) for one in figures]})
+
+
+def test_the_tables_of_the_page_are_made_from_the_results() -> None:
+    """`make bench` writes both; nobody types a figure."""
+    results = json.loads(RESULTS.read_text("utf-8"))
+    assert set(results) == set(BENCHMARKS)
+    page = README.read_text("utf-8")
+    assert with_tables(page, results) == page
+    assert re.findall(r"<!-- table: (\w+) -->", page) == list(BENCHMARKS)
+
+
+def test_what_differs_by_more_than_a_tenth_is_said() -> None:
+    before = {"loads": [{"seconds": 10, "peak": 300}], "name": "a"}
+    after = {"loads": [{"seconds": 11.5, "peak": 301}], "name": "b", "new": 1}
+    assert list(differences(before, after)) == ["loads[0].seconds 10 → 11.5"]
+    assert list(differences(None, after)) == []
+
+
+def test_a_command_is_measured_with_the_memory_of_what_it_starts() -> None:
+    program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(len(bytes([1]) * 200_000_000))'])"
+    figures = timed([sys.executable, "-c", program], "/", {})
+    assert figures["peak_mib"] > 190
+    assert 0 < figures["cpu_seconds"]

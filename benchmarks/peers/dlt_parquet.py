@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import dlt
@@ -44,11 +45,11 @@ def copy(base_url: str, folder: Path) -> None:
     pipeline.run(source, loader_file_format="parquet").raise_on_failed_jobs()
 
 
-def main(base_url: str, folder: Path) -> None:
+def main(base_url: str, folder: Path, copied_by: Callable[[str, Path], None] = copy) -> None:
     """Run one copy, print its figures, and check that it is complete."""
     os.environ |= {"RUNTIME__DLTHUB_TELEMETRY": "false", "RUNTIME__LOG_LEVEL": "ERROR"}
     started = time.perf_counter()
-    copy(base_url, folder)
+    copied_by(base_url, folder)
     seconds = time.perf_counter() - started
     files = (folder / "tables" / "library" / "publications").glob("*.parquet")
     records = sum(pq.read_metadata(path).num_rows for path in files)
