@@ -143,7 +143,7 @@ def test_ratios_compare_with_dlt_and_memory_with_the_smallest_library() -> None:
 def test_the_tables_of_the_page_are_made_from_the_results() -> None:
     """`make bench` writes both; nobody types a figure."""
     results = json.loads(RESULTS.read_text("utf-8"))
-    assert set(results) == set(BENCHMARKS)
+    assert set(results) <= set(BENCHMARKS)
     page = README.read_text("utf-8")
     assert with_tables(page, results) == page
     assert re.findall(r"<!-- table: (\w+) -->", page) == list(BENCHMARKS)
