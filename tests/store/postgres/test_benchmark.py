@@ -41,8 +41,25 @@ def test_the_second_snapshot_has_one_changed_title_in_a_hundred(data: DataFolder
     assert sum(one != other for one, other in zip(*titles, strict=True)) == 2
 
 
-def test_ratios_are_those_to_the_faster_form_of_each_tool() -> None:
-    speeds = {"bookferry": 100, "pandas": 10, "pandas multi": 5, "dlt csv": 20, "dlt parquet": 50, "ADBC": 80}
-    loads = {name: {"publications_per_second": speed, "seconds": 1} for name, speed in speeds.items()}
-    loads |= {"nightly": {"publications_per_second": 1000, "seconds": 0.1}, "again": loads["bookferry"]}
-    assert ratios(loads) == {"pandas": 10, "dlt": 2, "ADBC": 1.25, "nightly": 0.1}
+def test_ratios_are_those_to_the_cheaper_form_of_each_tool() -> None:
+    seconds = {
+        "bookferry": 10,
+        "pandas": 10,
+        "pandas multi": 20,
+        "dlt csv": 50,
+        "dlt parquet": 20,
+        "nightly": 1,
+        "again": 10,
+    }
+    loads = {
+        name: {
+            "publications": 10 if "pandas" in name else 100,
+            "seconds": one,
+            "cpu_client": one,
+            "cpu_server": 2 * one,
+        }
+        for name, one in seconds.items()
+    }
+    expected = {"pandas": 10, "dlt": 2, "nightly": 0.1}
+    assert ratios(loads) == {"seconds": expected, "cpu": expected}
+    assert ratios({"dlt csv": loads["dlt csv"]}) == {}
