@@ -60,6 +60,16 @@ def cpu_seconds(process: int) -> float:
     return 0.0
 
 
+def cpu_seconds_of_server(folder: Path) -> float:
+    """CPU seconds of the Postgres server whose data is in `folder`: those of its running processes and of those that have ended."""
+    with suppress(OSError, ValueError, IndexError):
+        server = int((folder / "postmaster.pid").read_text().splitlines()[0])
+        fields = (_PROC / str(server) / "stat").read_text().rpartition(")")[2].split()
+        ended = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+        return ended + sum(map(cpu_seconds, _family(server)))
+    return 0.0
+
+
 def wait_for_quiet(cores: float, patience: float) -> None:
     """Wait until at most that many cores are busy, for `patience` seconds at most."""
     until = time.monotonic() + patience

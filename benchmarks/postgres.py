@@ -1,12 +1,13 @@
-"""How fast a snapshot is loaded into Postgres, compared with pandas.to_sql, on one server in one run.
+"""How fast a snapshot is loaded into Postgres, compared with other tools, on one server in one run.
 
     .venv/bin/python -m benchmarks.postgres                     # 1,000,000 publications, all their tables: some minutes
     .venv/bin/python -m benchmarks.postgres --records 20000 --pandas 2000
 
-`bookferry` is the whole load: rows, keys, indexes, statistics and the swap of the tables. `bookferry rows` is the comparable part, the rows
-alone. `pandas` is `to_sql` of the same tables, also without keys, from data frames in memory. It loads fewer publications, because its rate
-does not depend on their number, once with its defaults and once with `method="multi"`; the faster one counts. Each peer is a process of its
-own, on a database of its own; its memory is watched from outside.
+`bookferry` is the whole load: rows, keys, indexes, statistics and the swap of the tables. dlt, ADBC and pandas load the same rows and then
+make the same keys and indexes (`peers/postgres_loads.py`). pandas loads fewer publications, because its rate does not depend on their
+number. `bookferry rows` are the rows alone. `nightly` is the load of the next snapshot, in which one record in a hundred is changed, and
+`again` loads that snapshot a second time, which is always a whole load. Each is a process of its own; CPU is that of the process and of the
+server, and memory is watched from outside.
 """
 
 from __future__ import annotations
@@ -16,35 +17,28 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow.dataset as ds
-import sqlalchemy as sa
+import psycopg
 
-from benchmarks.machine import MemoryWatch, in_words
+from benchmarks.machine import MemoryWatch, cpu_seconds_of_server, in_words
+from benchmarks.peers.postgres_loads import PEERS, cpu_seconds
 from benchmarks.publications import BLOCK, Publications
 from pipelines.backup import files, staging
 from pipelines.records.raw import RawRecords
-from pipelines.records.tables.description import Table
-from pipelines.records.tables.registry import STAGED, raw_table
-from pipelines.store.postgres.copying import copy_table
-from pipelines.store.postgres.definitions import create_table
-from pipelines.store.postgres.loading import PARALLEL_TABLES, Database
-from pipelines.store.postgres.server import Server
+from pipelines.records.tables.registry import raw_table
 from pipelines.store.snapshots.captures import Capture, ResourceFacts
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture
 from tests.postgres import database, postgres_server
 
 TENANT = "bench"
-PEERS = ("bookferry", "bookferry rows", "pandas", "pandas multi")
-CHUNKS = {"pandas": 10_000, "pandas multi": 1_000}
-"""Rows per chunk. `multi` is slower with more, and fails with more than 65,535 values."""
+CHANGED = 100
+"""In the second snapshot, one record in so many has another title."""
 
 
 def main() -> None:
@@ -52,135 +46,129 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure how fast a snapshot is loaded into Postgres.")
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--pandas", type=int, default=20_000, help="publications for pandas")
-    parser.add_argument("--data", type=Path, help="folder for the snapshot; one that is there is used")
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS), help="which ones (default: all)")
+    parser.add_argument("--data", type=Path, help="folder for the snapshots; those that are there are used")
     parser.add_argument(
         "--wal-level", choices=("replica", "minimal"), default="replica", help="of the server (default: replica)"
     )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     parser.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
+    parser.add_argument("--snapshot", help=argparse.SUPPRESS)
     parser.add_argument("--address", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peer:
-        print(json.dumps(work(arguments.peer, arguments.address, DataFolder(arguments.data), arguments.pandas)))
+        print(json.dumps(work(arguments)))
         return
     with tempfile.TemporaryDirectory() as temporary:
         data = DataFolder((arguments.data or Path(temporary)).absolute())
         if not data.snapshots():
             make_snapshot(data, arguments.records)
-        figures = measure(data, arguments.pandas, arguments.wal_level)
-    if arguments.json:
-        print(json.dumps(figures))
-        return
-    print(f"{in_words()}\n\n{'':16}publications  publications/s      rows/s  peak MiB")
-    for name, one in figures["peers"].items():
-        speeds = f"{one['publications_per_second']:>16,}{one['rows_per_second']:>12,}{one['peak_mib']:>10,}"
-        print(f"{name:<16}{one['publications']:>12,}{speeds}")
-    print(
-        f"\nbookferry × the better pandas: {figures['ratio_of_rows']:.1f} for the rows, {figures['ratio']:.1f} with all else"
-    )
+            make_snapshot(data, arguments.records, changed=CHANGED)
+        figures = measure(data, arguments.peers, arguments.pandas, arguments.wal_level)
+    print(json.dumps(figures) if arguments.json else f"{in_words()}\n\n{table(figures)}")
 
 
-def measure(data: DataFolder, some: int, wal_level: str) -> dict[str, Any]:
-    """Run every peer once, each on its own database."""
-    peers: dict[str, Any] = {}
+def measure(data: DataFolder, peers: list[str], some: int, wal_level: str) -> dict[str, Any]:
+    """Run every peer once, each on its own database; after Bookferry's load, those of the next night."""
+    first, second = sorted(data.snapshots(), key=lambda one: one.manifest.snapshot)
+    loads: dict[str, dict[str, Any]] = {}
     with postgres_server(wal_level) as server:
-        for peer in PEERS:
+        for peer in peers:
             with database(server) as address:
-                peers[peer] = _watched(peer, address, data, some)
-    speed = {name: one["publications_per_second"] for name, one in peers.items()}
-    better = max(speed["pandas"], speed["pandas multi"])
-    return {"peers": peers, "ratio": speed["bookferry"] / better, "ratio_of_rows": speed["bookferry rows"] / better}
+                loads[peer] = _watched(peer, address, data, first, some)
+                if peer == "bookferry":
+                    loads["nightly"] = _watched(peer, address, data, second, some)
+                    loads["again"] = _watched(peer, address, data, second, some)
+    return {"wal_level": wal_level, "loads": loads, "ratios": ratios(loads)}
 
 
-def _watched(peer: str, address: str, data: DataFolder, some: int) -> dict[str, Any]:
+def ratios(loads: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """The seconds, and the CPU of client and server, that each other tool takes for a publication, as multiples of Bookferry's.
+
+    Of a tool in two forms, the cheaper one counts. `nightly`: the share of a whole load that the load of the next snapshot takes.
+    """
+    if "bookferry" not in loads:
+        return {}
+    costs = {"seconds": lambda one: one["seconds"], "cpu": lambda one: one["cpu_client"] + one["cpu_server"]}
+    found: dict[str, dict[str, float]] = {}
+    for name, cost in costs.items():
+        each = {peer: cost(one) / one["publications"] for peer, one in loads.items()}
+        tools = {
+            tool: [own for peer, own in each.items() if peer.startswith(tool)] for tool in ("pandas", "dlt", "ADBC")
+        }
+        found[name] = {tool: round(min(own) / each["bookferry"], 2) for tool, own in tools.items() if own}
+        found[name]["nightly"] = round(each["nightly"] / each["again"], 2)
+    return found
+
+
+def table(figures: dict[str, Any]) -> str:
+    """The figures in Markdown."""
+    lines = [
+        "| | publications | seconds | publications/s | rows/s | CPU s, client | CPU s, server | peak MiB |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name, one in figures["loads"].items():
+        speeds = f"{one['seconds']:.1f} | {one['publications_per_second']:,} | {one['rows_per_second']:,}"
+        machine = f"{one['cpu_client']:.1f} | {one['cpu_server']:.1f} | {one['peak_mib']:,}"
+        lines.append(f"| `{name}` | {one['publications']:,} | {speeds} | {machine} |")
+    lines += ["", "Each tool in its faster form, and the next night, as multiples of Bookferry's whole load:", ""]
+    lines += [
+        f"- {name}: " + ", ".join(f"{tool} {ratio:.2f}" for tool, ratio in compared.items())
+        for name, compared in figures["ratios"].items()
+    ]
+    return "\n".join(lines)
+
+
+def _watched(peer: str, address: str, data: DataFolder, snapshot: Snapshot, some: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.postgres", "--peer", peer, "--address", address]
-    command += ["--data", str(data.path), "--pandas", str(some)]
+    command += ["--data", str(data.path), "--pandas", str(some), "--snapshot", snapshot.manifest.snapshot]
+    folder = _server_folder(address)
+    before = cpu_seconds_of_server(folder)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, MemoryWatch(process.pid) as memory:
         out, _ = process.communicate()
     if process.returncode:
         raise SystemExit(f"{peer} failed")
-    done = json.loads(out)
+    done = json.loads(out.splitlines()[-1])
     return {
         **done,
         "publications_per_second": round(done["publications"] / done["seconds"]),
         "rows_per_second": round(done["rows"] / done["seconds"]),
+        "cpu_server": round(cpu_seconds_of_server(folder) - before, 2),
         "peak_mib": round(memory.peak_bytes / 2**20),
     }
 
 
-def work(peer: str, address: str, data: DataFolder, some: int) -> dict[str, Any]:
-    """The work of one process: publications, rows, seconds."""
-    (snapshot,) = data.snapshots()
-    if peer == "bookferry":
-        return by_bookferry(address, data, snapshot)
-    if peer == "bookferry rows":
-        return rows_by_bookferry(address, data, snapshot)
-    return by_pandas(address, snapshot, some, CHUNKS[peer], "multi" if peer == "pandas multi" else None)
+def _server_folder(address: str) -> Path:
+    with psycopg.connect(address) as connection:
+        return Path(connection.execute("SHOW data_directory").fetchall()[0][0])
 
 
-def by_bookferry(address: str, data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
-    """The complete load of a backup."""
-    staged = Database(address).load(data, snapshot)
-    assert not staged.left_out
-    return {"publications": staged.tables["publications"], "rows": staged.rows, "seconds": staged.seconds}
+def work(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The work of one process."""
+    data = DataFolder(arguments.data)
+    (snapshot,) = (one for one in data.snapshots() if one.manifest.snapshot == arguments.snapshot)
+    before = cpu_seconds()
+    load = PEERS[arguments.peer](arguments.address, data, snapshot, arguments.pandas)
+    return {**asdict(load), "cpu_client": round(cpu_seconds() - before, 2)}
 
 
-def rows_by_bookferry(address: str, data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
-    """The rows alone, into tables without keys, as `to_sql` does it."""
-    server = Server(address)
+def make_snapshot(data: DataFolder, count: int, changed: int = 0) -> None:
+    """Make a snapshot of the generated library, by the steps of a backup without its listing.
 
-    def copied(table: Table) -> int:
-        with server.copier() as cursor:
-            cursor.execute(create_table("public", table))
-            return copy_table(cursor, "public", table, data, snapshot).rows
-
-    begun = time.perf_counter()
-    with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
-        counts = pool.map(copied, STAGED["publications"])
-        rows = {table.name: count for table, count in zip(STAGED["publications"], counts, strict=True)}
-    return {
-        "publications": rows["publications"],
-        "rows": sum(rows.values()),
-        "seconds": round(time.perf_counter() - begun, 3),
-    }
-
-
-def by_pandas(address: str, snapshot: Snapshot, some: int, chunk: int, method: Any) -> dict[str, Any]:
-    """`to_sql` of the tables of the first publications."""
-    publications = ds.dataset(snapshot.path / snapshot.manifest.tables["publications"].path)
-    last = publications.head(some, columns=["id"]).column("id")[-1]
-    frames = {}
-    for table in STAGED["publications"]:
-        path = snapshot.path / snapshot.manifest.tables[table.name].path
-        found = ds.dataset(path).to_table(filter=ds.field(table.key[0]) <= last)
-        frames[table.name] = found.to_pandas()
-    engine = sa.create_engine(sa.make_url(address).set(drivername="postgresql+psycopg"))
-    begun = time.perf_counter()
-    for name, frame in frames.items():
-        frame.to_sql(name, engine, index=False, chunksize=chunk, method=method)
-    seconds = round(time.perf_counter() - begun, 3)
-    engine.dispose()
-    return {
-        "publications": len(frames["publications"]),
-        "rows": sum(map(len, frames.values())),
-        "seconds": seconds,
-    }
-
-
-def make_snapshot(data: DataFolder, count: int) -> None:
-    """Make a snapshot of the generated library, by the steps of a backup without its listing."""
+    `changed`: a snapshot of the next night, in which one record in so many has another title.
+    """
     data.prepare()
-    now = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)
+    now = datetime(2026, 11, 20, 2, 0, tzinfo=UTC) + timedelta(days=bool(changed))
     capture = begin_capture(
         data, TENANT, "run", ["publications"], base_url="https://library.example.org", api="v2", now=now
     )
-    _write_raw(capture, Publications(count), count)
+    _write_raw(capture, Publications(count), count, changed)
     staging.stage(capture, "publications")
     files.skip_files(capture)
     data.publish(capture, now)
 
 
-def _write_raw(capture: Capture, publications: Publications, count: int) -> None:
+def _write_raw(capture: Capture, publications: Publications, count: int, changed: int) -> None:
     schema = raw_table("publications").schema
     pages_at_once = 40
     with capture.raw_writer("publications") as writer:
@@ -189,6 +177,11 @@ def _write_raw(capture: Capture, publications: Publications, count: int) -> None
             for first in range(start, min(count, start + BLOCK * pages_at_once), BLOCK):
                 page = b"[" + publications.json(first, first + BLOCK) + b"]"
                 records = msgspec.json.decode(page, type=list[msgspec.Raw])
+                if changed:
+                    records = [
+                        record if (first + place) % changed else _with_other_title(record)
+                        for place, record in enumerate(records)
+                    ]
                 ids = [msgspec.json.decode(one, type=_OnlyId).id for one in records]
                 batch.add(records, ids, first // BLOCK + 1)
             writer.write(batch.batch(schema))
@@ -206,6 +199,10 @@ def _write_raw(capture: Capture, publications: Publications, count: int) -> None
         problems=[],
     )
     capture.save()
+
+
+def _with_other_title(record: msgspec.Raw) -> msgspec.Raw:
+    return msgspec.Raw(bytes(record).replace(b'"title":"', b'"title":"Changed: ', 1))
 
 
 class _OnlyId(msgspec.Struct):

@@ -1,22 +1,65 @@
-"""The benchmark is fair: every peer loads the same rows into Postgres."""
+"""The benchmark is fair: every peer loads the same rows into Postgres, and has the same keys and indexes afterwards."""
 
 from __future__ import annotations
 
-from benchmarks.postgres import by_bookferry, by_pandas, make_snapshot, rows_by_bookferry
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.peers.postgres_loads import PEERS
+from benchmarks.postgres import make_snapshot, ratios
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.postgres.conftest import Ask
 
+INDEXES = """
+    SELECT tablename, string_agg(regexp_replace(indexdef, '^.* USING ', ''), '; ' ORDER BY indexdef COLLATE "C")
+    FROM pg_indexes WHERE schemaname = %s AND tablename LIKE 'publication%%' GROUP BY 1 ORDER BY 1"""
 
-def test_every_peer_loads_the_same_publications(address: str, data: DataFolder, ask: Ask) -> None:
-    """Bookferry loads the rows of all tables; pandas loads the first publications."""
+
+@pytest.mark.parametrize("peer", [name for name in PEERS if name != "bookferry"])
+def test_every_peer_loads_the_same_publications(address: str, data: DataFolder, ask: Ask, peer: str) -> None:
+    """Bookferry, dlt and ADBC load the rows of all tables; pandas loads the first publications."""
     make_snapshot(data, 100)
     (snapshot,) = data.snapshots()
-    complete = by_bookferry(address, data, snapshot)
-    rows = rows_by_bookferry(address, data, snapshot)
-    assert (complete["publications"], complete["rows"]) == (rows["publications"], rows["rows"])
-    assert ask("SELECT count(*) FROM public.publications") == ask("SELECT count(*) FROM publications") == [(100,)]
-    ask("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    some = by_pandas(address, snapshot, 50, 1000, None)
-    assert some["publications"] == 50
-    assert 50 < some["rows"] < complete["rows"]
-    assert ask("SELECT count(*) FROM public.publications") == [(50,)]
+    complete = PEERS["bookferry"](address, data, snapshot, 50)
+    assert ask("SELECT count(*) FROM publications") == [(complete.publications,)] == [(100,)]
+    load = PEERS[peer](address, data, snapshot, 50)
+    if "pandas" in peer:
+        assert load.publications == 50
+        assert 50 < load.rows < complete.rows
+    else:
+        assert (load.publications, load.rows) == (complete.publications, complete.rows)
+    if peer != "bookferry rows":
+        assert ask("SELECT count(*) FROM peer.publications") == [(load.publications,)]
+        assert ask(INDEXES, "peer") == ask(INDEXES, "bench") != []
+
+
+def test_the_second_snapshot_has_one_changed_title_in_a_hundred(data: DataFolder) -> None:
+    make_snapshot(data, 200)
+    make_snapshot(data, 200, changed=100)
+    files = [snapshot.path / snapshot.manifest.tables["publications"].path for snapshot in data.snapshots()]
+    titles = [pq.read_table(file)["title"].to_pylist() for file in files]
+    assert sum(one != other for one, other in zip(*titles, strict=True)) == 2
+
+
+def test_ratios_are_those_to_the_cheaper_form_of_each_tool() -> None:
+    seconds = {
+        "bookferry": 10,
+        "pandas": 10,
+        "pandas multi": 20,
+        "dlt csv": 50,
+        "dlt parquet": 20,
+        "nightly": 1,
+        "again": 10,
+    }
+    loads = {
+        name: {
+            "publications": 10 if "pandas" in name else 100,
+            "seconds": one,
+            "cpu_client": one,
+            "cpu_server": 2 * one,
+        }
+        for name, one in seconds.items()
+    }
+    expected = {"pandas": 10, "dlt": 2, "nightly": 0.1}
+    assert ratios(loads) == {"seconds": expected, "cpu": expected}
+    assert ratios({"dlt csv": loads["dlt csv"]}) == {}
