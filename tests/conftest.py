@@ -11,6 +11,7 @@ import httpx._config
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.cpu_times import listed
 from tests.postgres import postgres_server
 from tests.state_places import Place, postgres_place
 
@@ -39,8 +40,16 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, lambda _number, _frame: None)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m "not long"` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with long tests begin, so that none of them runs alone at the end while the other processes have nothing left to do."""
+    """Tests of the list are long, too.
+
+    Files with long tests begin, so that none of them runs alone at the end while the other processes have nothing left to do.
+    """
+    measured = listed()
+    for item in items:
+        if item.nodeid in measured:
+            item.add_marker("long")
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in long)
 

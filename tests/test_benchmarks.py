@@ -160,4 +160,4 @@ def test_a_command_is_measured_with_the_memory_of_what_it_starts() -> None:
     program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(len(bytes([1]) * 200_000_000))'])"
     figures = timed([sys.executable, "-c", program], "/", {})
     assert figures["peak_mib"] > 190
-    assert 0 < figures["cpu_seconds"]
+    assert figures["cpu_seconds"] > 0

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import ROOT
+from tests.cpu_times import listed
 
 LOCK_NAMES = ("requirements.lock", "requirements-dev.lock", "deploy/requirements.lock")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -43,6 +44,16 @@ def test_make_demo_is_the_demonstration() -> None:
     assert re.search(
         r"^demo:.*\n\t\$\(BIN\)/bookferry demo$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
     )
+
+
+@pytest.mark.parametrize("path", sorted({node.partition("::")[0] for node in listed()}))
+def test_the_list_of_long_tests_names_tests(path: str) -> None:
+    """A test that was renamed would be in `make test` again and nobody would know why."""
+    text = (ROOT / path).read_text("utf-8")
+    for node in listed():
+        if node.startswith(f"{path}::"):
+            name = node.partition("[")[0].rpartition("::")[2]
+            assert f"def {name}(" in text, node
 
 
 def test_ci_runs_lint_and_tests() -> None:
