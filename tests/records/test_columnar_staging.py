@@ -89,6 +89,7 @@ def test_regular_records_are_staged_as_in_the_general_way(records: list[dict[str
 @given(st.lists(st.lists(REGULAR.map(json.dumps) | hostile_records.map(text_of), max_size=4), max_size=4))
 @example([['{"import_state": null}'] * 2, ['{"import_state": null}', "{}"], ['{"import_state": "x"}'] * 2])
 @example([['{"name": 1}'], ['{"authors": [{"name": "x"}]}'], ['{"name": "x"}', '{"authors": [{"name": "x"}]}']])
+@example([["null"], ["null", "null"], ["{}", "null"]])
 @example([['{"id": 1}', '{"id": 1, "id": 2}'], ['{"title": "\\ud800"}'], ["[]", "1", "{}"], ['{"authors": [null]}']])
 def test_a_stager_of_batches_never_differs_from_the_general_way(batches: list[list[str]]) -> None:
     """Whatever comes, the rows are the same, batch after batch, with every key that was learned meanwhile (I7)."""
@@ -100,6 +101,7 @@ def test_a_stager_of_batches_never_differs_from_the_general_way(batches: list[li
 @pytest.mark.parametrize(
     "text",
     [
+        "null",
         '{"title": 1}',
         '{"size": 1}',
         '{"id": "1"}',

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -77,19 +76,20 @@ class ColumnarPublications:
         ]
         return StagedBatch(dict(tables), counts)
 
-    def _present(self, text: bytes, rows: int) -> list[str]:
+    def _present(self, text: pa.Buffer, rows: int) -> list[str]:
         """The learned keys that every record has. Arrow cannot tell null from a missing key, so a key that only some have is irregular."""
-        found = [(key, text.count(f'"{key}":'.encode())) for key in self._extra]
+        as_bytes = text.to_pybytes() if self._extra else b""
+        found = [(key, as_bytes.count(f'"{key}":'.encode())) for key in self._extra]
         if any(count not in (0, rows) or (count and key in _NESTED) for key, count in found):
             raise IrregularBatchError
         return [key for key, count in found if count]
 
-    def _read(self, text: bytes, rows: int, extra: Sequence[str]) -> pa.RecordBatch:
+    def _read(self, text: pa.Buffer, rows: int, extra: Sequence[str]) -> pa.RecordBatch:
         schema = pa.schema([*self._fields, *(pa.field(key, pa.string()) for key in extra)])
         try:
             table = read_json(
-                BytesIO(text),
-                ReadOptions(use_threads=False, block_size=len(text) + 1),
+                _reader(text),
+                ReadOptions(use_threads=False, block_size=text.size + 1),
                 ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
             )
         except pa.ArrowException:
@@ -131,14 +131,24 @@ _NESTED = frozenset(name for field in _DOCUMENTED for name in _names_within(fiel
 """Names of members of nested objects."""
 
 
-def _joined(payloads: _Column) -> bytes:
+_reader: Any = pa.BufferReader
+"""`read_json` takes a reader of Arrow's own, too, which its stubs do not say; that saves a copy of the batch."""
+
+
+_BRACE = ord("{")
+
+
+def _joined(payloads: _Column) -> pa.Buffer:
     """All payloads as one text: JSON values that follow each other."""
-    if payloads.null_count:
+    if payloads.null_count or not len(payloads):
         raise IrregularBatchError
     _validity, ends, text = payloads.buffers()
     offsets = np.frombuffer(ends, np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
-    begin, end = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
-    return bytes(memoryview(text)[begin:end]) if text is not None else b""
+    begin, end = int(offsets[0]), int(offsets[-1])
+    if not np.diff(offsets).all() or (np.frombuffer(text, np.uint8)[offsets[:-1]] != _BRACE).any():
+        raise IrregularBatchError  # a `null` between the records would end the process (Arrow 26)
+    joined: pa.Buffer = text.slice(begin, end - begin)
+    return joined
 
 
 class _Rows:
