@@ -26,12 +26,12 @@ import pyarrow as pa
 
 from pipelines.python_process import python_command
 from pipelines.records.batches import StagedBatch
-from pipelines.records.fast_staging import PublicationStager
 from pipelines.records.flat_records import RecordStager
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.residue import bounded
 from pipelines.records.shapes.columns import ObservedColumn, observe_columns, with_columns
 from pipelines.records.shapes.observation import Observer
+from pipelines.records.staging.publication_stager import RECORDS_PER_STEP, PublicationStager, in_steps
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.records.values import decode_record
@@ -45,14 +45,22 @@ LARGE = 20_000
 KEY_VARIABLE = "BOOKFERRY_STAGING_KEY"
 """Passes the key for personal data to the staging process. Unlike arguments, the environment is hidden from other users."""
 
-MOST_PENDING = 2
+_ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",  # numpy's threads would only cost time
+    "ARROW_DEFAULT_MEMORY_POOL": "jemalloc",  # where Arrow has it: the default keeps a fifth more of what is no longer needed
+}
+
+MOST_PENDING = 1
 """Batches that may wait to be written, so that reading and writing do not stop for each other's fluctuations."""
+
+GROUP_BYTES = 8 * 1024 * 1024
+"""Bytes of raw records per row group of the staged tables: each of their seventy columns has its own cost in every row group."""
+
+PIPE_BYTES = 1024 * 1024
+"""Bytes that wait between the two processes, where the system can do that: the more, the less often they wake each other."""
 
 DESCRIBED = "publications"
 """The resource whose fields the service documents. Its tables have the described columns only, so that it is staged while it is read."""
-
-RECORDS_PER_STEP = 400
-"""Records per step: few enough for the processor's cache, which saves a fifth of the time."""
 
 
 class StagedFacts(msgspec.Struct):
@@ -100,21 +108,37 @@ def staged_tables(capture: Capture, resource: str) -> tuple[Table, ...]:
     return with_columns(table, capture.facts.observed.get(resource, ())), *lists
 
 
-def stage_batches(capture: Capture, resource: str, batches: Iterable[pa.RecordBatch], kinds: Kinds) -> StagedFacts:
-    """Write the staged tables of raw batches with the columns `payload` and `sha256`."""
+def stage_batches(
+    capture: Capture, resource: str, batches: Iterable[pa.RecordBatch], kinds: Kinds, *, at_once: bool = False
+) -> StagedFacts:
+    """Write the staged tables of raw batches with the columns `payload` and `sha256`.
+
+    `at_once`: Arrow may read the JSON of a batch of publications at once. Only the second process asks for that, so that a mistake of
+    Arrow that ends the process costs no backup.
+    """
     observed = capture.facts.observed.get(resource, ())
-    stage_batch = PublicationStager(kinds) if resource == DESCRIBED else RecordStager(resource, observed)
+    stage_some = PublicationStager(kinds) if resource == DESCRIBED else RecordStager(resource, observed)
+    stager: Callable[[pa.RecordBatch], list[StagedBatch]] = partial(in_steps, stage_some)
+    if at_once and isinstance(stage_some, PublicationStager):
+        stager = stage_some.stage
     raw_rows, residue = 0, Counter[str]()
     with ExitStack() as stack:
         writers = {table.name: stack.enter_context(capture.writer(table)) for table in staged_tables(capture, resource)}
         behind = stack.enter_context(background_thread())
         stack.enter_context(_no_cycle_collection())
+        group, size = list[StagedBatch](), 0
         for batch in batches:
-            steps = [stage_batch(payloads, hashes) for payloads, hashes in _in_steps(batch)]
-            raw_rows += batch.num_rows
+            steps = stager(batch)
+            raw_rows, size = raw_rows + batch.num_rows, size + batch.nbytes
             for staged in steps:
                 residue = bounded(residue + staged.residue)
-            behind(partial(_write_all, writers, steps))
+            group += steps
+            if size >= GROUP_BYTES:
+                behind(partial(_write_all, writers, group))
+                group, size = [], 0
+            del batch, steps  # before the next batch takes memory
+        if group:
+            behind(partial(_write_all, writers, group))
     rows = {name: writer.rows for name, writer in writers.items()}
     return StagedFacts(raw_rows, rows, dict(residue.most_common()))
 
@@ -153,7 +177,8 @@ class StagingProcess:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    env=os.environ | self._key | {"OPENBLAS_NUM_THREADS": "1"},  # numpy's threads would only cost time
+                    pipesize=PIPE_BYTES,
+                    env=os.environ | _ENVIRONMENT | self._key,
                     start_new_session=True,
                 )
                 self._stream = pa.ipc.new_stream(pa.PythonFile(cast("IOBase", self._process.stdin), "w"), self._schema)
@@ -224,14 +249,6 @@ def _no_cycle_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _in_steps(batch: pa.RecordBatch) -> Iterator[tuple[list[bytes], list[str]]]:
-    """Yields payloads and hashes, `RECORDS_PER_STEP` at a time."""
-    for start in range(0, batch.num_rows, RECORDS_PER_STEP):
-        step = batch.slice(start, RECORDS_PER_STEP)
-        payloads = cast("list[bytes]", step.column("payload").cast(pa.binary()).to_pylist())
-        yield payloads, cast("list[str]", step.column("sha256").to_pylist())
-
-
 def _write_all(writers: Mapping[str, TableWriter], steps: Sequence[StagedBatch]) -> None:
     for name, writer in writers.items():
         writer.write(pa.Table.from_batches([staged.tables[name] for staged in steps]))
@@ -264,7 +281,7 @@ def main(path: str, resource: str, described: str) -> None:
     sys.meta_path.insert(0, _NoPandas())
     keys = PersonalKeys([PersonalKey.parse(text) for text in os.environ.get(KEY_VARIABLE, "").split()])
     with pa.ipc.open_stream(pa.PythonFile(cast("IOBase", sys.stdin.buffer), "r")) as stream:
-        facts = stage_batches(Capture.open(Path(path), keys), resource, stream, _kinds(described))
+        facts = stage_batches(Capture.open(Path(path), keys), resource, stream, _kinds(described), at_once=True)
     sys.stdout.buffer.write(msgspec.json.encode(facts))
 
 

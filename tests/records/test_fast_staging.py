@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.records.batches import StagedBatch
-from pipelines.records.fast_staging import MAX_EXTRA_KEYS, PublicationStager, RegularPublications
-from pipelines.records.general_staging import stage_publications
+from pipelines.records.staging.fast_staging import MAX_EXTRA_KEYS, RegularPublications
+from pipelines.records.staging.general_staging import stage_publications
+from pipelines.records.staging.publication_stager import PublicationStager
 from tests.records.json_values import records as hostile_records
 from tests.records.json_values import text_of
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from pipelines.records.fast_staging import PublicationStager
 from pipelines.records.files import FileReference, addressed_files, asset_reference, file_references
-from pipelines.records.general_staging import stage_publications
+from pipelines.records.staging.general_staging import stage_publications
+from pipelines.records.staging.publication_stager import PublicationStager
 from tests.records.json_values import records, text_of
 
 STORED = {"id": "f1", "storage": "store", "metadata": {"size": 7, "filename": "a.pdf", "mime_type": "application/pdf"}}

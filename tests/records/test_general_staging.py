@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 
 from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.batches import StagedBatch
-from pipelines.records.fast_staging import PublicationStager
-from pipelines.records.general_staging import stage_publications
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD
@@ -30,6 +28,8 @@ from pipelines.records.residue import (
     bounded,
     without_addresses,
 )
+from pipelines.records.staging.general_staging import stage_publications
+from pipelines.records.staging.publication_stager import PublicationStager
 from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.records.values import decode_record, record_ids
 from pipelines.settings.identifier_types import IdentifierSettings

@@ -12,12 +12,12 @@ import pytest
 from pipelines.doctor.description import FIELDS, OPTIONAL_FIELDS
 from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_FIELDS, FieldType
 from pipelines.records.batches import named_batch
-from pipelines.records.fast_staging import RegularPublications
 from pipelines.records.files import FileRow
-from pipelines.records.general_staging import AuthorRow, CategoryRow, stage_publications
 from pipelines.records.identifiers.verdicts import Identifier
 from pipelines.records.nested_objects import Addressed
 from pipelines.records.residue import ADDRESSES
+from pipelines.records.staging.fast_staging import RegularPublications
+from pipelines.records.staging.general_staging import AuthorRow, CategoryRow, stage_publications
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.publications import (
     PUBLICATION_AUTHORS,
@@ -45,9 +45,9 @@ assert source.count(mark) == 1
 exec(compile(source.replace(mark, new + mark), fields.__file__, "exec"), vars(fields))
 
 from pipelines.records.canonical_json import CanonicalReader
-from pipelines.records.fast_staging import RegularPublications
+from pipelines.records.staging.fast_staging import RegularPublications
 from pipelines.records.forms import form_of
-from pipelines.records.general_staging import stage_publications
+from pipelines.records.staging.general_staging import stage_publications
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.matching import comparable

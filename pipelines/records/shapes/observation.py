@@ -133,13 +133,13 @@ class Observer:
         field.seen += 1
         if value is None:
             return
-        kind = kind_of(value)
-        field.kinds[kind] = field.kinds.get(kind, 0) + 1
-        if kind is Kind.TEXT and whole_number(value) is not None:
-            field.digits += 1
-        if depth >= MAX_DEPTH:
+        kind, kinds = kind_of(value), field.kinds
+        kinds[kind] = kinds.get(kind, 0) + 1
+        if kind is Kind.TEXT:
+            field.digits += str(value).isdigit() and whole_number(value) is not None
+        elif depth >= MAX_DEPTH:
             return
-        if kind is Kind.OBJECT:
+        elif kind is Kind.OBJECT:
             self._count_members(field, value, depth)
         elif kind is Kind.LIST:
             if field.entries is None:
@@ -148,10 +148,14 @@ class Observer:
                 self._count(field.entries, entry, depth + 1)
 
     def _count_members(self, field: FieldShape, value: dict[str, Any], depth: int) -> None:
-        if not field.is_map and len(field.members.keys() | value.keys()) > MAX_MEMBERS:
+        members = field.members
+        is_new = not value.keys() <= members.keys()
+        if is_new and not field.is_map and len(members.keys() | value.keys()) > MAX_MEMBERS:
             self._become_map(field)
+            members = field.members
         for name, member in value.items():
-            self._count(self._field(field.members, ANY_KEY if field.is_map else name), member, depth + 1)
+            key = ANY_KEY if ANY_KEY in members else name
+            self._count(members.get(key) or self._field(members, key), member, depth + 1)
 
     def _become_map(self, field: FieldShape) -> None:
         together = FieldShape()

@@ -17,7 +17,6 @@ import msgspec
 from pipelines.publication_fields import IDENTIFIER_LIST, PUBLICATION_FIELDS, REFERENCES, FieldType
 from pipelines.records.batches import StagedBatch, named_batch, table_batch, transposed
 from pipelines.records.files import FileDescription, FileRow, address_of, asset_row, cover_row
-from pipelines.records.general_staging import identifier_batch, stage_publications, text_and_date_columns
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields
 from pipelines.records.identifiers.verdicts import Identifier
@@ -32,6 +31,7 @@ from pipelines.records.nested_objects import (
     StoredFile,
 )
 from pipelines.records.residue import ADDRESSES, bounded, keep_nested, residue_counts, residue_json
+from pipelines.records.staging.general_staging import identifier_batch, text_and_date_columns
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.publications import (
     PUBLICATION_AUTHORS,
@@ -57,13 +57,13 @@ _TYPES: dict[FieldType, Any] = {
     FieldType.COVER: StoredFile,
     FieldType.ASSETS: list[Asset],
 }
-_FIELDS = [
+FIELDS = [
     *((field.name, (_TYPES.get(field.type) or _LISTS[field.name]) | None, None) for field in PUBLICATION_FIELDS),
     *((name, Any, None) for name in sorted(ADDRESSES)),
 ]
 """Name, type and default of each documented field, for the decoder."""
 
-_DOCUMENTED = frozenset(name for name, _type, _default in _FIELDS)
+_DOCUMENTED = frozenset(name for name, _type, _default in FIELDS)
 
 
 class RegularPublications:
@@ -79,7 +79,7 @@ class RegularPublications:
     def _decoder(self) -> Callable[[bytes], Any]:
         """Decodes a publication with its documented fields, the fields of identifiers and the learned keys."""
         fields = [
-            *_FIELDS,
+            *FIELDS,
             *((name, str | None, None) for name in self._flat),
             *((name, Any, msgspec.UNSET) for name in self._extra),
         ]
@@ -87,6 +87,11 @@ class RegularPublications:
             "_Publication", fields, bases=(Exact,), rename=self._flat | self._extra, gc=False
         )
         return msgspec.json.Decoder(publication, float_hook=parse_float).decode
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """The learned keys."""
+        return tuple(self._extra.values())
 
     def learn(self, keys: Iterable[str]) -> None:
         """Take these keys for residue from now on; records that have them become regular."""
@@ -202,19 +207,3 @@ def _description(file: StoredFile) -> FileDescription:
     if metadata is None:
         return FileDescription(file.id, file.storage, None, None, None)
     return FileDescription(file.id, file.storage, metadata.filename, metadata.mime_type, metadata.size)
-
-
-class PublicationStager:
-    """Stages the publications of one library, batch by batch: the fast way where it can, the general way where it must."""
-
-    def __init__(self, kinds: Kinds = STANDARD_KINDS) -> None:
-        self._kinds = kinds
-        self._regular = RegularPublications(kinds)
-
-    def __call__(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch:
-        """Stage one batch; never raises on data."""
-        staged = self._regular.stage(payloads, hashes)
-        if staged is None:
-            staged = stage_publications(payloads, hashes, self._kinds)
-            self._regular.learn(staged.residue)
-        return staged
