@@ -6,7 +6,6 @@ Only one batch of records is in memory (I11).
 
 from __future__ import annotations
 
-import gc
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -19,7 +18,7 @@ import pyarrow.parquet as pq
 
 from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, WRITTEN
 from pipelines.records.additional_fields import FieldRule
-from pipelines.records.batches import named_batch, table_batch, transposed
+from pipelines.records.batches import collector_paused, named_batch, table_batch, transposed
 from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalPublication, CanonicalReader
 from pipelines.records.identifiers.configured import kinds_described
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
@@ -173,26 +172,21 @@ def normalise(
     kinds = (kinds_described(kinds_text) if kinds_text else STANDARD_KINDS).with_additional(additional or {})
     records_of_side = records_table(kinds.additional)
     records = unfit = 0
-    collecting = gc.isenabled()
-    gc.disable()  # millions of objects and no cycle
-    try:
-        with storage_errors(raw), pq.ParquetFile(raw) as file, ExitStack() as stack:
-            folder.mkdir(parents=True, exist_ok=True)
-            writers = {
-                table.name: stack.enter_context(table_writer(folder / f"{table.name}.parquet", table))
-                for table in (records_of_side, KEYS)
-            }
-            reader = CanonicalReader(kinds, frozenset(sent), first_day=first_day)
-            for batch in row_batches(file, ["payload", "sha256"], STEP):
-                found = [(texts, sha256) for texts, sha256 in _texts(batch, reader) if texts is not None]
-                unfit += batch.num_rows - len(found)
-                records += len(found)
-                writers[RECORDS.name].write(_records_batch(found, records_of_side, kinds.additional))
-                keys = [(texts.id, *key) for texts, _sha256 in found for key in texts.keys]
-                writers[KEYS.name].write(table_batch(KEYS, transposed(keys, KEYS)))
-    finally:
-        if collecting:
-            gc.enable()
+    with storage_errors(raw), pq.ParquetFile(raw) as file, ExitStack() as stack:
+        stack.enter_context(collector_paused())
+        folder.mkdir(parents=True, exist_ok=True)
+        writers = {
+            table.name: stack.enter_context(table_writer(folder / f"{table.name}.parquet", table))
+            for table in (records_of_side, KEYS)
+        }
+        reader = CanonicalReader(kinds, frozenset(sent), first_day=first_day)
+        for batch in row_batches(file, ["payload", "sha256"], STEP):
+            found = [(texts, sha256) for texts, sha256 in _texts(batch, reader) if texts is not None]
+            unfit += batch.num_rows - len(found)
+            records += len(found)
+            writers[RECORDS.name].write(_records_batch(found, records_of_side, kinds.additional))
+            keys = [(texts.id, *key) for texts, _sha256 in found for key in texts.keys]
+            writers[KEYS.name].write(table_batch(KEYS, transposed(keys, KEYS)))
     return ComparableLibrary(folder, records, unfit, tuple(kinds.additional))
 
 
