@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -234,4 +235,14 @@ def digest(text: str | None) -> str | None:
     """The digest of a field in the journal, which later shows who changed it: DuckDB's md5_number of its JSON, in decimal digits."""
     if text is None:
         return None
+    return _digest_of_short(text) if len(text) <= _SHORT else _digest_of(text)
+
+
+def _digest_of(text: str) -> str:
     return str(int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest(), "little"))
+
+
+_SHORT = 40
+"""Longest text, in characters, whose digest is cached: types, dates and categories repeat in many records."""
+
+_digest_of_short = lru_cache(2**14)(_digest_of)

@@ -273,15 +273,16 @@ class _IssueLines:
         example = text if known else ""
         left_out = reason_left_out(self._summary.types, resource, path, example, self._summary.additional)
         code, advice = self._explain(path, example, left_out=left_out)
-        line = self._line(row, field_name(name), text, advice, code)
-        if advice.suggestion not in NOTHING_TO_DO and not self._holds_for_all(resource, path):
-            return line
         key = resource, group, code
-        if key not in self._common and len(self._common) >= MOST_GROUPS:
+        is_common = advice.suggestion in NOTHING_TO_DO or self._holds_for_all(resource, path)
+        if is_common and (common := self._common.get(key)):
+            common.records += 1
+            common.same_value &= common.first.value == text
+            return None
+        line = self._line(row, field_name(name), text, advice, code)
+        if not is_common or len(self._common) >= MOST_GROUPS:
             return line
-        common = self._common.setdefault(key, _CommonIssue(resource, field_name(group), line))
-        common.records += 1
-        common.same_value &= common.first.value == text
+        self._common[key] = _CommonIssue(resource, field_name(group), line, records=1)
         return None
 
     def _holds_for_all(self, resource: str, path: str) -> bool:
