@@ -24,7 +24,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from benchmarks.machine import MemoryWatch, in_words
 from benchmarks.matching import APART, make_raw
@@ -33,7 +33,7 @@ from pipelines.migration.flow import Migration
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.model.target_reading import TargetListing, TargetReader
+from pipelines.migration.model.target_reading import TargetListing
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.settings.loading import load_settings
@@ -134,7 +134,9 @@ def plan_against(folder: Path, reading: str) -> Plan:
 def journal_creates(folder: Path, plan: Plan) -> None:
     """Enter the creation of every record that the plan creates into the journal, in one transaction."""
     ends = plan.facts.source.base_url, plan.facts.target.base_url
-    rows = ((*ends, plan.name, "publications", row.source_id, row.source_id + APART) for row in plan.rows(Action.CREATE))
+    rows = (
+        (*ends, plan.name, "publications", row.source_id, row.source_id + APART) for row in plan.rows(Action.CREATE)
+    )
     with prepared(folder, "migrated") as migration:
         store = migration.data.state.open(SystemClock(), what="The journal of writes", durable=False)
         with store.transaction() as db:
@@ -167,7 +169,7 @@ class _NoClient:
     requests = 0
     clock = SystemClock()
 
-    def __enter__(self) -> _NoClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

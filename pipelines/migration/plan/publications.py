@@ -262,9 +262,7 @@ class _Files:
         if not self.described:
             return []
         written = self._written if action != Action.CREATE else ()
-        return planned_files(
-            attached_files(self.described), self._contents, described_files(self._there), written
-        )
+        return planned_files(attached_files(self.described), self._contents, described_files(self._there), written)
 
 
 def _row(  # noqa: PLR0917  the parts of a row
