@@ -124,8 +124,8 @@ class EarlierRows:
         group = bisect_right(self._begins, place) - 1
         if group not in self._loaded:
             return None
-        within = place - self._begins[group]
-        return KnownRow(group, within, self._loaded[group][1][within])
+        within, keys = place - self._begins[group], self._loaded[group][1]
+        return KnownRow(group, within, keys[within]) if keys else None
 
     def rows(self, fresh: pa.RecordBatch, order: Sequence[KnownRow | int]) -> pa.RecordBatch:
         """Rows of `RECORDS` in this order: known ones, and those of `fresh` by their place there."""
@@ -138,14 +138,15 @@ class EarlierRows:
         return batch
 
     def _load(self, group: int) -> tuple[pa.Table, list[list[_Key]]]:
-        """A row group of the table of records, and the keys of each of its rows."""
+        """A row group of the table of records, and the keys of each of its rows; none if a record is there twice: keys have its id only."""
         records = self._records.read_row_group(group)
         of_id: dict[int, list[_Key]] = {}
         if (number := self._key_groups[group]) is not None:
             columns = (column.to_pylist() for column in self._keys.read_row_group(number).columns)
             for key in cast("Iterable[_Key]", zip(*columns, strict=True)):
                 of_id.setdefault(key[0], []).append(key)
-        return records, [of_id.get(record, []) for record in cast("list[int]", records.column("id").to_pylist())]
+        ids = cast("list[int]", records.column("id").to_pylist())
+        return records, [of_id.get(number, []) for number in ids] if len({*ids}) == len(ids) else []
 
     def close(self) -> None:
         """Close the tables."""

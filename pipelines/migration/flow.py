@@ -146,8 +146,7 @@ class Migration:
                 with self.session.client(target) as client:
                     wait_for_others(journal, client)
                     builder.read_target(client)
-                libraries = builder.normalise()
-                plan = builder.build(libraries, journal)
+                plan = builder.build(builder.normalise(), journal)
             sends_invalid = self.settings.tenant(target).send_invalid_identifiers
             write_pages(plan, now=request.now, sends_invalid=sends_invalid)
             self._results.plan = sealed = seal_plan(folder, plan.facts, self.data.keys)
