@@ -31,6 +31,7 @@ from pipelines.migration.model.unsent_values import (
 from pipelines.migration.model.wording import REASONS, advice_on, noun, plural
 from pipelines.migration.plan.conflicts import differences, target_numbers
 from pipelines.records.advice import OTHER, TO_DO, advice_on_finding, field_name
+from pipelines.records.batches import collector_paused
 from pipelines.records.values import compact_json
 from pipelines.report.issues import safe_text
 from pipelines.report.record_links import RecordLinks
@@ -181,10 +182,11 @@ def counts_by_path(counts: Mapping[str, int]) -> dict[str, int]:
 def _write(database: duckdb.DuckDBPyConnection, facts: PlanFacts, summary: PlanSummary, tables: IssueTables) -> None:
     """Write the lines of all rows in the order of the plan, then those that stand for many records."""
     issues = _IssueLines(facts, summary)
-    for batch in database.sql(_ROWS_WITH_ISSUES).to_arrow_reader(STEP):
-        for row in batch.to_pylist():
-            for line in issues.lines(row):
-                tables.write(line)
+    with collector_paused():
+        for batch in database.sql(_ROWS_WITH_ISSUES).to_arrow_reader(STEP):
+            for row in batch.to_pylist():
+                for line in issues.lines(row):
+                    tables.write(line)
     for line in issues.common_lines():
         tables.write(line)
     summary.lines = tables.lines
