@@ -150,8 +150,8 @@ def _records_batch(
 
 
 def _content(compared: Mapping[str, str]) -> str:
-    content = "\n".join([f"{name}:{compared[name]}" for name in _CONTENT if name in compared])
+    content = "\n".join([begin + compared[name] for name, begin in _CONTENT if name in compared])
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-_CONTENT = sorted(name for name in WRITTEN if name not in REFERENCES)
+_CONTENT = [(name, f"{name}:") for name in sorted(WRITTEN) if name not in REFERENCES]
