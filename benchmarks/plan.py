@@ -58,6 +58,9 @@ api = "v3"
 client_id = "bench"
 client_auth = "none"
 """
+SAMPLED_EVERY = 0.5
+"""Seconds between two samples of memory: the watch is in this process, and its time counts."""
+
 READINGS = ("first", "second", "migrated")
 """The readings of the target: for both plans and for the verification."""
 
@@ -111,7 +114,7 @@ def measure(folder: Path, records: int, *, empty: bool = False, only_first: bool
 def watched(steps: dict[str, Any], name: str) -> Iterator[None]:
     """Measure a block."""
     begun, cpu = time.perf_counter(), _cpu_seconds()
-    with MemoryWatch(os.getpid()) as memory:
+    with MemoryWatch(os.getpid(), SAMPLED_EVERY) as memory:
         yield
     steps[name] = {
         "seconds": round(time.perf_counter() - begun, 2),

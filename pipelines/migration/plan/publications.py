@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 
 ORGANIZATION = "organization"
 
+_FOR_MATCHING = frozenset({"fingerprint", "content", "sha256"})
+"""Columns of `RECORDS` that no row needs."""
+
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -201,7 +204,8 @@ def _rows(  # noqa: PLR0917  the parts of a row
     outcomes = database.cursor().sql("SELECT * EXCLUDE place FROM outcome ORDER BY place").to_arrow_reader(STEP)
     in_order = (row for batch in outcomes for row in _dicts(batch))
     with storage_errors(source.folder), pq.ParquetFile(source.path(RECORDS)) as file, collector_paused():
-        for batch in row_batches(file, None, STEP):
+        names = [name for name in file.schema_arrow.names if name not in _FOR_MATCHING]
+        for batch in row_batches(file, names, STEP):
             records = _dicts(batch)
             rows = [next(in_order) for _ in records]
             matched = [row["target_id"] for row in rows if row["target_id"] is not None]
