@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.errors import StopError
@@ -27,7 +25,7 @@ from pipelines.records.tables.registry import PERSONAL
 from pipelines.shapes.model import Description
 from pipelines.store.durable import sha256_of, storage_errors
 from pipelines.store.encryption import PersonalKey, PersonalKeys
-from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, row_batches
+from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, row_batches, rows_among
 
 if TYPE_CHECKING:
     import duckdb
@@ -327,7 +325,7 @@ class Plan:
         for path, key in self.tables(resources):
             with storage_errors(self.folder), open_table(path, key) as file:
                 for batch in row_batches(file):
-                    for row in _among(_among(batch, "action", actions), "resource", resources).to_pylist():
+                    for row in rows_among(rows_among(batch, "action", actions), "resource", resources).to_pylist():
                         yield self.row(row)
 
     def row(self, row: dict[str, Any]) -> PlanRow:
@@ -390,14 +388,6 @@ class Plan:
             f"{self.path(altered)} was altered since the plan was made, so its approval is not valid. Make a new plan: "
             f"`bookferry migrate plan {self.facts.source.tenant} {self.facts.target.tenant}`."
         )
-
-
-def _among(rows: pa.RecordBatch, column: str, values: Collection[str]) -> pa.RecordBatch:
-    """The rows with one of these values, before any of them is decoded; all rows without values."""
-    if not values:
-        return rows
-    wanted = pa.array(list(map(str, values)), pa.string())
-    return rows.filter(pc.is_in(rows.column(column), value_set=wanted))
 
 
 def plan_row(row: dict[str, Any]) -> PlanRow:
