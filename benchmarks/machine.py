@@ -83,8 +83,9 @@ def wait_for_quiet(cores: float, patience: float) -> None:
 class MemoryWatch:
     """Samples the resident memory of a process and of the processes it started, together; shared pages count more than once."""
 
-    def __init__(self, process: int) -> None:
+    def __init__(self, process: int, every: float = EVERY) -> None:
         self.peak_bytes = 0
+        self._every = every
         self._process = process
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -98,7 +99,7 @@ class MemoryWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._ended.wait(EVERY):
+        while not self._ended.wait(self._every):
             self.peak_bytes = max(self.peak_bytes, sum(map(_resident_bytes, _family(self._process))))
 
 

@@ -70,7 +70,8 @@ FLOORS = {
         {"decide", "undo", "verify"},
         {"apply"},
         {"plan"},
-        {"rehearsal", "session", "state_move"},
+        {"normalise", "rehearsal", "session", "state_move"},
+        {"earlier_rows"},
         {"limits", "model"},
     ),
 }

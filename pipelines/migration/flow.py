@@ -37,7 +37,7 @@ from pipelines.migration.apply.staleness import check_fresh, check_other_resourc
 from pipelines.migration.apply.target_lists import read_target_lists
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
-from pipelines.migration.model.comparable import ComparableLibrary, normalise
+from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.lacking import lacking_of
@@ -46,6 +46,7 @@ from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, w
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
 from pipelines.migration.model.target_reading import TargetListing, reading_name
 from pipelines.migration.model.twins import TwinFinder, ids_before
+from pipelines.migration.normalise import normalise
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.match_store import numbered
 from pipelines.migration.plan.scope import check_movable, check_target, chosen_other_resources, has_all_publications
@@ -145,8 +146,7 @@ class Migration:
                 with self.session.client(target) as client:
                     wait_for_others(journal, client)
                     builder.read_target(client)
-                libraries = builder.normalise()
-                plan = builder.build(libraries, journal)
+                plan = builder.build(builder.normalise(), journal)
             sends_invalid = self.settings.tenant(target).send_invalid_identifiers
             write_pages(plan, now=request.now, sends_invalid=sends_invalid)
             self._results.plan = sealed = seal_plan(folder, plan.facts, self.data.keys)
@@ -275,7 +275,8 @@ class Migration:
     def _read_target(self, plan: Plan, client: LibraryClient, folder: Path, run: str) -> tuple[Path, ComparableLibrary]:
         """Read the publications of the target again; returns the raw table and the comparable form, both in `folder`."""
         raw = self.session.reader.read(plan.facts.target.tenant, client, folder, run)
-        return raw, normalise(raw, folder / "target", self.session.kinds.described, additional=plan.additional)
+        kinds, earlier = self.session.kinds.described, [plan.target.folder]
+        return raw, normalise(raw, folder / "target", kinds, additional=plan.additional, earlier=earlier)
 
     def _known_forms(self, plan: Plan) -> KnownForms:
         return KnownForms(self.data.state, plan.facts.target.base_url, self.session.clock)

@@ -52,7 +52,9 @@ _AUTHOR = r'\{"name":"[^"\\]+","type":"(?:person|corporate)"\}'
 _AUTHORS = re.compile(rf'\[(?=\{{"name":"([^"\\]+)"){_AUTHOR}(?:,{_AUTHOR})*\]')
 _ENTRY = re.compile(r'\{"type":"([^"\\]+)","value":"([^"\\]+)"\}')
 _ENTRIES = re.compile(rf"\[{_ENTRY.pattern}(?:,{_ENTRY.pattern})*\]")
-_ADDRESS = re.compile(r'url":"[^"\\]*(?:\\.[^"\\]*)*"')
+_URL = 'url":"'
+"""The end of the name of an address, and the beginning of its value."""
+_VALUE = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"')
 _BEFORE_ADDRESS = tuple(f'"{name.removesuffix("url")}' for name in ADDRESSES)
 _DIGITS = re.compile(r"[1-9][0-9]{0,17}")
 _SCALAR = re.compile(r'"[^"\\:]+"|-?[1-9][0-9]{0,17}|0|true|false')
@@ -312,11 +314,13 @@ def _files(members: _Members) -> str | None:
 
 
 def _without_addresses(text: str) -> str:
-    return _ADDRESS.sub(_unless_another, text)
-
-
-def _unless_another(found: re.Match[str]) -> str:
-    """Null after the name of an address; unchanged after a longer name that only ends like one."""
-    before = found.string[max(0, found.start() - 12) : found.start()]
-    quote = before.rfind('"')
-    return 'url":null' if before[quote:] in _BEFORE_ADDRESS and before[quote - 1] != "\\" else found[0]
+    """The text with null for each address of a file, by its name; a longer name that only ends like one keeps its value."""
+    before, *parts = text.split(_URL)
+    kept = [before]
+    for part in parts:  # it begins within the value, and ends with the beginning of the next name
+        name = before.rfind('"')
+        is_address = before[name:] in _BEFORE_ADDRESS and before[name - 1] != "\\"
+        value = _VALUE.match(part) if is_address else None
+        kept.append(f'url":null{part[value.end() :]}' if value else f"{_URL}{part}")
+        before = part
+    return "".join(kept)

@@ -42,8 +42,7 @@ class FileReference:
     address: str | None = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class AttachedFile:
+class AttachedFile(NamedTuple):
     """A file of a publication with the description that an upload sends. `filename` comes from outside: never a path (I13)."""
 
     kind: str
@@ -54,7 +53,6 @@ class AttachedFile:
     filename: str | None
     mime_type: str | None
     size: int | None
-    content_key: str
 
 
 class FileDescription(NamedTuple):
@@ -123,9 +121,8 @@ def attached_files(record: Mapping[str, Any]) -> list[AttachedFile]:
     """The cover and the assets of a publication, in its order. Never raises on data."""
     files: list[AttachedFile] = []
     cover, assets = record.get("cover"), record.get("assets")
-    publication_id = whole_number(record.get("id"))
     if type(cover) is dict:
-        files.append(_attached(COVER, 0, publication_id, {}, cover))
+        files.append(_attached(COVER, 0, None, {}, cover))
     for position, asset in enumerate(assets if type(assets) is list else ()):
         if type(asset) is dict:
             file, asset_id = asset.get("file"), whole_number(asset.get("id"))
@@ -133,19 +130,19 @@ def attached_files(record: Mapping[str, Any]) -> list[AttachedFile]:
     return files
 
 
-def _attached(kind: str, position: int, owner: int | None, asset: dict[str, Any], file: dict[str, Any]) -> AttachedFile:
+def _attached(
+    kind: str, position: int, asset_id: int | None, asset: dict[str, Any], file: dict[str, Any]
+) -> AttachedFile:
     description = _description(file)
-    address = cover_address(file) if kind == COVER else address_of(asset.get("url"), file.get("url"))
     return AttachedFile(
         kind,
         position,
-        asset_id=owner if kind == ASSET else None,
+        asset_id=asset_id,
         name=_name(asset.get("name")),
         content_type=_text(asset.get("content_type")),
         filename=_name(description.filename),
         mime_type=_text(description.mime_type),
         size=_size(description),
-        content_key=content_key(kind, owner, description, address),
     )
 
 

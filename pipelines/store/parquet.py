@@ -6,7 +6,7 @@ The encryption is Parquet's own (AES-GCM, one key for the footer and all columns
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -146,6 +146,16 @@ def row_batches(
     for group in range(file.num_row_groups):
         group_rows = file.read_row_group(group, columns=None if columns is None else list(columns))
         yield from group_rows.to_batches(max_chunksize=rows)
+
+
+def rows_among(rows: pa.RecordBatch, column: str, values: Collection[str]) -> pa.RecordBatch:
+    """The rows with one of these values, before any of them is decoded; all rows without values."""
+    if not values:
+        return rows
+    import pyarrow.compute as pc  # noqa: PLC0415  only plans choose rows, and its import takes long
+
+    wanted = pa.array(list(map(str, values)), pa.string())
+    return rows.filter(pc.is_in(rows.column(column), value_set=wanted))
 
 
 def escaped(address: Path | str) -> str:

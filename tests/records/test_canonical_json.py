@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -11,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.migration.plan.files import described_files, unsent_with_files
+from pipelines.migration.plan.files import files_of, unsent_with_files
 from pipelines.records.additional_fields import FieldRule, is_empty, plain
 from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalReader
-from pipelines.records.files import AttachedFile
+from pipelines.records.files import attached_files
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import count_left_out
@@ -36,11 +35,6 @@ ADDITIONAL = PMCID.with_additional(
         "marks": FieldRule(types=("array",), entry_types=("string",)),
     }
 )
-
-
-def without_keys(files: list[AttachedFile]) -> list[AttachedFile]:
-    """The address has a part in the content key of a file that has no id of its own; who matches records needs none."""
-    return [replace(one, content_key="") for one in files]
 
 
 def decoded(text: str | None) -> Any:
@@ -69,8 +63,8 @@ def check_with(payload: bytes, kinds: Kinds, sent: frozenset[str], *, first_day:
     assert found.fingerprint == fingerprint(form.fields)
     assert list(found.keys) == identifying_keys(form, kinds)
     assert found.invalid == count_left_out(form.identifiers, sent)
-    assert without_keys(described_files(found.files)) == without_keys(form.files)
-    unsent = unsent_with_files(found.unsent, found.files) if found.files else found.unsent
+    assert attached_files(files_of(found.files)) == form.files
+    unsent = unsent_with_files(found.unsent, files_of(found.files)) if found.files else found.unsent
     assert decoded(unsent) == decoded(residue_json(form.unsent)), "numbers may be written in another way, 1e+16 as 1e16"
 
 

@@ -1,32 +1,20 @@
-"""Normalises one side of a migration for matching: a row for each publication, in the form that version 3 takes.
-
-The result depends on the raw records alone. Each side is normalised in a process of its own, because that takes most of the time of a plan.
-Only one batch of records is in memory (I11).
-"""
+"""One side of a migration in comparable form: a row for each publication, in the form that version 3 takes, and its keys."""
 
 from __future__ import annotations
 
-import gc
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, WRITTEN
-from pipelines.records.additional_fields import FieldRule
-from pipelines.records.batches import named_batch, table_batch, transposed
-from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalPublication, CanonicalReader
-from pipelines.records.identifiers.configured import kinds_described
-from pipelines.records.identifiers.kinds import STANDARD_KINDS
-from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, WRITTEN
+from pipelines.records.canonical_json import SENT_OTHERWISE
 from pipelines.records.tables.description import Column, Table
-from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import escaped, literal, row_batches, table_writer
+from pipelines.store.parquet import escaped, literal
 
 
 @dataclass(frozen=True)
@@ -155,81 +143,6 @@ class ComparableLibrary:
             yield f"CREATE OR REPLACE TEMP VIEW {view} AS FROM read_parquet({literal(escaped(self.path(table)))})"
 
 
-def normalise(
-    raw: Path,
-    folder: Path,
-    kinds_text: str = "",
-    sent: Sequence[str] = tuple(GOOD),
-    additional: Mapping[str, FieldRule] | None = None,
-    *,
-    first_day: bool = False,
-) -> ComparableLibrary:
-    """Normalise the publications of a raw table.
-
-    `kinds_text`: `Kinds.described`, because a text can be passed to another process. `sent`: verdicts of the identifiers that are sent.
-    `additional`: the fields that are compared besides the documented ones. `first_day`: a date that is only a year or a month counts as its
-    first day.
-    """
-    kinds = (kinds_described(kinds_text) if kinds_text else STANDARD_KINDS).with_additional(additional or {})
-    records_of_side = records_table(kinds.additional)
-    records = unfit = 0
-    collecting = gc.isenabled()
-    gc.disable()  # millions of objects and no cycle
-    try:
-        with storage_errors(raw), pq.ParquetFile(raw) as file, ExitStack() as stack:
-            folder.mkdir(parents=True, exist_ok=True)
-            writers = {
-                table.name: stack.enter_context(table_writer(folder / f"{table.name}.parquet", table))
-                for table in (records_of_side, KEYS)
-            }
-            reader = CanonicalReader(kinds, frozenset(sent), first_day=first_day)
-            for batch in row_batches(file, ["payload", "sha256"], STEP):
-                found = [(texts, sha256) for texts, sha256 in _texts(batch, reader) if texts is not None]
-                unfit += batch.num_rows - len(found)
-                records += len(found)
-                writers[RECORDS.name].write(_records_batch(found, records_of_side, kinds.additional))
-                keys = [(texts.id, *key) for texts, _sha256 in found for key in texts.keys]
-                writers[KEYS.name].write(table_batch(KEYS, transposed(keys, KEYS)))
-    finally:
-        if collecting:
-            gc.enable()
-    return ComparableLibrary(folder, records, unfit, tuple(kinds.additional))
-
-
-def _texts(batch: pa.RecordBatch, reader: CanonicalReader) -> Iterator[tuple[CanonicalPublication | None, str]]:
-    payloads = cast("list[bytes]", batch.column("payload").cast(pa.binary()).to_pylist())
-    for payload, sha256 in zip(payloads, cast("list[str]", batch.column("sha256").to_pylist()), strict=True):
-        yield reader.read(payload), sha256
-
-
-def _records_batch(
-    found: Sequence[tuple[CanonicalPublication, str]], table: Table, additional: Iterable[str]
-) -> pa.RecordBatch:
-    """Some rows of `RECORDS`, with additional fields."""
-    rows = [publication for publication, _sha256 in found]
-    columns: dict[str, Sequence[Any]] = {
-        "id": [row.id for row in rows],
-        "fingerprint": [row.fingerprint for row in rows],
-        "content": [_content(row.compared) for row in rows],
-        **{column_of(name): [row.compared.get(name) for row in rows] for name in (*WRITTEN, *additional)},
-        **{f"{name}_sent": [row.sent.get(name) for row in rows] for name in SENT_OTHERWISE},
-        "files": [row.files for row in rows],
-        "unsent": [row.unsent for row in rows],
-        "empty": [row.empty for row in rows],
-        "invalid": [row.invalid for row in rows],
-        "sha256": [sha256 for _publication, sha256 in found],
-    }
-    return named_batch(table, columns)
-
-
-def _content(compared: Mapping[str, str]) -> str:
-    content = "\n".join([f"{name}:{compared[name]}" for name in _CONTENT if name in compared])
-    return hashlib.sha256(content.encode()).hexdigest()
-
-
-_CONTENT = sorted(name for name in WRITTEN if name not in REFERENCES)
-
-
 def sent_json(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     """Field → the JSON that is sent, of some fields of a row of `RECORDS`; without empty fields."""
     found = ((name, record[f"{name}_sent" if name in SENT_OTHERWISE else column_of(name)]) for name in names)
@@ -240,4 +153,14 @@ def digest(text: str | None) -> str | None:
     """The digest of a field in the journal, which later shows who changed it: DuckDB's md5_number of its JSON, in decimal digits."""
     if text is None:
         return None
+    return _digest_of_short(text) if len(text) <= _SHORT else _digest_of(text)
+
+
+def _digest_of(text: str) -> str:
     return str(int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest(), "little"))
+
+
+_SHORT = 40
+"""Longest text, in characters, whose digest is cached: types, dates and categories repeat in many records."""
+
+_digest_of_short = lru_cache(2**14)(_digest_of)

@@ -149,6 +149,19 @@ class Journal:
             "source = ? AND target = ? AND resource = ? AND source_id = ?", (*self._pair, resource, source_id)
         )
 
+    def files_of(self, resource: str, source_ids: Sequence[int]) -> dict[int, list[JournalEntry]]:
+        """Record → the entries of its files, of all plans, oldest first; records without any are absent."""
+        found: dict[int, list[JournalEntry]] = {}
+        for begin in range(0, len(source_ids), _MOST_VALUES):
+            some = source_ids[begin : begin + _MOST_VALUES]
+            marks = ", ".join("?" * len(some))
+            for entry in self._entries(
+                f"source = ? AND target = ? AND resource = ? AND source_id IN ({marks}) AND kind IN (?, ?)",
+                (*self._pair, resource, *some, WriteKind.ASSET, WriteKind.COVER),
+            ):
+                found.setdefault(entry.source_id, []).append(entry)
+        return found
+
     def of_plan(self, plan: str, *states: WriteState) -> Iterator[JournalEntry]:
         """Yield the entries of one plan in these states, or all, oldest first; a thousand are in memory."""
         last = 0

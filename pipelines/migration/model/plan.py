@@ -25,7 +25,7 @@ from pipelines.records.tables.registry import PERSONAL
 from pipelines.shapes.model import Description
 from pipelines.store.durable import sha256_of, storage_errors
 from pipelines.store.encryption import PersonalKey, PersonalKeys
-from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, row_batches
+from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, row_batches, rows_among
 
 if TYPE_CHECKING:
     import duckdb
@@ -325,11 +325,8 @@ class Plan:
         for path, key in self.tables(resources):
             with storage_errors(self.folder), open_table(path, key) as file:
                 for batch in row_batches(file):
-                    for row in batch.to_pylist():
-                        if (not actions or row["action"] in actions) and (
-                            not resources or row["resource"] in resources
-                        ):
-                            yield self.row(row)
+                    for row in rows_among(rows_among(batch, "action", actions), "resource", resources).to_pylist():
+                        yield self.row(row)
 
     def row(self, row: dict[str, Any]) -> PlanRow:
         """A row of plan.parquet, decoded, with the type of its resource."""

@@ -13,8 +13,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.migration.model.comparable import ComparableLibrary, normalise
+from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.comparison_database import comparison_database, create_table
+from pipelines.migration.normalise import normalise
 from pipelines.migration.plan.contributors import UNKNOWN
 from pipelines.migration.plan.matching import match
 from pipelines.migration.plan.references.publications import map_references
@@ -79,26 +80,32 @@ def normalise_both(  # noqa: PLR0917  both sides, and what is compared of them
     additional: Mapping[str, FieldRule] | None = None,
     *,
     first_day: bool = False,
+    earlier: tuple[Sequence[Path], Sequence[Path]] = ((), ()),
 ) -> tuple[ComparableLibrary, ComparableLibrary]:
     """Normalise both sides from their raw tables, large ones in two processes.
 
     `sent`: verdicts of the identifiers that are sent. `additional`: the additional fields, with the values that the target takes; what it
     has already is compared whatever it is. `first_day`: a date of the source that is only a year or a month is sent as its first day.
+    `earlier`: for each side, folders of those that were normalised before, the newest first.
     """
     rules = dict(additional or {})
     any_value = {name: rule.of_target for name, rule in rules.items()}
-    sides = ((source, folder / "source", rules, first_day), (target, folder / "target", any_value, False))
+    sides = (
+        (source, folder / "source", rules, earlier[0], first_day),
+        (target, folder / "target", any_value, earlier[1], False),
+    )
     with storage_errors(folder):
         rows = sum(pq.read_metadata(raw).num_rows for raw, *_ in sides)
     if rows < WORTH_A_PROCESS:
         of_source, of_target = (
-            normalise(raw, to, kinds_text, sent, fields, first_day=first) for raw, to, fields, first in sides
+            normalise(raw, to, kinds_text, sent, fields, known, first_day=first)
+            for raw, to, fields, known, first in sides
         )
         return of_source, of_target
     with safe_import_path(), ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
         futures = [
-            processes.submit(normalise, raw, to, kinds_text, sent, fields, first_day=first)
-            for raw, to, fields, first in sides
+            processes.submit(normalise, raw, to, kinds_text, sent, fields, known, first_day=first)
+            for raw, to, fields, known, first in sides
         ]
         of_source, of_target = (future.result() for future in futures)
         return of_source, of_target

@@ -23,15 +23,20 @@ def part_of(file: PlannedFile) -> str:
     return f"{file.kind}/{which}/{file.sha256}"
 
 
+def files_of(text: str | None) -> dict[str, Any]:
+    """The members of a record that concern its files, from the column `files` of `comparable.RECORDS`."""
+    return decode_record(text.encode()) if text else {}
+
+
 def described_files(text: str | None) -> list[AttachedFile]:
-    """The files of a record, from the column `files` of `comparable.RECORDS`."""
-    return attached_files(decode_record(text.encode())) if text else []
+    """The files of a record, from the same column."""
+    return attached_files(files_of(text))
 
 
-def unsent_with_files(unsent: str | None, files: str) -> str | None:
-    """What is not moved of a record, including its files. Both parameters are columns of `comparable.RECORDS`."""
+def unsent_with_files(unsent: str | None, files: dict[str, Any]) -> str | None:
+    """What is not moved of a record, including its files. `unsent`: the column of `comparable.RECORDS`; `files`: see `files_of`."""
     of_files: dict[str, Any] = {}
-    add_unsent_files(decode_record(files.encode()), of_files)
+    add_unsent_files(files, of_files)
     if not of_files:
         return unsent
     both = decode_record(unsent.encode()) if unsent else {}

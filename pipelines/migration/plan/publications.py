@@ -26,20 +26,21 @@ from pipelines.migration.model.comparable import (
     sent_json,
 )
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.journal_entries import WrittenRecord
+from pipelines.migration.model.journal_entries import JournalEntry, WrittenRecord
 from pipelines.migration.model.plan import PlannedFile, PlannedReference
 from pipelines.migration.model.plan_table import PLAN, PlanTableRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
 from pipelines.migration.plan.comparison import DECISIONS, WRITTEN, WrittenRow, compare_libraries
 from pipelines.migration.plan.contributors import UNKNOWN, write_contributors
-from pipelines.migration.plan.files import described_files, planned_files, requests_of, unsent_with_files
+from pipelines.migration.plan.files import described_files, files_of, planned_files, requests_of, unsent_with_files
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.quarantine import NOTHING_TO_SEND
 from pipelines.migration.plan.references.publications import PublicationLinks
 from pipelines.migration.plan.rows import Totals, as_json, batches_of
 from pipelines.publication_fields import REFERENCES
 from pipelines.publication_fields import WRITTEN as WRITTEN_FIELDS
-from pipelines.records.batches import named_batch
+from pipelines.records.batches import collector_paused, named_batch
+from pipelines.records.files import attached_files
 from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import TableWriter, escaped, literal, quoted, row_batches
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from pipelines.migration.plan.match_store import MatchStore
 
 ORGANIZATION = "organization"
+
+_FOR_MATCHING = frozenset({"fingerprint", "content", "sha256"})
+"""Columns of `RECORDS` that no row needs."""
 
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -144,7 +148,7 @@ def _prepare(
 ) -> None:
     """Make the table `outcome`: the merged record for each record of the source, in the order of its file, with the contents of its files.
 
-    The table `touched` gets the matched records of the target that the rows need: those that are patched, in conflict or have files.
+    The table `touched` gets the matched records of the target that are patched or in conflict, and `attached` the files of all of them.
     `mapped`: whether contributors are those of the target.
     """
     content = (
@@ -167,7 +171,11 @@ def _prepare(
     """)  # noqa: S608  our own names, addresses quoted
     database.execute(
         f"CREATE TABLE touched AS SELECT target.* FROM target SEMI JOIN merged AS c ON c.target_id = target.id "  # noqa: S608
-        f"AND (c.action IN ('{Action.PATCH}', '{Action.CONFLICT}') OR target.files IS NOT NULL)"
+        f"AND c.action IN ('{Action.PATCH}', '{Action.CONFLICT}')"
+    )
+    database.execute(
+        "CREATE TABLE attached AS SELECT target.id, target.files FROM target SEMI JOIN merged AS c ON c.target_id = target.id "
+        "WHERE target.files IS NOT NULL"
     )
 
 
@@ -195,14 +203,19 @@ def _rows(  # noqa: PLR0917  the parts of a row
     """Yield the rows of the plan; records and outcomes are read in the same order, `STEP` at a time."""
     outcomes = database.cursor().sql("SELECT * EXCLUDE place FROM outcome ORDER BY place").to_arrow_reader(STEP)
     in_order = (row for batch in outcomes for row in _dicts(batch))
-    with storage_errors(source.folder), pq.ParquetFile(source.path(RECORDS)) as file:
-        for batch in row_batches(file, None, STEP):
+    with storage_errors(source.folder), pq.ParquetFile(source.path(RECORDS)) as file, collector_paused():
+        names = [name for name in file.schema_arrow.names if name not in _FOR_MATCHING]
+        for batch in row_batches(file, names, STEP):
             records = _dicts(batch)
             rows = [next(in_order) for _ in records]
-            touched = _touched(database, [row["target_id"] for row in rows if row["target_id"] is not None])
+            matched = [row["target_id"] for row in rows if row["target_id"] is not None]
+            touched = {row["id"]: row for row in _of_target(database, "touched", matched)}
+            attached = {row["id"]: row["files"] for row in _of_target(database, "attached", matched)}
+            written = journal.files_of(PUBLICATIONS, [record["id"] for record in records])
             unsent = Counter[str]()
             for record, row in zip(records, rows, strict=True):
-                yield _row(record, row, touched.get(row["target_id"]), journal, totals, fields, links)
+                files = _Files(record, row["contents"], attached.get(row["target_id"]), written.get(record["id"], ()))
+                yield _row(record, row, touched.get(row["target_id"]), files, totals, fields, links)
                 if record["unsent"] is not None:
                     unsent[record["unsent"]] += 1
             _count_unsent(totals, unsent)
@@ -223,19 +236,44 @@ def _count_unsent(totals: Totals, texts: Counter[str]) -> None:
     totals.unsent = bounded(totals.unsent)
 
 
-def _touched(database: duckdb.DuckDBPyConnection, ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+def _of_target(database: duckdb.DuckDBPyConnection, table: str, ids: Sequence[int]) -> list[dict[str, Any]]:
+    """The rows of `touched` or `attached` with these ids."""
     if not ids:
-        return {}
-    found = database.execute("SELECT * FROM touched WHERE id IN (SELECT unnest(?))", [list(ids)])
+        return []
+    found = database.execute(f"SELECT * FROM {table} WHERE id IN (SELECT unnest(?))", [list(ids)])  # noqa: S608  our own names
     names = [column[0] for column in found.description]
-    return {row[0]: dict(zip(names, row, strict=True)) for row in found.fetchall()}
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+class _Files:
+    """The files of one record: as the source describes them, and what is known of them."""
+
+    def __init__(
+        self,
+        record: dict[str, Any],
+        contents: Sequence[dict[str, Any]] | None,
+        there: str | None,
+        written: Sequence[JournalEntry],
+    ) -> None:
+        """`contents`: the rows of the snapshot's table; `there`: the files of the target's record; `written`: the journal's entries."""
+        self.described = files_of(record["files"])
+        self._contents = contents or ()
+        self._there = there
+        self._written = written
+
+    def planned(self, action: str) -> list[PlannedFile]:
+        """What the plan does with each. `action`: with the record."""
+        if not self.described:
+            return []
+        written = self._written if action != Action.CREATE else ()
+        return planned_files(attached_files(self.described), self._contents, described_files(self._there), written)
 
 
 def _row(  # noqa: PLR0917  the parts of a row
     record: dict[str, Any],
     outcome: dict[str, Any],
     target: dict[str, Any] | None,
-    journal: Journal,
+    attachments: _Files,
     totals: Totals,
     fields: Sequence[str],
     links: PublicationLinks,
@@ -247,8 +285,8 @@ def _row(  # noqa: PLR0917  the parts of a row
     if record[CONTRIBUTOR] is not None or record[ORGANIZATION] is not None:
         references = _map_references(record, outcome.get("mapped"), fields)
     references |= links.map_record(record)
-    if record["files"] is not None:
-        record["unsent"] = unsent_with_files(record["unsent"], record["files"])
+    if attachments.described:
+        record["unsent"] = unsent_with_files(record["unsent"], attachments.described)
     empty = _empty_values(record)
     payload, before = _changes(record, target, patched, empty, links) if action == Action.PATCH else ({}, {})
     payload = sent_json(record, fields) if action == Action.CREATE else payload
@@ -260,9 +298,7 @@ def _row(  # noqa: PLR0917  the parts of a row
         totals.count_links(references)
     expected = _expected(record, outcome, payload, fields)
     payload = links.sent(payload) | (empty if action == Action.CREATE else {})
-    files = (
-        _files(record, outcome, target, journal) if action in PRESENT_ACTIONS and record["files"] is not None else []
-    )
+    files = attachments.planned(outcome["action"]) if action in PRESENT_ACTIONS else []
     if action == Action.UNCHANGED and any(file.action == FileAction.UPLOAD for file in files):
         action = Action.PATCH
     totals.count(action, outcome["matched_by"])
@@ -327,14 +363,6 @@ def _expected(
     )
     differing = msgspec.json.decode(outcome["target_digests"]) if outcome["target_digests"] else {}
     return {name: differing[name] if name in differing else digest(record[column_of(name)]) for name in names}
-
-
-def _files(
-    record: dict[str, Any], outcome: dict[str, Any], target: dict[str, Any] | None, journal: Journal
-) -> list[PlannedFile]:
-    written = journal.of_record(PUBLICATIONS, record["id"]) if outcome["action"] != Action.CREATE else []
-    there = described_files(target["files"] if target else None)
-    return planned_files(described_files(record["files"]), outcome["contents"] or [], there, written)
 
 
 def _map_references(record: dict[str, Any], mapped: str | None, fields: Sequence[str]) -> dict[str, PlannedReference]:

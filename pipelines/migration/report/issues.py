@@ -31,6 +31,7 @@ from pipelines.migration.model.unsent_values import (
 from pipelines.migration.model.wording import REASONS, advice_on, noun, plural
 from pipelines.migration.plan.conflicts import differences, target_numbers
 from pipelines.records.advice import OTHER, TO_DO, advice_on_finding, field_name
+from pipelines.records.batches import collector_paused
 from pipelines.records.values import compact_json
 from pipelines.report.issues import safe_text
 from pipelines.report.record_links import RecordLinks
@@ -181,10 +182,11 @@ def counts_by_path(counts: Mapping[str, int]) -> dict[str, int]:
 def _write(database: duckdb.DuckDBPyConnection, facts: PlanFacts, summary: PlanSummary, tables: IssueTables) -> None:
     """Write the lines of all rows in the order of the plan, then those that stand for many records."""
     issues = _IssueLines(facts, summary)
-    for batch in database.sql(_ROWS_WITH_ISSUES).to_arrow_reader(STEP):
-        for row in batch.to_pylist():
-            for line in issues.lines(row):
-                tables.write(line)
+    with collector_paused():
+        for batch in database.sql(_ROWS_WITH_ISSUES).to_arrow_reader(STEP):
+            for row in batch.to_pylist():
+                for line in issues.lines(row):
+                    tables.write(line)
     for line in issues.common_lines():
         tables.write(line)
     summary.lines = tables.lines
@@ -273,15 +275,16 @@ class _IssueLines:
         example = text if known else ""
         left_out = reason_left_out(self._summary.types, resource, path, example, self._summary.additional)
         code, advice = self._explain(path, example, left_out=left_out)
-        line = self._line(row, field_name(name), text, advice, code)
-        if advice.suggestion not in NOTHING_TO_DO and not self._holds_for_all(resource, path):
-            return line
         key = resource, group, code
-        if key not in self._common and len(self._common) >= MOST_GROUPS:
+        is_common = advice.suggestion in NOTHING_TO_DO or self._holds_for_all(resource, path)
+        if is_common and (common := self._common.get(key)):
+            common.records += 1
+            common.same_value &= common.first.value == text
+            return None
+        line = self._line(row, field_name(name), text, advice, code)
+        if not is_common or len(self._common) >= MOST_GROUPS:
             return line
-        common = self._common.setdefault(key, _CommonIssue(resource, field_name(group), line))
-        common.records += 1
-        common.same_value &= common.first.value == text
+        self._common[key] = _CommonIssue(resource, field_name(group), line, records=1)
         return None
 
     def _holds_for_all(self, resource: str, path: str) -> bool:

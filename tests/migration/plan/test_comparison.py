@@ -13,7 +13,8 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from pipelines.migration.model.comparable import ComparableLibrary, normalise
+from pipelines.migration.model.comparable import ComparableLibrary
+from pipelines.migration.normalise import normalise
 from pipelines.migration.plan.comparison import DECISIONS, compare_libraries
 from pipelines.records.forms import form_of
 from pipelines.records.tables.registry import raw_table

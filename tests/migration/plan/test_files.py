@@ -26,7 +26,6 @@ def described(kind: str = ASSET, position: int = 0, **values: Any) -> AttachedFi
         "filename": "text.pdf",
         "mime_type": None,
         "size": 10,
-        "content_key": "",
     }
     return AttachedFile(kind, position, **{**usual, **values})
 

@@ -40,7 +40,7 @@ def planned(kind: str = ASSET, **values: Any) -> PlannedFile:
 
 def there(asset_id: int | None, kind: str = ASSET, **values: Any) -> AttachedFile:
     usual: dict[str, Any] = {"filename": "a.pdf", "size": 10, "name": None}
-    return AttachedFile(kind, 0, asset_id, **{**usual, **values}, content_type=None, mime_type=None, content_key="")
+    return AttachedFile(kind, 0, asset_id, **{**usual, **values}, content_type=None, mime_type=None)
 
 
 FILE, PICTURE = planned(), planned(COVER)

@@ -24,7 +24,7 @@ def planned(kind: str = ASSET, position: int = 0, action: FileAction = UPLOAD, *
 
 def found(asset_id: int | None, kind: str = ASSET, position: int = 0, **values: Any) -> AttachedFile:
     usual: dict[str, Any] = {"filename": f"{position}.pdf", "name": f"Part {position}", "size": 10}
-    rest: dict[str, Any] = {"content_type": None, "mime_type": None, "content_key": ""}
+    rest: dict[str, Any] = {"content_type": None, "mime_type": None}
     return AttachedFile(kind, position, asset_id, **{**usual, **rest, **values})
 
 
