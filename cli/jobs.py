@@ -25,7 +25,6 @@ from pipelines.backup.flow import Backup
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.file_access import make_folder
-from pipelines.migration.flow import Migration
 from pipelines.settings.settings import Settings
 from pipelines.store.access import DAGSTER_MARK, protect
 from pipelines.store.durable import storage_error, storage_errors, write_atomically
@@ -36,6 +35,7 @@ from resources.run_tags import COMMAND_LINE, REQUESTED_RESOURCES, STARTED_BY, TE
 if TYPE_CHECKING:
     import dagster as dg
 
+    from pipelines.migration.flow import Migration
     from pipelines.store.iceberg.tables import Registration
     from pipelines.store.postgres.loading import LoadResult
 
