@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import signal
 import sys
 from types import FrameType
 from typing import NoReturn
 
+from cli.commands import quick_completion
 from cli.stop_signals import STOP_SIGNALS, StopRequest, record_signals
 from pipelines.python_process import hide_pandas
 
@@ -23,6 +25,8 @@ def main() -> NoReturn:
     The imports take a second or two. A stop signal that arrives meanwhile waits until the command runs, which then reports it in one
     line. SIGTERM, which service managers send, means the same as Ctrl-C.
     """
+    if quick_completion.VARIABLE in os.environ:
+        _complete()
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     for number in STOP_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -35,6 +39,15 @@ def main() -> NoReturn:
     from cli.boundary import run  # noqa: PLC0415
 
     sys.exit(run(app, sys.argv[1:]))
+
+
+def _complete() -> None:
+    """Answer a shell that asks at a press of Tab, and exit, unless Typer must answer."""
+    answer = quick_completion.answer(os.environ)
+    if answer is not None:
+        sys.stdout.write(answer.text)
+        sys.stdout.flush()
+        sys.exit(answer.status)
 
 
 def _end_quickly() -> None:
