@@ -20,15 +20,20 @@ def python_command(*arguments: str) -> list[str]:
     return [sys.executable, "-P", *arguments]
 
 
-def hide_pandas() -> None:
-    """Hide pandas from this process: pyarrow would import it for its first array, which costs 0.4 s. Only notebooks use it."""
-    sys.meta_path.insert(0, _NoPandas())
+UNUSED = frozenset({"pandas", "trio", "tornado", "httpx._main"})
+"""What libraries import if it is there, and we do not use: pyarrow pandas for its first array (0.4 s), httpcore trio, tenacity tornado, and
+httpx its command line. Only notebooks use pandas."""
 
 
-class _NoPandas(MetaPathFinder):
+def hide_unused() -> None:
+    """Hide `UNUSED` from this process, as if it were not installed."""
+    sys.meta_path.insert(0, _Hiding())
+
+
+class _Hiding(MetaPathFinder):
     def find_spec(self, fullname: str, *_: object) -> None:
-        """Refuse pandas, leave everything else to other finders."""
-        if fullname == "pandas":
+        """Refuse what is hidden, leave everything else to other finders."""
+        if fullname in UNUSED:
             raise ModuleNotFoundError(fullname)
 
 

@@ -14,9 +14,6 @@ from typing import Any, NamedTuple
 
 from cli.commands import names
 
-VARIABLE = "_BOOKFERRY_COMPLETE"
-"""In the environment where a shell asks: complete_bash and so on."""
-
 TABLE = Path(__file__).with_name("words.json")
 
 
@@ -38,10 +35,10 @@ class NotPlainError(Exception):
     """Typer must answer."""
 
 
-def answer(environment: Mapping[str, str]) -> Answer | None:
-    """The answer to a shell; None if Typer must answer."""
+def answer(asked: str, environment: Mapping[str, str]) -> Answer | None:
+    """The answer to `asked`, which is complete_bash and so on; None if Typer must answer."""
     try:
-        shell = environment[VARIABLE].removeprefix("complete_")
+        shell = asked.removeprefix("complete_")
         words, incomplete = _bash(environment) if shell == "bash" else _others(environment)
         items = Line(json.loads(TABLE.read_bytes()), words, incomplete).items()
         return _FORMS[shell](items, environment)

@@ -23,7 +23,7 @@ from typing import Self, cast
 import msgspec
 import pyarrow as pa
 
-from pipelines.python_process import hide_pandas, python_command
+from pipelines.python_process import hide_unused, python_command
 from pipelines.records.batches import StagedBatch
 from pipelines.records.fast_staging import PublicationStager
 from pipelines.records.flat_records import RecordStager
@@ -251,7 +251,7 @@ def _kinds(described: str) -> Kinds:
 
 def main(path: str, resource: str, described: str) -> None:
     """The staging process: raw batches on stdin, `StagedFacts` in JSON on stdout."""
-    hide_pandas()
+    hide_unused()
     keys = PersonalKeys([PersonalKey.parse(text) for text in os.environ.get(KEY_VARIABLE, "").split()])
     with pa.ipc.open_stream(pa.PythonFile(cast("IOBase", sys.stdin.buffer), "r")) as stream:
         facts = stage_batches(Capture.open(Path(path), keys), resource, stream, _kinds(described))

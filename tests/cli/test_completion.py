@@ -196,7 +196,7 @@ def test_the_quick_answer_is_that_of_typer(
     monkeypatch.setenv("COLUMNS", "1000")
     for name, value in asking(line, shell).items():
         monkeypatch.setenv(name, value)
-    quick = quick_completion.answer(os.environ)
+    quick = quick_completion.answer(f"complete_{shell}", os.environ)
     with pytest.raises(SystemExit) as end:
         app(prog_name="bookferry")
     assert quick in {None, (capsys.readouterr().out, end.value.code)}
