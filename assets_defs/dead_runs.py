@@ -11,8 +11,9 @@ from datetime import datetime
 import dagster as dg
 from dagster._core.launcher import WorkerStatus
 
+from assets_defs.factories import now_utc
 from assets_defs.migration import JOBS
-from assets_defs.schedules import NIGHTLY_BACKUP, now_utc
+from assets_defs.schedules import NIGHTLY_BACKUP
 from pipelines.errors import BookferryError
 from pipelines.running_process import is_gone, is_on_this_kernel, read_process
 from pipelines.settings.settings import Settings

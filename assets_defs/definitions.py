@@ -1,24 +1,19 @@
 """Wires everything for Dagster; workspace.yaml, pyproject.toml and the command line name this module."""
 
-from collections.abc import Mapping, Sequence
-
 import dagster as dg
 
-from assets_defs.backup import tenant_assets
 from assets_defs.dead_runs import dead_runs
 from assets_defs.drill import drill_assets, drill_job, drill_schedule
 from assets_defs.factories import with_owners
-from assets_defs.files import file_assets
-from assets_defs.freshness import backup_freshness, freshness_checks, freshness_watch
+from assets_defs.freshness import freshness_checks, freshness_watch
 from assets_defs.migration import migration_assets, migration_jobs
 from assets_defs.notifications import notifications
-from assets_defs.report import report_assets
 from assets_defs.retention import retention_job, retention_schedule
-from assets_defs.schedules import NIGHTLY_BACKUP, nightly_backup_schedule
+from assets_defs.schedules import NIGHTLY_BACKUP, library_assets, nightly_backup_schedule
 from assets_defs.sign_in import sign_in_assets, sign_in_job, sign_in_schedule, sign_in_watch
 from assets_defs.staging import staging_assets
 from assets_defs.verification import verification_assets, verification_job, verification_schedule
-from pipelines.backup.flow import Backup, nightly_resources
+from pipelines.backup.flow import nightly_resources
 from pipelines.migration.flow import Migration
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.settings import Settings
@@ -27,16 +22,10 @@ from resources.backup import BackupResource
 from resources.migration import MigrationResource
 
 
-def build_definitions(
-    settings: Settings,
-    backup: Backup | None = None,
-    requested: Mapping[str, Sequence[str]] = {},
-    migration: Migration | None = None,
-) -> dg.Definitions:
+def build_definitions(settings: Settings, migration: Migration | None = None) -> dg.Definitions:
     """Assets, checks, jobs, schedules and sensors for every tenant of the settings.
 
-    Each run opens its own `Backup` or `Migration`, unless the caller passes one. `requested` maps a tenant to the resources that a person
-    named, in addition to the nightly ones.
+    Each run opens its own `Backup` or `Migration`, unless the caller passes a `Migration`.
     """
     return dg.Definitions(
         assets=with_owners(
@@ -44,12 +33,7 @@ def build_definitions(
             [
                 asset
                 for name in settings.tenants
-                for resources in (list(dict.fromkeys([*nightly_resources(settings, name), *requested.get(name, ())])),)
-                for asset in (
-                    *tenant_assets(name, resources, backup_freshness(settings)),
-                    *file_assets(name, resources),
-                    *report_assets(name, resources),
-                )
+                for asset in library_assets(settings, name, nightly_resources(settings, name))
             ]
             + staging_assets(settings)
             + verification_assets(settings)
@@ -76,7 +60,7 @@ def build_definitions(
         ],
         sensors=[dead_runs(settings), freshness_watch(settings), notifications(settings), *sign_in_watch(settings)],
         resources={
-            "backup": backup or BackupResource(config_file=str(settings.path)),
+            "backup": BackupResource(config_file=str(settings.path)),
             "migration": migration or MigrationResource(config_file=str(settings.path)),
         },
     )

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -161,3 +162,27 @@ def job_schedule(settings: Settings, job: str, cron: str, description: str) -> d
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"{description} ({settings.timezone}).",
     )
+
+
+def now_utc() -> datetime:
+    """The present, for sensors and schedules; tests pass another function."""
+    return datetime.now(UTC)
+
+
+def cron(moment: str, day: str = "*") -> str:
+    """The cron expression for a time such as `02:00`, every day or on one day of the week (`SUN`)."""
+    hour, minute = moment.split(":")
+    return f"{int(minute)} {int(hour)} * * {day}"
+
+
+def weekly_or_daily(moment: str, hours_later: int = 0) -> str:
+    """The cron expression for `sun 12:00` (weekly) or `12:00` (daily), or for so many hours later."""
+    day, _, time = moment.rpartition(" ")
+    hour, minute = map(int, time.split(":"))
+    days_later, hour = divmod(hour + hours_later, 24)
+    if day:
+        day = _DAYS[(_DAYS.index(day.upper()) + days_later) % len(_DAYS)]
+    return cron(f"{hour:02}:{minute:02}", day or "*")
+
+
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")

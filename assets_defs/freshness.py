@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import tenant_key
-from assets_defs.schedules import now_utc, weekly_or_daily
+from assets_defs.factories import now_utc, tenant_key, weekly_or_daily
 from pipelines.backup.flow import Backup
 from pipelines.doctor.findings import CheckResult, CheckStatus, warning
 from pipelines.doctor.machine import LATE, last_backup, newest_snapshots

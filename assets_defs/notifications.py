@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import tenant_key
+from assets_defs.factories import now_utc, tenant_key
 from assets_defs.retention import JOB as RETENTION_JOB
-from assets_defs.schedules import MAX_SECONDS, NIGHTLY_BACKUP, now_utc
+from assets_defs.schedules import MAX_SECONDS, NIGHTLY_BACKUP
 from assets_defs.verification import ASSET as VERIFICATION
 from assets_defs.verification import JOB as VERIFICATION_JOB
 from pipelines.notify import Ending, notify

@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import job_schedule, run_settings, tenant_key
-from assets_defs.schedules import weekly_or_daily
+from assets_defs.factories import job_schedule, run_settings, tenant_key, weekly_or_daily
 from pipelines.backup.flow import Backup
 from pipelines.backup.iceberg import remove_from_tables
 from pipelines.settings.settings import Settings

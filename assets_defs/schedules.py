@@ -1,15 +1,19 @@
-"""The nightly job with its schedule, and cron expressions for the times of the settings."""
+"""The nightly job with its assets and its schedule."""
 
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import dagster as dg
 
-from assets_defs.backup import backup_keys
-from assets_defs.factories import UPKEEP, run_settings
-from assets_defs.staging import staging_keys
-from pipelines.backup.flow import nightly_resources
+from assets_defs.backup import backup_keys, tenant_assets
+from assets_defs.factories import UPKEEP, cron, now_utc, run_settings, with_owners
+from assets_defs.files import file_assets
+from assets_defs.freshness import backup_freshness, freshness_checks
+from assets_defs.report import report_assets
+from assets_defs.staging import staging_assets, staging_keys
+from pipelines.backup.flow import Backup, nightly_resources
 from pipelines.settings.settings import Settings
 from resources.run_tags import TENANT
 
@@ -28,28 +32,30 @@ NIGHTLY_BACKUP = dg.define_asset_job(
 """Backs up every selected tenant, one after the other, in one process."""
 
 
-def now_utc() -> datetime:
-    """The present, for sensors and schedules; tests pass another function."""
-    return datetime.now(UTC)
+def library_assets(settings: Settings, tenant: str, resources: Sequence[str]) -> list[dg.AssetsDefinition]:
+    """The assets of one tenant's backup of some resources, with its files and its report."""
+    return [
+        *tenant_assets(tenant, resources, backup_freshness(settings)),
+        *file_assets(tenant, resources),
+        *report_assets(tenant, resources),
+    ]
 
 
-def cron(moment: str, day: str = "*") -> str:
-    """The cron expression for a time such as `02:00`, every day or on one day of the week (`SUN`)."""
-    hour, minute = moment.split(":")
-    return f"{int(minute)} {int(hour)} * * {day}"
+def nightly_backup_of(settings: Settings, backup: Backup, tenant: str, resources: Sequence[str]) -> dg.JobDefinition:
+    """The nightly job for one tenant, without what a backup does not run: a small one takes less time than to import and make that.
 
-
-def weekly_or_daily(moment: str, hours_later: int = 0) -> str:
-    """The cron expression for `sun 12:00` (weekly) or `12:00` (daily), or for so many hours later."""
-    day, _, time = moment.rpartition(" ")
-    hour, minute = map(int, time.split(":"))
-    days_later, hour = divmod(hour + hours_later, 24)
-    if day:
-        day = _DAYS[(_DAYS.index(day.upper()) + days_later) % len(_DAYS)]
-    return cron(f"{hour:02}:{minute:02}", day or "*")
-
-
-_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+    `resources`: those that a person named, in addition to the nightly ones.
+    """
+    alone = replace(settings, tenants={tenant: settings.tenant(tenant)})
+    defined = [*dict.fromkeys([*nightly_resources(settings, tenant), *resources])]
+    definitions = dg.Definitions(
+        assets=with_owners(alone, [*library_assets(alone, tenant, defined), *staging_assets(alone)]),
+        asset_checks=freshness_checks(alone),
+        executor=dg.in_process_executor,
+        jobs=[NIGHTLY_BACKUP],
+        resources={"backup": backup},
+    )
+    return definitions.resolve_job_def(NIGHTLY_BACKUP.name)
 
 
 def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.ScheduleDefinition:

@@ -9,8 +9,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets_defs.factories import job_schedule, tenant_key, tenants_job, upkeep_asset, v3_tenants
-from assets_defs.schedules import cron, now_utc
+from assets_defs.factories import cron, job_schedule, now_utc, tenant_key, tenants_job, upkeep_asset, v3_tenants
 from pipelines.backup.flow import Backup
 from pipelines.scopes import abilities
 from pipelines.service.clock import SystemClock

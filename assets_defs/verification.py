@@ -10,10 +10,9 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import job_schedule, tenant_key, tenants_job, upkeep_asset
+from assets_defs.factories import job_schedule, tenant_key, tenants_job, upkeep_asset, weekly_or_daily
 from assets_defs.freshness import verification_freshness
 from assets_defs.metadata import MOST_SHOWN, one_line_each
-from assets_defs.schedules import weekly_or_daily
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.verification import Part, SnapshotVerification, verify_named

@@ -25,7 +25,6 @@ from pipelines.backup.flow import Backup
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.file_access import make_folder
-from pipelines.migration.flow import Migration
 from pipelines.settings.settings import Settings
 from pipelines.store.access import DAGSTER_MARK, protect
 from pipelines.store.durable import storage_error, storage_errors, write_atomically
@@ -36,6 +35,7 @@ from resources.run_tags import COMMAND_LINE, REQUESTED_RESOURCES, STARTED_BY, TE
 if TYPE_CHECKING:
     import dagster as dg
 
+    from pipelines.migration.flow import Migration
     from pipelines.store.iceberg.tables import Registration
     from pipelines.store.postgres.loading import LoadResult
 
@@ -130,7 +130,7 @@ def run_backup(
         import dagster as dg  # noqa: PLC0415  see the module's docstring
 
         from assets_defs.backup import backup_keys  # noqa: PLC0415
-        from assets_defs.definitions import build_definitions  # noqa: PLC0415
+        from assets_defs.schedules import nightly_backup_of  # noqa: PLC0415
         from assets_defs.staging import staging_keys  # noqa: PLC0415
 
         with (
@@ -146,7 +146,7 @@ def run_backup(
             ) as backup,
             _instance(settings) as instance,
         ):
-            job = build_definitions(settings, backup, {tenant: resources}).resolve_job_def("nightly_backup")
+            job = nightly_backup_of(settings, backup, tenant, resources)
             before, run = {snapshot.name for snapshot in backup.data.snapshots(tenant)}, str(uuid4())
             named = {REQUESTED_RESOURCES: " ".join(asked)} if asked else {}
             try:

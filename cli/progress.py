@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import chain, repeat
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -18,12 +18,14 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import plain_console
-from pipelines.backup.flow import Progress as ReadingProgress
 from pipelines.humanize import counted, duration
-from pipelines.migration.apply.run import ApplyProgress
-from pipelines.service.client import Waiting
 
-Progress = ReadingProgress | ApplyProgress
+if TYPE_CHECKING:
+    from pipelines.backup.flow import Progress as ReadingProgress
+    from pipelines.migration.apply.run import ApplyProgress
+    from pipelines.service.client import Waiting
+
+    Progress = ReadingProgress | ApplyProgress
 
 LINE_SECONDS = (10, 10, 10, 30)
 """Without a terminal: seconds before each of the first lines. Then one line a minute, so that a long run does not fill a log."""

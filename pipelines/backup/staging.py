@@ -16,7 +16,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import partial
-from importlib.abc import MetaPathFinder
 from io import IOBase
 from pathlib import Path
 from typing import Self, cast
@@ -24,7 +23,7 @@ from typing import Self, cast
 import msgspec
 import pyarrow as pa
 
-from pipelines.python_process import python_command
+from pipelines.python_process import hide_unused, python_command
 from pipelines.records.batches import StagedBatch
 from pipelines.records.flat_records import RecordStager
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
@@ -259,15 +258,6 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _NoPandas(MetaPathFinder):
-    """Hides pandas from this process: pyarrow would import it for its first array, which costs 0.4 s."""
-
-    def find_spec(self, fullname: str, *_: object) -> None:
-        """Refuse pandas, leave everything else to other finders."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError(fullname)
-
-
 def _kinds(described: str) -> Kinds:
     if not described:
         return STANDARD_KINDS
@@ -278,7 +268,7 @@ def _kinds(described: str) -> Kinds:
 
 def main(path: str, resource: str, described: str) -> None:
     """The staging process: raw batches on stdin, `StagedFacts` in JSON on stdout."""
-    sys.meta_path.insert(0, _NoPandas())
+    hide_unused()
     keys = PersonalKeys([PersonalKey.parse(text) for text in os.environ.get(KEY_VARIABLE, "").split()])
     with pa.ipc.open_stream(pa.PythonFile(cast("IOBase", sys.stdin.buffer), "r")) as stream:
         facts = stage_batches(Capture.open(Path(path), keys), resource, stream, _kinds(described), at_once=True)

@@ -2,6 +2,8 @@
 
 Parquet files are encrypted with the key itself, so that every engine with Parquet's encryption can read them. Everything else is sealed
 here, with a key that is derived from it. The keys come from the environment and are stored nowhere.
+
+The library for sealing is imported with the first key: many libraries have none.
 """
 
 from __future__ import annotations
@@ -11,11 +13,6 @@ import binascii
 import os
 from collections.abc import Mapping, Sequence
 from typing import Self
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.settings.settings import Settings
@@ -38,6 +35,8 @@ class PersonalKey:
     def __init__(self, secret: bytes) -> None:
         if len(secret) != KEY_BYTES:
             raise ValueError("not 32 bytes")
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415  see the module's docstring
+
         self.secret = secret
         self.fingerprint = self._derived(b"bookferry: name of a key", 8).hex()
         self._sealing = AESGCM(self._derived(b"bookferry: sealed bytes", KEY_BYTES))
@@ -62,6 +61,8 @@ class PersonalKey:
 
     def unseal(self, sealed: bytes) -> bytes:
         """Decrypts sealed bytes. Raises `StorageError` where they were sealed under another key, changed or cut off."""
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415
+
         form, nonce, content = sealed[:4], sealed[4 : 4 + _NONCE_BYTES], sealed[4 + _NONCE_BYTES :]
         try:
             return self._sealing.decrypt(nonce, content, form)
@@ -72,6 +73,9 @@ class PersonalKey:
             ) from None
 
     def _derived(self, purpose: bytes, length: int) -> bytes:
+        from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
+
         return HKDF(SHA256(), length, salt=None, info=purpose).derive(self.secret)
 
     def __eq__(self, other: object) -> bool:

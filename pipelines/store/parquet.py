@@ -9,9 +9,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.parquet import encryption as _encryption
@@ -20,6 +19,9 @@ from pipelines.records.tables.description import Table
 from pipelines.records.tables.field_ids import staged_schema
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
+
+if TYPE_CHECKING:
+    import duckdb
 
 COMPRESSION_LEVEL = 1
 """zstd's fastest level: half the size of snappy on abstracts, and never the bottleneck."""
@@ -112,6 +114,8 @@ def register_key(database: duckdb.DuckDBPyConnection, key: PersonalKey | None) -
     """Let a connection read files encrypted with this key. Its spill files are encrypted, too."""
     if key is None:
         return
+    import duckdb  # noqa: PLC0415  see `bounded_duckdb`
+
     database.execute("SET temp_file_encryption = true")
     try:
         database.execute(f"PRAGMA add_parquet_key({literal(key.fingerprint)}, {literal(key.text)})")
@@ -121,6 +125,8 @@ def register_key(database: duckdb.DuckDBPyConnection, key: PersonalKey | None) -
 
 def bounded_duckdb(memory: str, threads: int, spilled: Path) -> duckdb.DuckDBPyConnection:
     """A DuckDB in memory that spills to the folder `spilled` rather than use more than `memory`, such as 128MB."""
+    import duckdb  # noqa: PLC0415  commands that only list snapshots start without it
+
     return duckdb.connect(config={"memory_limit": memory, "threads": threads, "temp_directory": str(spilled)})
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from assets_defs.backup import backup_keys
 from assets_defs.definitions import build_definitions
-from pipelines.backup.flow import tenant_resources
+from assets_defs.schedules import nightly_backup_of
+from pipelines.backup.flow import Backup, tenant_resources
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables.registry import STAGED
 from pipelines.settings.loading import load_settings
@@ -150,8 +151,9 @@ def test_assets_of_each_version(sandbox: SandboxProcess, tmp_path: Path) -> None
     (tmp_path / "bookferry.toml").write_text(old)
     v2 = load_settings(tmp_path / "bookferry.toml")
     assert asset_keys(build_definitions(v2)) == set(backup_keys("new", ["publications"]))
-    requested = build_definitions(v2, requested={"new": ["tasks"]})
-    assert asset_keys(requested) == set(backup_keys("new", ["publications", "tasks"]))
+    with Backup(v2) as backup:
+        job = nightly_backup_of(v2, backup, "new", ["tasks"])
+    assert job.asset_layer.executable_asset_keys == set(backup_keys("new", ["publications", "tasks"]))
 
 
 def asset_keys(defs: dg.Definitions) -> set[dg.AssetKey]:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import duckdb
 import obstore
 from obstore.store import from_url
 
@@ -27,6 +26,7 @@ from pipelines.store.objects.bucket_errors import bucket_errors
 from pipelines.store.objects.objects import ObjectInfo, checked_key
 
 if TYPE_CHECKING:
+    import duckdb
     from obstore.store import ClientConfig, ObjectStore  # names for type checkers only
 
 PART_BYTES = 8 * 1024 * 1024

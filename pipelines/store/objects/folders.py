@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
-
-import duckdb
+from typing import TYPE_CHECKING
 
 from pipelines.store.durable import storage_error, sync_file, sync_folder, write_atomically
 from pipelines.store.objects.objects import ObjectInfo, checked_key
+
+if TYPE_CHECKING:
+    import duckdb
 
 _WITHOUT_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """Errors of a file system that has no hard links."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
-from typing import NamedTuple, Protocol
-
-import duckdb
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pipelines.errors import StorageError
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 class ObjectInfo(NamedTuple):

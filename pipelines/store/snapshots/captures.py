@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import msgspec
-import pyarrow.parquet as pq
 
 from pipelines.errors import StorageError
 from pipelines.records.shapes.columns import ObservedColumn
@@ -21,6 +19,10 @@ from pipelines.store.durable import storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.parquet import TableWriter, open_in_duckdb, open_table, table_writer
 from pipelines.store.snapshots.page_log import PageLog
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow.parquet as pq
 
 
 class ResourceFacts(msgspec.Struct, kw_only=True):

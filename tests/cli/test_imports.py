@@ -1,0 +1,71 @@
+"""What the start of a command imports. Most of the time of a small command is its imports: this counts modules instead of seconds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import CONFIG, Installation, environment
+from tests.sandbox.process import SandboxProcess
+
+LISTED = """
+import atexit, sys
+atexit.register(lambda: sys.stderr.write("\\nMODULES " + " ".join(sys.modules)))
+sys.argv = ["bookferry", *sys.argv[1:]]
+import bookferry
+bookferry.main()
+"""
+
+NEVER = {"pandas", "trio", "tornado", "httpx._main", "psycopg", "obstore", "adbc_driver_postgresql", "cryptography"}
+"""What no command imports that needs none of it: other data folders, databases, keys."""
+
+FOR_RUNS = {"dagster", "sqlalchemy", "alembic", "assets_defs", "jinja2", "xlsxwriter"}
+FOR_DATA = {"pyarrow", "numpy", "duckdb", "pipelines.settings.settings", "httpx"}
+FOR_LIBRARIES = {"httpx", "duckdb", "pipelines.backup", "pipelines.migration.flow", "pipelines.report"}
+
+
+def imported(folder: Path, *arguments: str, **variables: str) -> set[str]:
+    """The modules that a command has imported at its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", LISTED, *arguments],
+        cwd=folder,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stderr.rpartition("MODULES ")[2].split())
+
+
+@pytest.mark.parametrize(
+    ("command", "without", "most"),
+    [
+        ("--help", {*FOR_RUNS, *FOR_DATA, *FOR_LIBRARIES}, 470),
+        ("backup --help", {*FOR_RUNS, *FOR_DATA, *FOR_LIBRARIES}, 530),
+        ("snapshots list", {*FOR_RUNS, *FOR_LIBRARIES}, 600),
+        ("tables", {*FOR_RUNS}, 630),
+        ("status", {*FOR_RUNS, *(FOR_LIBRARIES - {"httpx"})}, 700),
+    ],
+)
+def test_a_command_imports_only_what_it_uses(command: str, without: set[str], most: int, tmp_path: Path) -> None:
+    """The numbers are a tenth above those of Python 3.11."""
+    (tmp_path / "bookferry.toml").write_text(
+        CONFIG.format(tenant="old", base_url="https://old.example.org", requests_per_minute=60)
+    )
+    try:
+        found = imported(tmp_path, *command.split())
+    except subprocess.CalledProcessError as error:  # `status` of a library without a backup
+        found = set(error.stderr.rpartition("MODULES ")[2].split())
+    assert found & {*NEVER, *without} == set()
+    assert len(found) < most
+
+
+def test_a_backup_imports_no_migration_and_no_other_library(tmp_path: Path) -> None:
+    with SandboxProcess("--tenant", "small=real:5") as sandbox:
+        small = Installation.make(tmp_path / "small", sandbox, "small")
+        found = imported(small.folder, "backup", "small", **small.sign_in)
+    assert found & {*NEVER, "pipelines.migration.flow", "assets_defs.definitions"} == set()
+    assert len(found) < 2250
