@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.report                       # 1,000,000 publications with 1.2 million issues: some minutes
     .venv/bin/python -m benchmarks.report --records 20000 --json
 
-Three quarters of the publications are the real ones of the sandbox, again and again, with all their mistakes; the others are generated. Two
+Half of the publications are the real ones of the sandbox, again and again, with all their mistakes; the others are generated. Two
 snapshots are made, a night apart: in the second, one record of a hundred was edited. `first` is the report of the first one, which has
 nothing to compare; `nightly` is that of the second. Each is made in a process of its own, whose memory is watched from outside, with that
 of the processes it starts.
@@ -40,7 +40,7 @@ from pipelines.store.snapshots.unfinished import begin_capture
 
 TENANT = "bench"
 
-GENERATED = 4
+GENERATED = 2
 """Of so many publications, one is a generated one."""
 
 EDITED = 100
