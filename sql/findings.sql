@@ -1,7 +1,6 @@
--- The findings of a report on a snapshot, from the views publications, identifiers and files over its staged tables: everything that a
--- librarian may want to check. Texts from records are cut: a reader needs their beginning, and one record may have a megabyte.
-
-CREATE TEMP MACRO short(text) AS left(text, 1000);
+-- The findings of a report on a snapshot, from the views publications, identifiers and files over its staged tables, and titles, which has
+-- each record once: everything that a librarian may want to check. Texts from records are cut (short): a reader needs their beginning, and
+-- one record may have a megabyte.
 
 -- A date may be a year or a month. Duplicates are compared by year.
 CREATE TEMP MACRO year_of(raw) AS nullif(regexp_extract(trim(raw), '^[0-9]{4}(?:$|[^0-9])'), '')[:4];
@@ -117,19 +116,6 @@ SELECT
     (SELECT count(*) FROM same_titles) AS same_titles,
     (SELECT count(*) FROM same_titled) AS same_titled_records;
 
--- The titles of the records with findings, so that a line tells a person which record it is.
-CREATE TEMP TABLE titles AS
-    SELECT id AS record, short(any_value(title)) AS record_title  -- a partial listing may hold a record twice
-    FROM publications
-    WHERE id IN (
-        SELECT publication_id FROM identifiers WHERE verdict <> 'valid' AND NOT (verdict = 'repaired' AND is_spelling(rule))
-        UNION ALL
-        SELECT record FROM sharing
-        UNION ALL
-        SELECT publication_id FROM files WHERE status = 'failed'
-    )
-    GROUP BY id;
-
 -- The findings, in views of the same columns, so that each view is sorted alone: kind, record, field, type, value, becomes, detail, records,
 -- many, record_title. `records` is the ids of the first ones with blanks between them: a list would be made for each row.
 CREATE TEMP MACRO no_records() AS '';
@@ -153,18 +139,9 @@ CREATE TEMP VIEW same_identifiers AS
     ORDER BY type, value, record;
 
 CREATE TEMP VIEW same_titles_and_years AS
-    SELECT 'same_title', record, 'title', '', short(publications.title), '', year, array_to_string(first_records, ' '), records,
-        short(publications.title)
-    FROM (
-        SELECT same_titled.*, records, first_records
-        FROM same_titled JOIN same_titles USING (title, year)
-    ) AS alike
-    JOIN (
-        SELECT id, any_value(title) AS title
-        FROM publications SEMI JOIN same_titled ON id = record
-        GROUP BY id
-    ) AS publications ON id = record
-    ORDER BY year, alike.title, record;
+    SELECT 'same_title', record, 'title', '', record_title, '', year, array_to_string(first_records, ' '), records, record_title
+    FROM same_titled JOIN same_titles USING (title, year) JOIN titles USING (record)
+    ORDER BY year, title, record;
 
 CREATE TEMP VIEW without_title AS
     SELECT 'no_title', id, 'title', '', '', '', '', no_records(), 0, ''

@@ -235,14 +235,29 @@ _TOTALS = (
 )
 
 
+_ONCE = "(SELECT id, any_value(title) AS title FROM publications GROUP BY id)"
+_TITLES = """
+    CREATE TEMP MACRO short(text) AS left(text, 1000);
+    CREATE TEMP VIEW titles AS SELECT id AS record, short(title) AS record_title FROM {source};
+"""
+"""The title of each record. Where none is there twice, titles need no grouping, and are not kept in memory."""
+
+
+def _has_each_once(snapshot: Snapshot) -> bool:
+    """Whether no record is there twice. A partial listing may have read one twice."""
+    facts = snapshot.manifest.resources.get(PUBLICATIONS.name)
+    return facts is not None and facts.records - facts.without_id == facts.distinct_ids
+
+
 @contextmanager
 def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[Findings]:
     """Open the findings of a snapshot with publications. Memory is bounded, however large the snapshot; DuckDB spills into `workdir`."""
-    with storage_errors(snapshot.address), bounded_duckdb("384MB", 2, workdir) as database:
+    with storage_errors(snapshot.address), bounded_duckdb("192MB", 2, workdir) as database:
         database.execute("SET preserve_insertion_order = false")
         data.objects.attach(database)
         lacking = {name: _create_view(database, snapshot, name) for name in _NEWER_COLUMNS}
         database.execute(f"SET VARIABLE spelling = [{', '.join(map(literal, SPELLING))}]")
+        database.execute(_TITLES.format(source="publications" if _has_each_once(snapshot) else _ONCE))
         database.execute(_sql("findings"))
         yield Findings(database, snapshot, judged="verdict" not in lacking[PUBLICATION_IDENTIFIERS.name])
 
