@@ -72,9 +72,7 @@ def _integers(values: Sequence[int | None]) -> pa.Array[Any]:
 def _texts(values: Sequence[str]) -> pa.Array[Any]:
     encoded = [value.encode() for value in values]
     ends = array("i", accumulate(map(len, encoded), initial=0))
-    return pa.Array.from_buffers(
-        pa.string(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
-    )
+    return pa.Array.from_buffers(pa.string(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
 @contextmanager
@@ -89,7 +87,7 @@ def open_issue_keys(path: Path) -> Iterator[IssueKeys]:
 def changes_between(data: DataFolder, earlier: Snapshot, snapshot: Snapshot, keys: Path, workdir: Path) -> Changes:
     """What changed since an earlier snapshot of the same library. `keys`: the issues of the later one; `workdir`: for spill files."""
     earlier_keys = report_key(earlier, ISSUE_KEYS)
-    with storage_errors(snapshot.address), bounded_duckdb("192MB", 2, workdir) as database:
+    with storage_errors(snapshot.address), bounded_duckdb("192MB", 1, workdir) as database:
         database.execute("SET preserve_insertion_order = false")
         data.objects.attach(database)
         for view, one in (("raw_a", earlier), ("raw_b", snapshot)):

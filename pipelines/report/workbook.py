@@ -135,7 +135,9 @@ class WorkbookWriter:
             return f'{cell}" s="{LINK}" t="inlineStr"><is><t{self._xml(value)}</t></is></c>'
         if value is None or (abs(value) > _EXACT if isinstance(value, int) else not math.isfinite(value)):
             return f'{cell}" t="inlineStr"><is><t>{value}</t></is></c>'
-        return f'{cell}" s="{WHOLE}"><v>{value}</v></c>' if isinstance(value, int) else f'{cell}"><v>{value:.16G}</v></c>'
+        return (
+            f'{cell}" s="{WHOLE}"><v>{value}</v></c>' if isinstance(value, int) else f'{cell}"><v>{value:.16G}</v></c>'
+        )
 
     def _can_be_clicked(self, text: str) -> bool:
         return self._linked < MOST_LINKS and _is_address(text)
