@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from pipelines.records.identifiers.verdicts import REPAIRED, rule_names
 
-
 CACHED = 1000
 """Texts of a kind that are kept: a table of issues has the same ones in line after line."""
 

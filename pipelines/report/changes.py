@@ -66,7 +66,7 @@ class IssueKeys:
 def _integers(values: Sequence[int | None]) -> pa.Array[Any]:
     bits = np.packbits(np.array([value is not None for value in values], bool), bitorder="little")
     numbers = array("q", [value or 0 for value in values])
-    return pa.Array.from_buffers(pa.int64(), len(values), [pa.py_buffer(bits), pa.py_buffer(numbers)])
+    return pa.Array.from_buffers(pa.int64(), len(values), [pa.py_buffer(bits.tobytes()), pa.py_buffer(numbers)])
 
 
 def _texts(values: Sequence[str]) -> pa.Array[Any]:
