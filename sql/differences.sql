@@ -20,10 +20,13 @@ CREATE TEMP MACRO member(payload, name) AS
 CREATE TEMP MACRO is_object(payload) AS
     CASE WHEN json_valid(payload) THEN json_type(payload) = 'OBJECT' ELSE false END;
 
+-- Stands for a SHA-256 in a quarter of its memory, which is most of that of the tables below.
+CREATE TEMP MACRO digest(sha256) AS md5_number(sha256);
+
 -- A partial listing may have an id twice. The records are equal only if every version of them is. Payloads are read only where an id is
 -- missing, because they are most of the file.
 CREATE TEMP TABLE ids_a AS
-    SELECT id, min(sha256) AS low, max(sha256) AS high
+    SELECT id, min(digest(sha256)) AS low, max(digest(sha256)) AS high
     FROM (
         SELECT CAST(id AS VARCHAR) AS id, sha256 FROM raw_a WHERE id IS NOT NULL
         UNION ALL
@@ -32,7 +35,7 @@ CREATE TEMP TABLE ids_a AS
     WHERE id IS NOT NULL
     GROUP BY id;
 CREATE TEMP TABLE ids_b AS
-    SELECT id, min(sha256) AS low, max(sha256) AS high
+    SELECT id, min(digest(sha256)) AS low, max(digest(sha256)) AS high
     FROM (
         SELECT CAST(id AS VARCHAR) AS id, sha256 FROM raw_b WHERE id IS NOT NULL
         UNION ALL
@@ -44,24 +47,35 @@ CREATE TEMP TABLE ids_b AS
 CREATE TEMP TABLE pairs AS
     SELECT id, a.high AS was, b.high AS now
     FROM ids_a AS a FULL JOIN ids_b AS b USING (id)
-    WHERE (a.low, a.high) IS DISTINCT FROM (b.low, b.high);
+    WHERE a.low IS DISTINCT FROM b.low OR a.high IS DISTINCT FROM b.high;
 
--- Payloads only pass through: memory holds the names of the fields. Where only signatures differ, which may be everywhere, nothing is parsed.
+-- Both versions of what may have changed. Where only signatures differ, which may be everywhere, nothing is parsed.
+CREATE TEMP TABLE earlier AS
+    SELECT pairs.id, now, without_signatures(raw_a.payload) AS payload
+    FROM pairs JOIN raw_a ON digest(raw_a.sha256) = pairs.was
+    WHERE now IS NOT NULL;
+CREATE TEMP TABLE versions AS
+    SELECT id, was, now, CASE WHEN was = now THEN true ELSE is_object(was) AND is_object(now) END AS objects
+    FROM (
+        SELECT earlier.id, earlier.payload AS was, without_signatures(raw_b.payload) AS now
+        FROM earlier JOIN raw_b ON digest(raw_b.sha256) = earlier.now
+    );
+DROP TABLE earlier;
+
+-- A row for each field, because a list of them would parse the payloads of 2,000 records, field by field, before it frees memory.
+CREATE TEMP TABLE differing AS
+    SELECT DISTINCT id, name
+    FROM (
+        SELECT id, was, now, unnest(list_distinct(list_concat(json_keys(was), json_keys(now)))) AS name
+        FROM versions
+        WHERE was <> now AND objects
+    )
+    WHERE member(was, name) IS DISTINCT FROM member(now, name);
 CREATE TEMP TABLE compared AS
-SELECT
-    id,
-    CASE WHEN was = now THEN true ELSE is_object(was) AND is_object(now) END AS objects,
-    CASE WHEN was = now THEN [] WHEN is_object(was) AND is_object(now) THEN list_filter(
-        list_sort(list_distinct(list_concat(json_keys(was), json_keys(now)))),
-        lambda name: member(was, name) IS DISTINCT FROM member(now, name)
-    ) ELSE [] END AS fields
-FROM (
-    SELECT pairs.id, without_signatures(raw_a.payload) AS was, without_signatures(raw_b.payload) AS now
-    FROM pairs
-    JOIN raw_a ON raw_a.sha256 = pairs.was
-    JOIN raw_b ON raw_b.sha256 = pairs.now
-)
-GROUP BY ALL;
+    SELECT id, objects, coalesce(list(name ORDER BY name) FILTER (name IS NOT NULL), []) AS fields
+    FROM (SELECT DISTINCT id, objects FROM versions) LEFT JOIN differing USING (id)
+    GROUP BY id, objects;
+DROP TABLE versions;
 
 CREATE TEMP VIEW added AS
     SELECT id FROM pairs WHERE was IS NULL ORDER BY try_cast(id AS HUGEINT), id;

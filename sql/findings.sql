@@ -1,7 +1,6 @@
--- The findings of a report on a snapshot, from the views publications, identifiers and files over its staged tables: everything that a
--- librarian may want to check. Texts from records are cut: a reader needs their beginning, and one record may have a megabyte.
-
-CREATE TEMP MACRO short(text) AS left(text, 1000);
+-- The findings of a report on a snapshot, from the views publications, identifiers and files over its staged tables, and titles, which has
+-- each record once: everything that a librarian may want to check. Texts from records are cut (short): a reader needs their beginning, and
+-- one record may have a megabyte.
 
 -- A date may be a year or a month. Duplicates are compared by year.
 CREATE TEMP MACRO year_of(raw) AS nullif(regexp_extract(trim(raw), '^[0-9]{4}(?:$|[^0-9])'), '')[:4];
@@ -10,6 +9,9 @@ CREATE TEMP MACRO is_year_or_month(raw) AS regexp_full_match(trim(raw), '[0-9]{4
 -- A title without the differences between two cataloguers: accents, case, punctuation, blanks.
 CREATE TEMP MACRO plain(title) AS
     trim(regexp_replace(lower(strip_accents(title)), '[^\p{L}\p{N}]+', ' ', 'g'));
+
+-- A value in another spelling only has no line. The variable has the rules for such values.
+CREATE TEMP MACRO is_spelling(rule) AS list_has_all(getvariable('spelling'), string_split(rule, '+'));
 
 -- v3 has one field for all types: there the type says more.
 CREATE TEMP VIEW judged AS
@@ -77,13 +79,14 @@ CREATE TEMP TABLE shared AS
 CREATE TEMP TABLE sharing AS
     SELECT type, value, record FROM identifying SEMI JOIN shared USING (type, value);
 
+-- A title without a letter or digit, or without a year, is null. A condition here would make every title plain twice.
 CREATE TEMP TABLE titled AS
-    SELECT DISTINCT id AS record, md5_number(plain(title)) AS title, year_of(published_on_raw) AS year
-    FROM publications
-    WHERE id IS NOT NULL AND year_of(published_on_raw) IS NOT NULL AND plain(title) <> '';
+    SELECT DISTINCT record, CASE WHEN year IS NOT NULL THEN md5_number(nullif(plain(title), '')) END AS title, year
+    FROM (SELECT id AS record, title, year_of(published_on_raw) AS year FROM publications WHERE id IS NOT NULL);
 CREATE TEMP TABLE same_titles AS
     SELECT title, year, count(*) AS records, min(record, 10) AS first_records
     FROM titled
+    WHERE title IS NOT NULL
     GROUP BY title, year
     HAVING count(*) > 1;
 CREATE TEMP TABLE same_titled AS
@@ -113,22 +116,9 @@ SELECT
     (SELECT count(*) FROM same_titles) AS same_titles,
     (SELECT count(*) FROM same_titled) AS same_titled_records;
 
--- The titles of the records with findings, so that a line tells a person which record it is.
-CREATE TEMP TABLE titles AS
-    SELECT id AS record, short(any_value(title)) AS record_title  -- a partial listing may hold a record twice
-    FROM publications
-    WHERE id IN (
-        SELECT publication_id FROM identifiers WHERE verdict <> 'valid'
-        UNION ALL
-        SELECT record FROM sharing
-        UNION ALL
-        SELECT publication_id FROM files WHERE status = 'failed'
-    )
-    GROUP BY id;
-
 -- The findings, in views of the same columns, so that each view is sorted alone: kind, record, field, type, value, becomes, detail, records,
--- many, record_title.
-CREATE TEMP MACRO no_records() AS CAST([] AS BIGINT[]);
+-- many, record_title. `records` is the ids of the first ones with blanks between them: a list would be made for each row.
+CREATE TEMP MACRO no_records() AS '';
 
 CREATE TEMP VIEW failed_files AS
     SELECT 'file', publication_id, kind, '', short(coalesce(name, filename, file_id, '')), '', short(coalesce(problem, '')),
@@ -144,22 +134,14 @@ CREATE TEMP VIEW not_identifiers AS
     ORDER BY verdict, field, rule, record NULLS LAST, position;
 
 CREATE TEMP VIEW same_identifiers AS
-    SELECT 'shared', record, left(type, 40), left(type, 40), short(value), '', '', first_records, records, record_title
+    SELECT 'shared', record, left(type, 40), left(type, 40), short(value), '', '', array_to_string(first_records, ' '), records, record_title
     FROM sharing JOIN shared USING (type, value) LEFT JOIN titles USING (record)
     ORDER BY type, value, record;
 
 CREATE TEMP VIEW same_titles_and_years AS
-    SELECT 'same_title', record, 'title', '', short(publications.title), '', year, first_records, records, short(publications.title)
-    FROM (
-        SELECT same_titled.*, records, first_records
-        FROM same_titled JOIN same_titles USING (title, year)
-    ) AS alike
-    JOIN (
-        SELECT id, any_value(title) AS title
-        FROM publications SEMI JOIN same_titled ON id = record
-        GROUP BY id
-    ) AS publications ON id = record
-    ORDER BY year, alike.title, record;
+    SELECT 'same_title', record, 'title', '', record_title, '', year, array_to_string(first_records, ' '), records, record_title
+    FROM same_titled JOIN same_titles USING (title, year) JOIN titles USING (record)
+    ORDER BY year, title, record;
 
 CREATE TEMP VIEW without_title AS
     SELECT 'no_title', id, 'title', '', '', '', '', no_records(), 0, ''
@@ -177,4 +159,8 @@ CREATE TEMP VIEW repaired AS
     SELECT 'repaired', record, field, left(type, 40), short(raw), short(value), rule, no_records(), 0, record_title
     FROM judged LEFT JOIN titles USING (record)
     WHERE verdict = 'repaired'
+        AND (
+            record IS NULL  -- a record's values are all here or none: those of one field are one line
+            OR record IN (SELECT record FROM judged WHERE verdict = 'repaired' AND record IS NOT NULL AND NOT is_spelling(rule))
+        )
     ORDER BY record NULLS LAST, position;

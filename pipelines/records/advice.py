@@ -7,9 +7,13 @@ the records that look alike, `{many}` their number.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from pipelines.records.identifiers.verdicts import REPAIRED, rule_names
+
+CACHED = 1000
+"""Texts of a kind that are kept: a table of issues has the same ones in line after line."""
 
 
 class Advice(NamedTuple):
@@ -201,12 +205,14 @@ def name_of(kind: str) -> str:
     return NAMES.get(kind, kind or "identifier")
 
 
+@lru_cache(CACHED)
 def field_name(field: str) -> str:
     """The librarians' word for a field of the service, or the field's own name."""
     name, blank, note = field.partition(" ")
     return (FIELDS.get(name) or NAMES.get(name) or name) + blank + note
 
 
+@lru_cache(CACHED)
 def code_of(rule: str) -> str:
     """The code of a rule or finding; of several rules, that of the one that the advice is about."""
     last = next(reversed(rule_names(rule)), "")
@@ -219,6 +225,7 @@ def label_of(rule: str, kind: str) -> str:
     return f"{name_of(kind)}: {label}" if kind else label
 
 
+@lru_cache(CACHED)
 def advice_of(rule: str, kind: str) -> Advice:
     """The advice on a value that is not an identifier of its type."""
     found = TO_DO.get(next(reversed(rule_names(rule)), ""), _UNEXPLAINED)

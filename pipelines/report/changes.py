@@ -6,11 +6,15 @@ memory does not grow with the library (I11).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -50,9 +54,25 @@ class IssueKeys:
 
     def flush(self) -> None:
         """Write what is in memory."""
-        columns = [list(column) for column in zip(*self._rows, strict=True)] or [[], [], []]
-        self._writer.write(pa.table(columns, schema=_SCHEMA))
+        records, codes, fields = zip(*self._rows, strict=True) if self._rows else ((), (), ())
+        arrays = [_integers(records), _texts(codes), _texts(fields)]
+        self._writer.write(pa.Table.from_arrays(arrays, schema=_SCHEMA))
         self._rows = []
+
+
+# These give the same arrays as `pa.array`, which would import pandas: half a second, and 40 MiB.
+
+
+def _integers(values: Sequence[int | None]) -> pa.Array[Any]:
+    bits = np.packbits(np.array([value is not None for value in values], bool), bitorder="little")
+    numbers = array("q", [value or 0 for value in values])
+    return pa.Array.from_buffers(pa.int64(), len(values), [pa.py_buffer(bits.tobytes()), pa.py_buffer(numbers)])
+
+
+def _texts(values: Sequence[str]) -> pa.Array[Any]:
+    encoded = [value.encode() for value in values]
+    ends = array("i", accumulate(map(len, encoded), initial=0))
+    return pa.Array.from_buffers(pa.string(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
 @contextmanager
@@ -67,7 +87,7 @@ def open_issue_keys(path: Path) -> Iterator[IssueKeys]:
 def changes_between(data: DataFolder, earlier: Snapshot, snapshot: Snapshot, keys: Path, workdir: Path) -> Changes:
     """What changed since an earlier snapshot of the same library. `keys`: the issues of the later one; `workdir`: for spill files."""
     earlier_keys = report_key(earlier, ISSUE_KEYS)
-    with storage_errors(snapshot.address), bounded_duckdb("192MB", 2, workdir) as database:
+    with storage_errors(snapshot.address), bounded_duckdb("192MB", 1, workdir) as database:
         database.execute("SET preserve_insertion_order = false")
         data.objects.attach(database)
         for view, one in (("raw_a", earlier), ("raw_b", snapshot)):

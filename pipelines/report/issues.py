@@ -6,14 +6,16 @@ Every text from a record is one short line without secrets (I10, I13). `tables` 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
 
 from pipelines.records.advice import (
+    Advice,
     advice_of,
     advice_on_finding,
     advice_on_repair,
@@ -115,56 +117,58 @@ class IssueCounts:
 
 
 def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
-    """The lines of some findings. The values that one field was repaired to are one line; what was only spelt otherwise is none."""
-    safe = lru_cache(CACHED_TEXTS)(safe_text)  # fields and types are few, and like records follow each other
-    displayed = (
-        one._replace(
-            field=safe(one.field),
-            type=safe(one.type),
-            value=safe(one.value),
-            becomes=safe(one.becomes),
-        )
-        for one in findings
-    )
-    for (kind, *_), group in groupby(displayed, key=lambda one: (one.kind, one.record, one.field, one.value)):
+    """The lines of some findings. The values that one field was repaired to are one line; what was only spelt otherwise is none.
+
+    Texts and advice are cached: like records follow each other, and fields, types and rules are few.
+    """
+    safe = lru_cache(CACHED_TEXTS)(safe_text)
+    advice = lru_cache(CACHED_TEXTS)(_advice_on_likeness)
+    for kind, found in groupby(findings, key=itemgetter(0)):
         if kind == REPAIRED:
-            yield from _repaired_issues(list(group))
+            yield from _repaired_issues(found, safe)
+        elif kind in (INVALID, UNRECOGNISED):
+            yield from (_wrong_value(one, safe) for one in found)
         else:
-            yield from (_open_issue(one) for one in group)
+            for _kind, record, field, of_type, value, _becomes, detail, records, many, title in found:
+                shown_type = safe(of_type)
+                problem, suggestion = advice(kind, shown_type, records, many)
+                if kind == "file":
+                    problem = safe(detail) or problem
+                issue_kind = (kind, shown_type)
+                yield Issue(record, safe(title or ""), safe(field), safe(value), problem, suggestion, issue_kind, True)
 
 
-def _repaired_issues(found: list[IdentifierFinding]) -> Iterator[Issue]:
-    rules = list(dict.fromkeys(rule for one in found for rule in rule_names(one.detail)))
-    if not _SPELLINGS.issuperset(rules):
-        first = found[0]
-        becomes = list_identifiers([(one.type, one.becomes) for one in found])
-        telling = [rule for rule in rules if rule not in _SPELLINGS]
-        yield _issue(first, *advice_on_repair(telling, becomes), issue_kind=(REPAIRED, ""), to_do=False)
+def _repaired_issues(found: Iterable[IdentifierFinding], safe: Callable[[str], str]) -> Iterator[Issue]:
+    """One line for each field with repaired values."""
+    for (record, field, value), group in groupby(found, key=lambda one: (one.record, safe(one.field), safe(one.value))):
+        values = list(group)
+        rules = list(dict.fromkeys(rule for one in values for rule in rule_names(one.detail)))
+        if telling := [rule for rule in rules if rule not in _SPELLINGS]:
+            becomes = list_identifiers([(safe(one.type), safe(one.becomes)) for one in values])
+            title = safe(values[0].title or "")
+            yield Issue(record, title, field, value, *advice_on_repair(telling, becomes), (REPAIRED, ""), to_do=False)
 
 
-def _open_issue(one: IdentifierFinding) -> Issue:
-    if one.kind in (INVALID, UNRECOGNISED):
-        kind = "" if one.detail in ("unknown_type", "type_missing") else one.type
-        part = "" if one.becomes == one.value else one.becomes
-        return _issue(one, *advice_of(one.detail, kind), issue_kind=(one.detail, kind), part=part)
-    ids = "the records " + words_and([str(number) for number in one.records], one.many)
-    problem, suggestion = advice_on_finding(one.kind, name=name_of(one.type), many=f"{one.many:,}", ids=ids)
-    if one.kind == "file":
-        problem = safe_text(one.detail) or problem
-    return _issue(one, problem, suggestion, issue_kind=(one.kind, one.type))
+def _wrong_value(one: IdentifierFinding, safe: Callable[[str], str]) -> Issue:
+    """The line of a value that is not an identifier."""
+    of_type = "" if one.detail in ("unknown_type", "type_missing") else safe(one.type)
+    value, part = safe(one.value), safe(one.becomes)
+    return Issue(
+        one.record,
+        safe(one.title or ""),
+        safe(one.field),
+        value,
+        *advice_of(one.detail, of_type),
+        issue_kind=(one.detail, of_type),
+        to_do=True,
+        part="" if part == value else part,
+    )
 
 
-def _issue(
-    one: IdentifierFinding,
-    problem: str,
-    suggestion: str,
-    *,
-    issue_kind: tuple[str, str],
-    to_do: bool = True,
-    part: str = "",
-) -> Issue:
-    title = safe_text(one.title or "")  # not before: most repaired values have no line
-    return Issue(one.record, title, one.field, one.value, problem, suggestion, issue_kind, to_do, part)
+def _advice_on_likeness(kind: str, of_type: str, records: str, many: int) -> Advice:
+    """The advice on a finding that is no rule. `records`: the first of those that look alike."""
+    ids = "the records " + words_and(records.split(), many)
+    return advice_on_finding(kind, name=name_of(of_type), many=f"{many:,}", ids=ids)
 
 
 def safe_text(text: object, most: int = LONGEST) -> str:

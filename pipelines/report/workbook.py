@@ -1,7 +1,7 @@
 """Tables as .xlsx for Excel, LibreOffice and Google Sheets: text stays text, the heading stays in sight, and every column has a filter.
 
-No cell can be a formula (I13), because texts are written as cells of type text. Rows go to the disk as they come, so that memory does not
-grow with their number (I11). The same rows make the same bytes.
+No cell can be a formula (I13), because texts are written as cells of type text. Rows are compressed as they come, by a second thread, and
+go to the disk, so that memory does not grow with their number (I11). The same rows make the same bytes.
 """
 
 from __future__ import annotations
@@ -9,20 +9,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, NamedTuple
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from pipelines.records.spreadsheets import shortened
+from pipelines.report import workbook_parts as parts
+from pipelines.report.workbook_parts import HEADING, LINK, WHOLE, Sheet
 from pipelines.store.durable import storage_errors, temporary_folder
-
-if TYPE_CHECKING:
-    from xlsxwriter.format import Format
-    from xlsxwriter.worksheet import Worksheet
 
 SHEET_ROWS = 1_048_576
 """Rows of a sheet, its heading included. What follows goes to another sheet."""
+
+SHEET_BYTES = 2**30
+"""Bytes of a sheet's XML, after which another sheet begins: from 2 GiB on, a ZIP file has a form that not every program reads."""
 
 MOST_LINKS = 20_000
 """Addresses of a workbook that can be clicked. Excel takes 65,530 in a sheet, and each of them takes memory; the others are text."""
@@ -33,14 +36,28 @@ LONGEST_LINK = 2000
 WIDEST = 60
 """Width of a column whose content is unknown, in characters, at most."""
 
+CHUNK = 100_000
+"""Characters that are compressed at a time."""
+
+COMPRESSION = 3
+"""Of zlib's levels: half the work of the usual 6, for a file that is a tenth larger."""
+
+CACHED_TEXTS = 1000
+"""Texts whose XML is cached, because many rows have the same ones."""
+
 _EXACT = 2**53
 """Whole numbers up to this one are exact in a cell; larger ones are written as text."""
 
 _NO_CHARACTERS = re.compile("[\ud800-\udfff\ufffe\uffff]")
-"""What XML cannot hold, besides control characters, which the writer escapes."""
+"""What XML cannot hold, besides control characters, which are escaped."""
 
-_BEGINNING = datetime(2000, 1, 1, tzinfo=UTC).replace(tzinfo=None)
-"""The date inside of every file. The true one would make two files of the same rows differ."""
+_SPECIAL = re.compile("[&<>]|_x|[^ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""In a text whose XML is not the text itself."""
+
+_LIKE_AN_ESCAPE = re.compile("_(?=x[0-9a-fA-F]{4}_)")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")
+
+_CELL = '<c r="'
 
 Cell = str | int | float | bool | None
 
@@ -56,68 +73,123 @@ class Column(NamedTuple):
 class WorkbookWriter:
     """Writes the rows of one table. Made by `open_workbook`."""
 
-    def __init__(self, book: Any, name: str, columns: Sequence[Column], sheet_rows: int) -> None:
+    def __init__(self, archive: ZipFile, name: str, columns: Sequence[Column], sheet_rows: int) -> None:
         self.rows = 0
-        self._book = book
+        self._archive = archive
         self._name = name
-        self._columns = columns
+        self._columns = [(f"{_CELL}{parts.letters(place)}", column.is_link) for place, column in enumerate(columns)]
+        self._headings = [column.heading for column in columns]
+        self._widths = [column.width for column in columns]
         self._sheet_rows = sheet_rows
-        self._heading: Format = book.add_format({"bold": True, "bg_color": "#E4EAE6", "bottom": 1, "valign": "top"})
-        self._whole: Format = book.add_format({"num_format": "0", "align": "left"})
-        self._links = 0
-        self._sheets = 0
-        self._next = 0
-        self._sheet = self._begin_sheet()
+        self._xml = lru_cache(CACHED_TEXTS)(_xml)
+        self._sheets: list[Sheet] = []
+        self._linked = 0
+        self._compressor = ThreadPoolExecutor(1, thread_name_prefix="workbook")
+        self._pending: Future[int] | None = None
+        self._begin_sheet()
 
     def write(self, row: Sequence[Cell]) -> None:
         """Append one row: texts, numbers, booleans, or None for an empty cell. Texts are cut at what a spreadsheet takes."""
-        if self._next == self._sheet_rows:
+        if self._row == self._sheet_rows or self._bytes > SHEET_BYTES:
             self._end_sheet()
-            self._sheet = self._begin_sheet()
-        for place, value in enumerate(row):
-            self._write(place, value)
-        self._next += 1
+            self._begin_sheet()
+        self._row += 1
         self.rows += 1
+        number, xml = self._row, self._xml
+        cells = [
+            f'{begin}{number}" t="inlineStr"><is><t{xml(value)}</t></is></c>'
+            if type(value) is str and not (is_link and self._can_be_clicked(value))
+            else self._other_cell(begin, value)
+            for (begin, is_link), value in zip(self._columns, row, strict=True)
+            if value is not None and value != ""
+        ]
+        self._append(f'<row r="{number}">{"".join(cells)}</row>')
 
     def end(self) -> None:
-        """Finish the last sheet."""
+        """Finish the last sheet and the file."""
         self._end_sheet()
+        count = len(self._sheets)
+        for name, text in (
+            ("[Content_Types].xml", parts.content_types(count)),
+            ("_rels/.rels", parts.ROOT),
+            ("xl/workbook.xml", parts.workbook(self._sheets)),
+            ("xl/_rels/workbook.xml.rels", parts.workbook_relations(count)),
+            ("xl/styles.xml", parts.STYLES),
+        ):
+            self._add_part(name, text)
 
-    def _write(self, place: int, value: Cell) -> None:
-        sheet, row = self._sheet, self._next
-        if value is None or value == "":
-            return
+    def close(self) -> None:
+        """Release thread and file, also where the table is not finished."""
+        self._compressor.shutdown()
+        with suppress(Exception):  # the first error is the one to report
+            self._part.close()
+
+    def _other_cell(self, begin: str, value: Cell) -> str:
+        """A number, a boolean, a text that is no cell of its type, or an address to click."""
+        cell = f"{begin}{self._row}"
+        if isinstance(value, bool):
+            return f'{cell}" t="b"><v>{value:d}</v></c>'
         if isinstance(value, str):
-            if self._columns[place].is_link and self._links < MOST_LINKS and _is_address(value):
-                self._links += 1
-                sheet.write_url(row, place, value)
-            else:
-                sheet.write_string(row, place, _text(value))
-        elif isinstance(value, bool):
-            sheet.write_boolean(row, place, value)
-        elif abs(value) > _EXACT if isinstance(value, int) else not math.isfinite(value):
-            sheet.write_string(row, place, str(value))
-        else:
-            sheet.write_number(row, place, value, self._whole if isinstance(value, int) else None)
+            self._links.append((cell.removeprefix(_CELL), value))
+            self._linked += 1
+            return f'{cell}" s="{LINK}" t="inlineStr"><is><t{self._xml(value)}</t></is></c>'
+        if value is None or (abs(value) > _EXACT if isinstance(value, int) else not math.isfinite(value)):
+            return f'{cell}" t="inlineStr"><is><t>{value}</t></is></c>'
+        return (
+            f'{cell}" s="{WHOLE}"><v>{value}</v></c>' if isinstance(value, int) else f'{cell}"><v>{value:.16G}</v></c>'
+        )
 
-    def _begin_sheet(self) -> Worksheet:
-        self._sheets += 1
-        name = self._name if self._sheets == 1 else f"{self._name} {self._sheets}"
-        sheet: Worksheet = self._book.add_worksheet(name)
-        for place, column in enumerate(self._columns):
-            sheet.set_column(place, place, column.width)
-            sheet.write_string(0, place, _text(column.heading), self._heading)
-        sheet.freeze_panes(1, 0)
-        sheet.repeat_rows(0)  # on paper: the heading on each page, and all columns beside each other
-        sheet.set_landscape()
-        sheet.fit_to_pages(1, 0)
-        self._next = 1
-        return sheet
+    def _can_be_clicked(self, text: str) -> bool:
+        return self._linked < MOST_LINKS and _is_address(text)
+
+    def _begin_sheet(self) -> None:
+        number = len(self._sheets) + 1
+        self._links: list[tuple[str, str]] = []
+        self._part: IO[bytes] = self._archive.open(f"xl/worksheets/sheet{number}.xml", "w")
+        self._chunk: list[str] = []
+        self._chunk_characters = 0
+        self._bytes = 0
+        self._row = 1
+        self._append(parts.sheet_start(self._widths, is_first=number == 1))
+        cells = [
+            f'{begin}1" s="{HEADING}" t="inlineStr"><is><t{_xml(heading)}</t></is></c>'
+            for (begin, _is_link), heading in zip(self._columns, self._headings, strict=True)
+        ]
+        self._append(f'<row r="1">{"".join(cells)}</row>')
 
     def _end_sheet(self) -> None:
-        last = max(self._next - 1, 1)
-        self._sheet.autofilter(0, 0, last, len(self._columns) - 1)
-        self._sheet.ignore_errors({"number_stored_as_text": f"A1:XFD{last + 1}"})
+        number, last = len(self._sheets) + 1, max(self._row, 2)
+        column = parts.letters(max(len(self._columns) - 1, 0))
+        self._append(parts.sheet_end(column, last, self._links))
+        self._compress()
+        self._wait()
+        self._part.close()
+        if self._links:
+            self._add_part(f"xl/worksheets/_rels/sheet{number}.xml.rels", parts.link_targets(self._links))
+        name = self._name if number == 1 else f"{self._name} {number}"
+        self._sheets.append(Sheet(name, f"$A$1:${column}${last}"))
+
+    def _add_part(self, name: str, xml: str) -> None:
+        with self._archive.open(name, "w") as part:  # unlike `writestr`, it writes no date
+            part.write(xml.encode())
+
+    def _append(self, xml: str) -> None:
+        self._chunk.append(xml)
+        self._chunk_characters += len(xml)
+        if self._chunk_characters >= CHUNK:
+            self._compress()
+
+    def _compress(self) -> None:
+        """Give the rows that are in memory to the thread. It has one chunk at a time."""
+        self._wait()
+        chunk = "".join(self._chunk).encode()
+        self._pending = self._compressor.submit(self._part.write, chunk)
+        self._bytes += len(chunk)
+        self._chunk, self._chunk_characters = [], 0
+
+    def _wait(self) -> None:
+        if self._pending is not None:
+            self._pending.result()
 
 
 @contextmanager
@@ -126,23 +198,17 @@ def open_workbook(
 ) -> Iterator[WorkbookWriter]:
     """A workbook with one table, whose sheets are called `name`. The file appears when the block ends without an error.
 
-    A folder beside the file has the rows meanwhile. Raises `StorageError` where the disk does not take them.
+    A folder beside the file has it meanwhile. Raises `StorageError` where the disk does not take the rows.
     """
-    from xlsxwriter import Workbook  # noqa: PLC0415  only a report and --xlsx need it
-    from xlsxwriter.exceptions import FileCreateError, FileSizeError  # noqa: PLC0415
-
-    with storage_errors(path), temporary_folder(path.with_name(f".{path.name}.rows")) as rows:
-        unfinished = rows / "workbook.xlsx"
-        # Every cell is written by its type: nothing is to be guessed from a text
-        book = Workbook(str(unfinished), {"constant_memory": True, "tmpdir": str(rows), "use_zip64": True})
-        book.set_properties({"created": _BEGINNING})
-        writer = WorkbookWriter(book, name, columns, sheet_rows)
-        yield writer
-        writer.end()
-        try:
-            book.close()
-        except (FileCreateError, FileSizeError) as error:
-            raise error.args[0] if isinstance(error.args[0], OSError) else OSError(str(error)) from error
+    with storage_errors(path), temporary_folder(path.with_name(f".{path.name}.rows")) as folder:
+        unfinished = folder / "workbook.xlsx"
+        with ZipFile(unfinished, "w", ZIP_DEFLATED, compresslevel=COMPRESSION) as archive:
+            writer = WorkbookWriter(archive, name, columns, sheet_rows)
+            try:
+                yield writer
+                writer.end()
+            finally:
+                writer.close()
         unfinished.replace(path)
 
 
@@ -157,10 +223,15 @@ def columns_for(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list
     ]
 
 
-def _text(value: str) -> str:
-    """A text that XML can hold, and a cell."""
-    return shortened(value if value.isascii() else _NO_CHARACTERS.sub("\ufffd", value))
+def _xml(value: str) -> str:
+    """The end of the tag before a text, and its XML, cut at what a cell takes."""
+    text = shortened(value)
+    if _SPECIAL.search(text):
+        text = _NO_CHARACTERS.sub("\ufffd", _LIKE_AN_ESCAPE.sub("_x005F_", text))
+        text = _CONTROLS.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+        text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f' xml:space="preserve">{text}' if text[:1].isspace() or text[-1:].isspace() else f">{text}"
 
 
 def _is_address(text: str) -> bool:
-    return text.startswith(("https://", "http://")) and len(text) <= LONGEST_LINK
+    return text.startswith(("https://", "http://")) and len(text) <= LONGEST_LINK and text.isprintable()

@@ -47,6 +47,15 @@ _PATTERNS = (
 )
 """What stands before a secret, as group 1, and the secret."""
 
+_WORDS = (
+    *("authorization", "basic", "bearer", "cookie", "_library_session"),
+    *("_token", "client_secret", "code_verifier", "password"),
+)
+"""Every text that a pattern matches has one of these words, = or @. Hardly any other text has, and the patterns take far longer."""
+
+_LIKE_ASCII = str.maketrans("ıİſ\u212a", "iisk")
+"""What `(?i)` takes for a letter of those words, and `lower` does not."""
+
 _lock = threading.Lock()
 _kept: frozenset[str] = frozenset()
 
@@ -60,8 +69,10 @@ def keep_secret(*secrets: str) -> None:
 
 def redact(text: str, *secrets: str) -> str:
     """Returns `text` without `secrets`, those of `keep_secret`, and anything that looks like a credential or a signed address."""
-    known = sorted({*_kept, *secrets} - {""}, key=len, reverse=True)
-    finder = re.compile("|".join(map(_pattern_for, known)) or r"(?!)")
+    known = _kept.union(secrets) - {""}
+    if not _may_match(text) and not any(secret in text for secret in known):
+        return text
+    finder = re.compile("|".join(map(_pattern_for, sorted(known, key=len, reverse=True))) or r"(?!)")
     while (masked := _masked(text, finder)) != text:  # this ends: a mask never grows, and the rest shrinks
         text = masked
     return text
@@ -74,6 +85,14 @@ def outside_text(text: object, most: int = 300) -> str:
     if not printable.isprintable():  # hardly ever, and the other way takes most of the time of a report
         printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in printable)
     return printable if len(plain) <= most else f"{printable}…"
+
+
+def _may_match(text: str) -> bool:
+    """Whether one of the patterns may match."""
+    if "=" in text or "@" in text:
+        return True
+    lower = (text if text.isascii() else text.translate(_LIKE_ASCII)).lower()
+    return any(word in lower for word in _WORDS)
 
 
 def _masked(text: str, finder: re.Pattern[str]) -> str:

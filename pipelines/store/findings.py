@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import duckdb
 import msgspec
 
+from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS, PUBLICATIONS
 from pipelines.records.tables.registry import PERSONAL, STAGED
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import bounded_duckdb, escaped, read_parquet
+from pipelines.store.parquet import bounded_duckdb, escaped, literal, read_parquet
 from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
@@ -130,7 +131,8 @@ class IdentifierFinding(NamedTuple):
     """The repaired value of an identifier."""
     detail: str
     """Rules, a year, or the problem of a file."""
-    records: list[int]
+    records: str
+    """The ids of the first records that look alike, with blanks between them."""
     many: int
     title: str | None
     """Title of the record."""
@@ -172,7 +174,8 @@ class Findings:
         """Yields every finding, the most urgent first; memory does not grow with their number."""
         for view in FINDING_VIEWS:
             result = self._database.execute(f"SELECT * FROM {view}")  # noqa: S608  a name of ours
-            yield from (IdentifierFinding(*row) for rows in iter(lambda: result.fetchmany(1000), []) for row in rows)  # noqa: B023  used up here
+            while rows := result.fetchmany(1000):
+                yield from map(IdentifierFinding._make, rows)
 
     def shared_identifiers(self) -> list[DuplicateGroup]:
         """Returns the largest groups of records with the same identifier."""
@@ -232,13 +235,29 @@ _TOTALS = (
 )
 
 
+_ONCE = "(SELECT id, any_value(title) AS title FROM publications GROUP BY id)"
+_TITLES = """
+    CREATE TEMP MACRO short(text) AS left(text, 1000);
+    CREATE TEMP VIEW titles AS SELECT id AS record, short(title) AS record_title FROM {source};
+"""
+"""The title of each record. Where none is there twice, titles need no grouping, and are not kept in memory."""
+
+
+def _has_each_once(snapshot: Snapshot) -> bool:
+    """Whether no record is there twice. A partial listing may have read one twice."""
+    facts = snapshot.manifest.resources.get(PUBLICATIONS.name)
+    return facts is not None and facts.records - facts.without_id == facts.distinct_ids
+
+
 @contextmanager
 def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[Findings]:
     """Open the findings of a snapshot with publications. Memory is bounded, however large the snapshot; DuckDB spills into `workdir`."""
-    with storage_errors(snapshot.address), bounded_duckdb("384MB", 2, workdir) as database:
+    with storage_errors(snapshot.address), bounded_duckdb("192MB", 2, workdir) as database:
         database.execute("SET preserve_insertion_order = false")
         data.objects.attach(database)
         lacking = {name: _create_view(database, snapshot, name) for name in _NEWER_COLUMNS}
+        database.execute(f"SET VARIABLE spelling = [{', '.join(map(literal, SPELLING))}]")
+        database.execute(_TITLES.format(source="publications" if _has_each_once(snapshot) else _ONCE))
         database.execute(_sql("findings"))
         yield Findings(database, snapshot, judged="verdict" not in lacking[PUBLICATION_IDENTIFIERS.name])
 

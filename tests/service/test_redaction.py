@@ -39,6 +39,13 @@ def test_text_that_looks_like_a_secret_is_masked(text: str, expected: str) -> No
     assert redact(text) == expected
 
 
+@pytest.mark.parametrize("letter", ["i", "s", "k"])
+def test_a_letter_that_counts_as_an_ascii_one_hides_nothing(letter: str) -> None:
+    """Patterns that ignore case take ı, ſ and the Kelvin sign for letters, and so does the look that comes before them."""
+    words = {"i": "authorızatİon: x1y2", "s": "paſſword: x1y2", "k": "Cooᴋie: x1y2".replace("ᴋ", "\u212a")}
+    assert redact(words[letter]).endswith(f": {MASK}")
+
+
 @pytest.mark.parametrize(
     "text",
     [
