@@ -19,7 +19,7 @@ import os
 import resource
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -77,14 +77,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
         figures = measure(folder, arguments.records, empty=arguments.empty, only_first=arguments.only_first)
-    if arguments.json:
-        print(json.dumps(figures))
-        return
-    print(f"{in_words()}\n\n{figures['records']:,} against {figures['target_records']:,} publications")
-    print(f"{'':<16}{'seconds':>10}{'CPU s':>10}{'peak MiB':>10}")
+    print(json.dumps(figures) if arguments.json else f"{in_words()}\n\n{table(figures)}")
+
+
+def table(figures: Mapping[str, Any]) -> str:
+    """The figures as Markdown."""
+    lines = [
+        f"{figures['records']:,} against {figures['target_records']:,} publications.",
+        "",
+        "| | seconds | CPU seconds | peak MiB |",
+        "|---|--:|--:|--:|",
+    ]
     for name, one in figures["steps"].items():
-        print(f"{name:<16}{one['seconds']:>10.1f}{one['cpu_seconds']:>10.1f}{one['peak_mib']:>10,}")
-    print(figures["actions"])
+        lines.append(f"| {name} | {one['seconds']:.1f} | {one['cpu_seconds']:.1f} | {one['peak_mib']:,} |")
+    return "\n".join(lines)
 
 
 def measure(folder: Path, records: int, *, empty: bool = False, only_first: bool = False) -> dict[str, Any]:

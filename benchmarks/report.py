@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files as resource_files
 from itertools import cycle
@@ -68,14 +68,19 @@ def main() -> None:
         if not data.snapshots():
             make_snapshots(data, arguments.records)
         figures = {night: _watched(data, night) for night in NIGHTS}
-    if arguments.json:
-        print(json.dumps(figures))
-        return
-    print(f"{in_words()}\n\n{'':10}publications      lines   seconds  CPU seconds  peak MiB")
+    print(json.dumps(figures) if arguments.json else f"{in_words()}\n\n{table(figures)}")
+
+
+def table(figures: Mapping[str, Any]) -> str:
+    """The figures as Markdown."""
+    lines = [
+        "| report | publications | lines of issues | seconds | CPU seconds | peak MiB |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
     for night, one in figures.items():
-        print(
-            f"{night:<10}{one['publications']:>12,}{one['lines']:>11,}{one['seconds']:>10.1f}{one['cpu_seconds']:>13.1f}{one['peak_mib']:>10,}"
-        )
+        counts = f"{one['publications']:,} | {one['lines']:,}"
+        lines.append(f"| {night} | {counts} | {one['seconds']:.1f} | {one['cpu_seconds']:.1f} | {one['peak_mib']:,} |")
+    return "\n".join(lines)
 
 
 def _watched(data: DataFolder, night: str) -> dict[str, Any]:

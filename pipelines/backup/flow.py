@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from pipelines.store.iceberg.tables import Registration
     from pipelines.store.postgres.loading import LoadResult
 
+REPORT_LIMIT = 100_000
+"""A backup makes the report of up to this many publications. For more, `bookferry report` makes it, in half a GiB of memory at most."""
+
 Progress = read.Progress | files.FileProgress
 """Progress of a listing, or of fetching files."""
 
@@ -155,14 +158,19 @@ class Backup:
             ) from error
         return snapshot
 
-    def report(self, tenant: str) -> Report:
-        """Make the report of the newest snapshot of `tenant` with publications, complete or partial."""
+    def report(self, tenant: str) -> Report | None:
+        """Make the report of the newest snapshot of `tenant` with publications, complete or partial.
+
+        Returns None for more than `REPORT_LIMIT` publications: the report would take more memory than the whole backup.
+        """
         self._begin_step(tenant)
         found = [snapshot for snapshot in self.data.snapshots(tenant) if snapshot.holds_publications]
         if not found:
             raise ConfigurationError(
                 f"'{tenant}' has no snapshot with publications to report on. Run `bookferry backup {tenant}` first."
             )
+        if found[-1].counts["publications"] > REPORT_LIMIT:
+            return None
         return make_report(self.data, found[-1], now=self._now(), record_url=self.settings.tenant(tenant).record_url)
 
     def stage_into_postgres(self, tenant: str) -> list[LoadResult]:
