@@ -183,6 +183,7 @@ class Listing:
 
         upcoming = None if number is None else page_at(self._template, number)
         if self._number == 1:  # an earlier walk may have failed because pages were in flight together
+            self._ahead.leads_to(upcoming)
             self._ahead.fill(upcoming, foreseen, answer.seconds, len(answer.body), in_turn=True)
 
     def _settle(self, descent: Descent) -> None:
@@ -230,8 +231,9 @@ class Listing:
     def _look_ahead(self, answer: SavedPage) -> None:
         if self._upcoming is not None and self._is_early(self._upcoming):
             return
-        if not self._ahead.fill(self._upcoming, self._foreseen, answer.seconds, len(answer.body)):
+        if not self._ahead.leads_to(self._upcoming):
             self._route.stop_foreseeing()
+        self._ahead.fill(self._upcoming, self._foreseen, answer.seconds, len(answer.body))
 
     def _foreseen(self, url: httpx.URL) -> httpx.URL | None:
         """Return the address of the page after this one, up to a page that was read before its turn."""

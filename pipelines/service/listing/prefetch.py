@@ -55,15 +55,11 @@ class Prefetch(Generic[_Answer]):
         size: int,
         *,
         in_turn: bool = False,
-    ) -> bool:
+    ) -> None:
         """Fetch the pages after a page that took so many seconds and had so many bytes: `upcoming` and those that are foreseen after it.
 
-        `in_turn`: request a page after the one before it has arrived, unless that would make the latency the limit. Returns False if the
-        walk leads elsewhere than to the pages in flight, which are then dropped.
+        `in_turn`: request a page after the one before it has arrived, unless that would make the latency the limit.
         """
-        as_foreseen = not self._pages or (upcoming is not None and same_page(self._pages[0][0], upcoming))
-        if not as_foreseen:
-            self.drop()
         most = self._depth.after(seconds, size)
         if in_turn and self._depth.keeps_up:
             most = 0
@@ -71,6 +67,12 @@ class Prefetch(Generic[_Answer]):
         while following is not None and len(self._pages) < most:
             self._pages.append((following, self._workers.submit(following)))
             following = foreseen(following)
+
+    def leads_to(self, upcoming: httpx.URL | None) -> bool:
+        """Whether the pages in flight, if any, begin with this one. If they do not, they are dropped."""
+        as_foreseen = not self._pages or (upcoming is not None and same_page(self._pages[0][0], upcoming))
+        if not as_foreseen:
+            self.drop()
         return as_foreseen
 
     def has(self, url: httpx.URL) -> bool:
