@@ -11,7 +11,7 @@ import httpx._config
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.cpu_times import listed
+from tests.measured import listed
 from tests.postgres import postgres_server
 from tests.state_places import Place, postgres_place
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import ROOT
-from tests.cpu_times import listed
+from tests.measured import listed
 
 LOCK_NAMES = ("requirements.lock", "requirements-dev.lock", "deploy/requirements.lock")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -20,7 +20,9 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
+
+from tests.measured import measure_command
 
 COMMANDS = sorted(path.stem for path in (Path(__file__).parents[2] / "cli").glob("*.py") if path.stem != "__init__")
 MODULES = (
@@ -68,7 +70,12 @@ class Forks:
             stdin.seek(0)
             reader, writer = socket.socketpair()
             with reader, writer:
-                request = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment)}
+                request = {
+                    "arguments": list(arguments),
+                    "folder": str(folder),
+                    "environment": dict(environment),
+                    "test": os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0],
+                }
                 with self._lock:
                     socket.send_fds(
                         self._started(),
@@ -116,7 +123,7 @@ def _send(writer: socket.socket, number: int) -> None:
     writer.sendall(array.array("i", [number]).tobytes())
 
 
-def _next_command() -> tuple[Sequence[str], str, Mapping[str, str], Sequence[int]] | None:
+def _next_command() -> tuple[Mapping[str, Any], Sequence[int]] | None:
     """Waits for commands; returns in a process of its own for each of them, and with `None` when no more are wanted."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing collects the status of the waiting processes
     with socket.socket(fileno=os.dup(0)) as requests:
@@ -138,8 +145,7 @@ def _next_command() -> tuple[Sequence[str], str, Mapping[str, str], Sequence[int
             _send(writer, process)
             _send(writer, os.waitpid(process, 0)[1])
             os._exit(0)
-    request = json.loads(body)
-    return request["arguments"], request["folder"], request["environment"], streams
+    return json.loads(body), streams
 
 
 def main() -> None:
@@ -152,15 +158,16 @@ def main() -> None:
     command = _next_command()
     if command is None:
         os._exit(0)  # as below
-    arguments, folder, environment, streams = command
+    request, streams = command
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    os.chdir(folder)
+    os.chdir(request["folder"])
+    measure_command(request["test"])
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update(request["environment"])
     sys.path[0] = ""
-    sys.argv = [sys.argv[0].replace("tests/cli/forks.py", "cli/main.py"), *arguments]
+    sys.argv = [sys.argv[0].replace("tests/cli/forks.py", "cli/main.py"), *request["arguments"]]
     from cli.main import main as run_command  # noqa: PLC0415  imported long since, for what forks
 
     try:
