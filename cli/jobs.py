@@ -219,10 +219,10 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
             import dagster as dg  # noqa: PLC0415  see the module's docstring
             from dagster._core.instance.ref import InstanceRef  # noqa: PLC0415  the only way to open an instance with overrides
 
-            from resources.run_history import history_kept_open, migrations_read_once  # noqa: PLC0415
+            from resources.run_history import history_kept_open, history_opened  # noqa: PLC0415
 
             opened.enter_context(_history_errors(home))
-            opened.enter_context(migrations_read_once())
+            opened.enter_context(history_opened(home))
             with storage_errors(home), _one_at_a_time(home):  # Dagster creates its tables without a lock
                 instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_TERMINAL))
         opened.enter_context(instance)
