@@ -29,6 +29,7 @@ README = Path(__file__).with_name("README.md")
 BENCHMARKS: dict[str, tuple[list[str], list[str]]] = {
     "backup": ([], ["--quick"]),
     "start": ([], ["--runs", "1"]),
+    "night": ([], ["--records", "50", "1000"]),
     "plan": ([], ["--records", "2000"]),
     "report": ([], ["--records", "2000"]),
     "postgres": ([], ["--records", "2000", "--pandas", "500"]),

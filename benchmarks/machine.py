@@ -60,6 +60,15 @@ def cpu_seconds(process: int) -> float:
     return 0.0
 
 
+def family_cpu_seconds(process: int) -> float:
+    """CPU seconds of a running process and of those that it started, also of those that have ended and that it waited for."""
+    ended = 0.0
+    with suppress(OSError):
+        fields = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
+        ended = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+    return ended + sum(map(cpu_seconds, _family(process)))
+
+
 def cpu_seconds_of_server(folder: Path) -> float:
     """CPU seconds of the Postgres server whose data is in `folder`: those of its running processes and of those that have ended."""
     with suppress(OSError, ValueError, IndexError):

@@ -1,8 +1,10 @@
 """A server that is never the bottleneck: serves a generated library like v2 of the service, without limits and sign-in.
 
     python -m benchmarks.server --records 50000
+    python -m benchmarks.server --real              # the real records of the sandbox's library instead
 
-prints `ready http://127.0.0.1:PORT` and serves until it is ended. It has the paging of the service (25 records a page, 50 at most; X-Total;
+prints `ready http://127.0.0.1:PORT` and serves until it is ended. With `--times` it prints at its end when somebody asked for the first and
+for the last page, by CLOCK_MONOTONIC, which all processes share. It has the paging of the service (25 records a page, 50 at most; X-Total;
 Link with first, prev, next and last) and nothing else: the sandbox has the rules, errors and limits.
 """
 
@@ -10,8 +12,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gzip
+import json
 import signal
 import socket
+import time
+from importlib.resources import files
 from urllib.parse import parse_qs
 
 from benchmarks.publications import Publications
@@ -26,11 +32,28 @@ SEND_BUFFER = 4 * 1024 * 1024
 """Bytes that the kernel buffers, so that a page of 120 kB takes one call."""
 
 
+class RealPublications:
+    """The real records of the sandbox's library, with all their mistakes, in the form of v2 as far as that matters here."""
+
+    def __init__(self) -> None:
+        lines = gzip.decompress(files("sandbox.library").joinpath("publications.jsonl.gz").read_bytes()).splitlines()
+        self._records = [
+            json.dumps({"id": number, **json.loads(line), "cover": None, "assets": []}, ensure_ascii=False).encode()
+            for number, line in enumerate(lines, 1)
+        ]
+        self.count = len(self._records)
+
+    def json(self, start: int, stop: int) -> bytes:
+        """The JSON of records, separated by commas."""
+        return b",".join(self._records[start:stop])
+
+
 class Connection(asyncio.Protocol):
     """One kept-alive connection: answers GET requests in their order."""
 
-    def __init__(self, publications: Publications) -> None:
+    def __init__(self, publications: Publications | RealPublications, times: list[float]) -> None:
         self._publications = publications
+        self._times = times
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -61,6 +84,7 @@ class Connection(asyncio.Protocol):
         return self._page(path, _host(head), _number(asked, "page", 1), per_page)
 
     def _page(self, path: str, host: str, page: int, per_page: int) -> bytes:
+        self._times[1:] = [time.monotonic()]  # the first stays
         start, total = (page - 1) * per_page, self._publications.count
         last = max(1, -(-total // per_page))
         numbers = {
@@ -96,16 +120,16 @@ def _response(status: str, body: bytes, headers: str = "") -> bytes:
     return head.encode() + body
 
 
-async def serve(records: int, port: int) -> None:
-    """Serve `records` records on `port` (0: any that is free) until SIGTERM or SIGINT."""
-    publications = Publications(records)
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+async def serve(publications: Publications | RealPublications, port: int) -> list[float]:
+    """Serve the records on `port` (0: any that is free) until SIGTERM or SIGINT. Returns when the first and the last page went."""
+    loop, ended, times = asyncio.get_running_loop(), asyncio.Event(), list[float]()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    server = await loop.create_server(lambda: Connection(publications), "127.0.0.1", port)
+    server = await loop.create_server(lambda: Connection(publications, times), "127.0.0.1", port)
     print(f"ready http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await ended.wait()
     server.close()
+    return times
 
 
 def main() -> None:
@@ -114,9 +138,14 @@ def main() -> None:
     parser.add_argument(
         "--records", type=int, default=50_000, metavar="N", help="publications in the library (default: 50000)"
     )
+    parser.add_argument("--real", action="store_true", help="the real records of the sandbox's library instead")
+    parser.add_argument("--times", action="store_true", help="print at the end when the first and the last page went")
     parser.add_argument("--port", type=int, default=0, help="default: any that is free")
     arguments = parser.parse_args()
-    asyncio.run(serve(arguments.records, arguments.port))
+    publications = RealPublications() if arguments.real else Publications(arguments.records)
+    times = asyncio.run(serve(publications, arguments.port))
+    if arguments.times:
+        print(json.dumps(times))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from cli.command_lines import one_call, with_command_lines
 from cli.output import Output, plain_console
 from cli.stop_signals import STOP_SIGNALS, StopRequest, received_signal
 from pipelines.errors import BookferryError, ExitStatus, StorageError
+from pipelines.python_process import importing
 from pipelines.service.redaction import redact
 from pipelines.store.durable import is_disk_full, storage_error
 
@@ -49,7 +50,8 @@ def command(module: str, stopped: str = STOPPED) -> Callable[[Callable[..., Exit
         @functools.wraps(function)
         def run_command(*args: Any, **kwargs: Any) -> int:
             def body() -> int:
-                importlib.import_module(module)
+                with importing():
+                    importlib.import_module(module)
                 with _stops_delivered():
                     return int(function(*args, **kwargs))
 

@@ -11,7 +11,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -25,6 +25,7 @@ from pipelines.backup.flow import Backup
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.file_access import make_folder
+from pipelines.python_process import import_on_demand, importing
 from pipelines.settings.settings import Settings
 from pipelines.store.access import DAGSTER_MARK, protect
 from pipelines.store.durable import storage_error, storage_errors, write_atomically
@@ -63,6 +64,9 @@ _TERMINAL = {
     "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
 }
 """No capture of output: Dagster would copy it through four processes, and each prints a traceback at Ctrl-C."""
+
+OTHER_DATABASES = frozenset(f"alembic.ddl.{name}" for name in ("mssql", "mysql", "oracle", "postgresql"))
+"""What Alembic imports for histories that are not in SQLite, with their drivers."""
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -127,11 +131,12 @@ def run_backup(
     loads: list[LoadResult] = []
     registered: list[Sequence[Registration]] = []
     with _quiet_dagster():
-        import dagster as dg  # noqa: PLC0415  see the module's docstring
+        with importing():
+            import dagster as dg  # noqa: PLC0415  see the module's docstring
 
-        from assets_defs.backup import backup_keys  # noqa: PLC0415
-        from assets_defs.schedules import nightly_backup_of  # noqa: PLC0415
-        from assets_defs.staging import staging_keys  # noqa: PLC0415
+            from assets_defs.backup import backup_keys  # noqa: PLC0415
+            from assets_defs.schedules import nightly_backup_of  # noqa: PLC0415
+            from assets_defs.staging import staging_keys  # noqa: PLC0415
 
         with (
             Backup(
@@ -181,9 +186,10 @@ def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[s
     """Run one step of a migration, a job of one asset, in this process. `migration` has the result."""
     settings.check_sign_in(key[0])
     with _quiet_dagster():
-        import dagster as dg  # noqa: PLC0415  see the module's docstring
+        with importing():
+            import dagster as dg  # noqa: PLC0415  see the module's docstring
 
-        from assets_defs.definitions import build_definitions  # noqa: PLC0415
+            from assets_defs.definitions import build_definitions  # noqa: PLC0415
 
         with _instance(settings) as instance:
             definitions, run = build_definitions(settings, migration=migration), str(uuid4())
@@ -204,20 +210,31 @@ def _end_if_stopped() -> None:
 
 @contextmanager
 def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
-    import dagster as dg  # noqa: PLC0415  see the module's docstring
-    from dagster._core.instance.ref import InstanceRef  # noqa: PLC0415  the only way to open an instance with overrides
-
-    from resources.run_history import history_kept_open  # noqa: PLC0415
-
     home = dagster_home(settings)
     os.environ["DAGSTER_HOME"] = str(home)
-    with _history_errors(home):
-        with storage_errors(home), _one_at_a_time(home):  # Dagster creates its tables without a lock
-            instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_TERMINAL))
-        with instance, history_kept_open(instance):
-            yield instance
+    with ExitStack() as opened:
+        with importing():
+            if _is_sqlite(home):
+                import_on_demand(OTHER_DATABASES)
+            import dagster as dg  # noqa: PLC0415  see the module's docstring
+            from dagster._core.instance.ref import InstanceRef  # noqa: PLC0415  the only way to open an instance with overrides
+
+            from resources.run_history import history_kept_open, history_opened  # noqa: PLC0415
+
+            opened.enter_context(_history_errors(home))
+            opened.enter_context(history_opened(home))
+            with storage_errors(home), _one_at_a_time(home):  # Dagster creates its tables without a lock
+                instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_TERMINAL))
+        opened.enter_context(instance)
+        opened.enter_context(history_kept_open(instance))
+        yield instance
     if settings.group:
         protect(settings)  # Dagster's new SQLite files
+
+
+def _is_sqlite(home: Path) -> bool:
+    """Whether Dagster's history is in SQLite files: a person may name another storage in `dagster.yaml`."""
+    return "storage" not in (home / "dagster.yaml").read_text(encoding="utf-8")
 
 
 @contextmanager

@@ -1,11 +1,15 @@
 """Dagster's history stays open during a run, and everything is in it."""
 
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import dagster as dg
+import sqlalchemy
+from dagster._core.storage.event_log import SqliteEventLogStorage
 
-from resources.run_history import history_kept_open
+from resources.run_history import history_kept_open, history_opened
 
 _opened: list[str] = []
 
@@ -50,3 +54,43 @@ def test_another_process_finds_all_events_of_the_run(tmp_path: Path) -> None:
         dg.DagsterEventType.ASSET_MATERIALIZATION,
         dg.DagsterEventType.RUN_SUCCESS,
     } <= events
+
+
+def test_a_new_history_has_the_tables_and_the_revision_that_dagster_gives_it(tmp_path: Path) -> None:
+    def made(home: Path) -> dict[str, list[tuple[str]]]:
+        places = sorted(home.rglob("*.db"))
+        found = {}
+        for number, place in enumerate(places):
+            with closing(sqlite3.connect(place)) as database:
+                revision = database.execute("SELECT version_num FROM alembic_version").fetchall()
+                tables = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY sql").fetchall()
+                mode = database.execute("PRAGMA journal_mode").fetchall()
+            found[f"{place.parent.name} {number}"] = [*revision, *tables, *mode]
+        return found
+
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for home in (ours, theirs):
+        home.mkdir()
+    with history_opened(ours), dg.DagsterInstance.local_temp(str(ours)) as instance, history_kept_open(instance):
+        run = dg.materialize([counted], instance=instance)
+    with dg.DagsterInstance.local_temp(str(theirs)) as instance:
+        dg.materialize([counted], instance=instance)
+        storage = instance.event_log_storage
+        assert isinstance(storage, SqliteEventLogStorage)
+        _, head = storage.alembic_version() or (None, None)
+    assert run.success
+    assert made(ours) == made(theirs)
+    assert all(tables[0] == (head,) for tables in made(ours).values())
+
+
+def test_only_databases_of_the_history_wait_less_for_the_disk(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    with history_opened(home):
+        syncs = []
+        for place in (home / "a.db", tmp_path / "other.db"):
+            engine = sqlalchemy.create_engine(f"sqlite:///{place}")
+            with engine.connect() as connection:
+                syncs.append(connection.exec_driver_sql("PRAGMA synchronous").scalar())
+            engine.dispose()
+    assert syncs == [1, 2]  # NORMAL, FULL
