@@ -7,14 +7,14 @@ records are read (I11).
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary, column_of
+from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary
 from pipelines.migration.model.comparison_database import create_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WrittenRecord
@@ -28,7 +28,7 @@ from pipelines.migration.plan.rows import Totals, batches_of
 from pipelines.publication_fields import REFERENCES
 from pipelines.records.batches import named_batch
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import TableWriter, escaped, literal, quoted, row_batches
+from pipelines.store.parquet import TableWriter, escaped, literal, row_batches
 
 if TYPE_CHECKING:
     import duckdb
@@ -70,7 +70,7 @@ def plan_publications(
         references = REFERENCES if inputs.same_library else (CONTRIBUTOR,) if with_users else ()
         fields = [name for name in source.names if name not in REFERENCES or name in references]
         create_table(database, WRITTEN_FILES, batches_of(WRITTEN_FILES, journal.written_files(PUBLICATIONS)))
-        _prepare(database, source, inputs.files, fields, mapped=with_users)
+        _prepare(database, source, inputs.files, mapped=with_users)
     write_rows(writer, PreparedRows(source, folder, tuple(fields), totals.together), links, totals)
     shutil.rmtree(folder)
     return totals
@@ -115,7 +115,6 @@ def _prepare(
     database: duckdb.DuckDBPyConnection,
     source: ComparableLibrary,
     files: str | None,
-    fields: Sequence[str],
     *,
     mapped: bool,
 ) -> None:
@@ -139,11 +138,9 @@ def _prepare(
     database.execute(f"""
         CREATE TABLE outcome AS
         SELECT
-            s.file_row_number AS place, c.*, f.contents, w.written, a.files AS there{column}, {_target_digests(fields)} AS target_digests
+            s.file_row_number AS place, c.*, f.contents, w.written, a.files AS there{column}
         FROM read_parquet({literal(escaped(source.path(RECORDS)))}, file_row_number = true) AS s
         JOIN merged AS c ON c.source_id = s.id
-        LEFT JOIN compared_source AS m ON m.id = s.id AND c.target_id IS NOT NULL
-        LEFT JOIN compared_target AS t ON t.id = c.target_id
         LEFT JOIN (SELECT id, files FROM target WHERE files IS NOT NULL) AS a ON a.id = c.target_id
         LEFT JOIN ({content}) AS f ON f.publication_id = s.id
         LEFT JOIN ({written}) AS w ON w.source_id = s.id
@@ -153,16 +150,3 @@ def _prepare(
         f"CREATE TABLE touched AS SELECT target.* FROM target SEMI JOIN merged AS c ON c.target_id = target.id "  # noqa: S608
         f"AND c.action IN ({', '.join(map(literal, sorted(TOUCHING)))})"
     )
-
-
-def _target_digests(fields: Sequence[str]) -> str:
-    """SQL of a JSON object: digests of what the target has, for fields that need nothing and yet differ from the source.
-
-    For the other fields, Python makes the digest of the source's text faster than DuckDB writes one.
-    """
-    members = (
-        f"CASE WHEN list_contains(c.same, {literal(name)}) AND m.{column} IS DISTINCT FROM t.{column} "
-        f"THEN ',\"{name}\":' || coalesce('\"' || t.{column} || '\"', 'null') END"
-        for name, column in ((name, quoted(column_of(name))) for name in fields)
-    )
-    return f"nullif('{{' || substr(concat({', '.join(members)}), 2) || '}}', '{{}}')"
