@@ -11,7 +11,10 @@ from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"
 """Python's variable with the meaning of its option -P, for processes whose command line is not ours."""
@@ -107,3 +110,14 @@ def safe_import_path() -> Iterator[None]:
             del os.environ[SAFE_PATH_VARIABLE]
         else:
             os.environ[SAFE_PATH_VARIABLE] = before
+
+
+@contextmanager
+def two_processes() -> Iterator[ProcessPoolExecutor]:
+    """Two processes for work that both cores can share; they start fresh, because a fork would copy locks that other threads hold."""
+    import multiprocessing  # noqa: PLC0415  most commands start no process
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+
+    fresh = multiprocessing.get_context("spawn")
+    with safe_import_path(), ProcessPoolExecutor(2, mp_context=fresh, initializer=hide_unused) as processes:
+        yield processes

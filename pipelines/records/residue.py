@@ -140,7 +140,7 @@ def residue_counts(residues: Sequence[dict[str, Any]]) -> Counter[str]:
     """Residue key, without positions in lists → number of records that have it. Records with the same keys are counted together."""
     counts = Counter[str]()
     for keys, records in Counter(tuple(residue) for residue in residues if residue).items():
-        for key in {valid_text(_POSITIONS.sub("[]", key[:MAX_KEY_CHARACTERS])) for key in keys}:
+        for key in sorted({valid_text(_POSITIONS.sub("[]", key[:MAX_KEY_CHARACTERS])) for key in keys}):
             counts[key] += records
     return counts
 

@@ -14,6 +14,9 @@ from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.tables.description import Table
 from pipelines.store.durable import storage_errors
 
+DATABASE = "comparison.duckdb"
+"""The file of a comparison, in its folder."""
+
 
 @contextmanager
 def comparison_database(folder: Path, sides: Mapping[str, ComparableLibrary]) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -24,10 +27,23 @@ def comparison_database(folder: Path, sides: Mapping[str, ComparableLibrary]) ->
         "preserve_insertion_order": False,
         "temp_directory": str(folder / "spilled"),
     }
-    with storage_errors(folder), duckdb.connect(str(folder / "comparison.duckdb"), config=limits) as database:
+    with storage_errors(folder), duckdb.connect(str(folder / DATABASE), config=limits) as database:
         for name, side in sides.items():
             for view in side.views(name):
                 database.execute(view)
+        yield database
+
+
+@contextmanager
+def read_comparison(folder: Path, spilled: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the closed database of a comparison for reading, which several processes may do. `spilled`: a folder for temporary files."""
+    limits: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": "256MB",
+        "threads": 1,
+        "temp_directory": str(folder / spilled),
+    }
+    path = folder / DATABASE
+    with storage_errors(folder), duckdb.connect(str(path), read_only=True, config=limits) as database:
         yield database
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -149,18 +149,16 @@ class Journal:
             "source = ? AND target = ? AND resource = ? AND source_id = ?", (*self._pair, resource, source_id)
         )
 
-    def files_of(self, resource: str, source_ids: Sequence[int]) -> dict[int, list[JournalEntry]]:
-        """Record → the entries of its files, of all plans, oldest first; records without any are absent."""
-        found: dict[int, list[JournalEntry]] = {}
-        for begin in range(0, len(source_ids), _MOST_VALUES):
-            some = source_ids[begin : begin + _MOST_VALUES]
-            marks = ", ".join("?" * len(some))
-            for entry in self._entries(
-                f"source = ? AND target = ? AND resource = ? AND source_id IN ({marks}) AND kind IN (?, ?)",
-                (*self._pair, resource, *some, WriteKind.ASSET, WriteKind.COVER),
-            ):
-                found.setdefault(entry.source_id, []).append(entry)
-        return found
+    def written_files(self, resource: str) -> Iterator[tuple[int, int, str, str, str, int | None]]:
+        """Yield the entries of the files of a resource, of all plans: record, number, kind, part, state, asset."""
+        return cast(
+            "Iterator[tuple[int, int, str, str, str, int | None]]",
+            self._store.stream(
+                "SELECT source_id, number, kind, part, state, asset_id FROM migration_writes "
+                "WHERE source = ? AND target = ? AND resource = ? AND kind IN (?, ?)",
+                (*self._pair, resource, WriteKind.ASSET, WriteKind.COVER),
+            ),
+        )
 
     def of_plan(self, plan: str, *states: WriteState) -> Iterator[JournalEntry]:
         """Yield the entries of one plan in these states, or all, oldest first; a thousand are in memory."""

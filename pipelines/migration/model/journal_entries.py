@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -83,6 +83,15 @@ class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
     """The same on the clock's `monotonic`."""
     repeated: int
     """Whether it was sent again after a request whose response is not known: 0, 1 or `LOOKED_AT`."""
+
+
+class WrittenFile(NamedTuple):
+    """What a plan needs of the write of a file; texts as in a `JournalEntry`."""
+
+    kind: str
+    part: str
+    state: str
+    asset_id: int | None
 
 
 class WrittenRecord(msgspec.Struct, kw_only=True):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -16,12 +14,12 @@ import pyarrow.parquet as pq
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.comparison_database import comparison_database, create_table
 from pipelines.migration.normalise import normalise
-from pipelines.migration.plan.contributors import UNKNOWN
 from pipelines.migration.plan.matching import match
+from pipelines.migration.plan.references.contributors import UNKNOWN
 from pipelines.migration.plan.references.publications import map_references
 from pipelines.migration.plan.three_way_merge import merge_three_ways
 from pipelines.publication_fields import REFERENCES
-from pipelines.python_process import safe_import_path
+from pipelines.python_process import two_processes
 from pipelines.records.additional_fields import FieldRule
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.tables.description import Column, Table
@@ -50,6 +48,19 @@ class WrittenRow(NamedTuple):
     held: str
 
 
+WRITTEN_FILES = Table(
+    "written_files",
+    "The files of publications that earlier plans wrote, according to the journal.",
+    (),
+    (
+        Column("source_id", _NUMBER, "The publication in the source.", required=True),
+        Column("number", _NUMBER, "The number of the entry: later writes have greater ones.", required=True),
+        Column("kind", _TEXT, "asset or cover.", required=True),
+        Column("part", _TEXT, "Which file of the publication (files.py:part_of).", required=True),
+        Column("state", _TEXT, "How far the write is.", required=True),
+        Column("asset_id", _NUMBER, "The file in the target; empty for a cover."),
+    ),
+)
 DECISIONS = Table(
     "decisions",
     "What a person decided about conflicts.",
@@ -102,7 +113,7 @@ def normalise_both(  # noqa: PLR0917  both sides, and what is compared of them
             for raw, to, fields, known, first in sides
         )
         return of_source, of_target
-    with safe_import_path(), ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
+    with two_processes() as processes:
         futures = [
             processes.submit(normalise, raw, to, kinds_text, sent, fields, known, first_day=first)
             for raw, to, fields, known, first in sides
@@ -126,7 +137,7 @@ def compare_libraries(
 
     `overwrite`: where both sides have different values, the source's value counts. References to contributors and organizations are
     compared within one library only, whose ids they are (service.md#references); contributors also where the users of both libraries are
-    known (contributors.py). Links are compared as those of the target (references/publications.py).
+    known (references/contributors.py). Links are compared as those of the target (references/publications.py).
     """
     with comparison_database(folder, {"source": source, "target": target}) as database:
         create_table(database, WRITTEN, written)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal_entries import WriteKind, WriteState, WrittenFile
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.records.files import ASSET, COVER, KEPT, AttachedFile, attached_files
 from pipelines.records.forms import add_unsent_files
@@ -49,7 +49,7 @@ def planned_files(
     described: Sequence[AttachedFile],
     contents: Sequence[dict[str, Any]],
     there: Sequence[AttachedFile],
-    written: Sequence[JournalEntry],
+    written: Sequence[WrittenFile],
 ) -> list[PlannedFile]:
     """Plan each file of a record.
 
@@ -105,7 +105,7 @@ def planned_files(
 
 
 def _attached_earlier(
-    source_file: AttachedFile, there: Sequence[AttachedFile], written: Iterable[JournalEntry]
+    source_file: AttachedFile, there: Sequence[AttachedFile], written: Iterable[WrittenFile]
 ) -> AttachedFile | None:
     """The file of the target that an earlier plan made of a file whose content the snapshot lacks. Another size shows a change."""
     part = f"{source_file.kind}/{'at0' if source_file.asset_id is None else source_file.asset_id}/"

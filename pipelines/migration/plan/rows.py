@@ -16,6 +16,7 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.plan import FileCounts, PlannedReference
 from pipelines.records.batches import table_batch, transposed
+from pipelines.records.residue import bounded
 from pipelines.records.tables.description import Table
 from pipelines.service_limits import PER_PAGE
 
@@ -56,6 +57,18 @@ class Totals:
         is_linked = any(one.later for one in references.values())
         self.linked += is_linked
         self.requests += is_linked
+
+    def add(self, others: Totals) -> None:
+        """Add what rows that come after these add up to."""
+        self.actions += others.actions
+        self.matched_by += others.matched_by
+        self.fields += others.fields
+        self.unsent = bounded(self.unsent + others.unsent)
+        for name in FileCounts.__struct_fields__:
+            setattr(self.files, name, getattr(self.files, name) + getattr(others.files, name))
+        self.invalid += others.invalid
+        self.requests += others.requests
+        self.linked += others.linked
 
     def count(self, action: Action, matched_by: str | None) -> None:
         """Count a record with this action."""

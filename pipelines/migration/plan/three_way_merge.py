@@ -25,28 +25,26 @@ def merge_three_ways(
     overwrite: bool = False,
     keep_target_at: Mapping[str, str] | None = None,
 ) -> None:
-    """Make the table `merged`: source_id, target_id, action, matched_by, fields, conflicts, same, reason, candidates.
+    """Make the table `merged`: source_id, target_id, action, matched_by, fields, conflicts, same, reason, candidates, target_digests.
 
     Reads the input tables of `matching.match` and its result. `source` and `target` have a column of compact JSON for each field, null
     where the field is empty; `written` has `wanted` and `held`, JSON objects of field → `digest` of what was sent and of what the service
-    then had. In the result, `fields` are patched, `conflicts` wait for a person, and `same` need nothing. `overwrite`: the source's value
-    counts wherever it has one. `keep_target_at`: field → the value of the source with which the target keeps its own.
+    then had. In the result, `fields` are patched, `conflicts` wait for a person, and `same` need nothing; `target_digests` is a JSON
+    object of field → digest of what the target has, of those that are `same` and yet differ. `overwrite`: the source's value counts
+    wherever it has one. `keep_target_at`: field → the value of the source with which the target keeps its own.
     """
     keep_target_at = keep_target_at or {}
     _digest_sides(database, fields)
-    verdicts = ", ".join(
-        f"{literal(field.name)}: {_verdict(field, keep_target_at.get(field.name), overwrite=overwrite)}"
-        for field in fields
-    )
+    verdicts = [_verdict(field, keep_target_at.get(field.name), overwrite=overwrite) for field in fields]
     database.execute(f"""
         CREATE OR REPLACE TABLE merged AS
-        {_matched_records(verdicts)}
+        {_matched_records(fields, verdicts)}
         UNION ALL
-        SELECT source_id, NULL, '{Action.CONFLICT}', NULL, [], [], [], reason, candidates FROM ambiguous
+        SELECT source_id, NULL, '{Action.CONFLICT}', NULL, [], [], [], reason, candidates, NULL FROM ambiguous
         UNION ALL
         SELECT
             id, NULL, CASE WHEN decision = '{Decision.SKIP}' THEN '{Action.SKIPPED}' ELSE '{Action.CREATE}' END,
-            CASE WHEN decision IS NOT NULL THEN 'decision' END, [], [], [], NULL, []
+            CASE WHEN decision IS NOT NULL THEN 'decision' END, [], [], [], NULL, [], NULL
         FROM source
         LEFT JOIN decisions ON decisions.source_id = source.id
         ANTI JOIN matched ON matched.source_id = source.id
@@ -54,8 +52,14 @@ def merge_three_ways(
     """)  # noqa: S608  our own names, quoted
 
 
-def _matched_records(verdicts: str) -> str:
-    """SQL of the merged records that have a match; `verdicts`: SQL of the members of a map field → verdict."""
+def _matched_records(fields: Sequence[Field], verdicts: Sequence[str]) -> str:
+    """SQL of the merged records that have a match; `verdicts`: SQL of the verdict of each field."""
+    columns = "".join(
+        f", {verdict} AS verdict_{place}, {source} IS DISTINCT FROM {target} AS differs_{place}, {target} AS target_{place}"
+        for place, verdict in enumerate(verdicts)
+        for source, target in [[f"{side}.{quoted(fields[place].column)}" for side in "st"]]
+    )
+    verdict_of = ", ".join(f"{literal(field.name)}: verdict_{place}" for place, field in enumerate(fields))
     return f"""
         SELECT
             source_id, target_id,
@@ -70,7 +74,8 @@ def _matched_records(verdicts: str) -> str:
                 WHEN list_contains(map_values(verdicts), '{FieldVerdict.EDITED}') THEN 'edited_in_target'
                 WHEN len(conflicts) > 0 THEN 'fields_differ'
             END AS reason,
-            []::BIGINT[] AS candidates
+            []::BIGINT[] AS candidates,
+            target_digests
         FROM (
             SELECT
                 *,
@@ -80,15 +85,32 @@ def _matched_records(verdicts: str) -> str:
                     if entry.value IN ('{FieldVerdict.CONFLICT}', '{FieldVerdict.EDITED}')
                 ] AS conflicts
             FROM (
-                SELECT m.source_id, m.target_id, m.matched_by, MAP {{{verdicts}}} AS verdicts
-                FROM matched AS m
-                JOIN compared_source AS s ON s.id = m.source_id
-                JOIN compared_target AS t ON t.id = m.target_id
-                LEFT JOIN written AS w ON w.source_id = m.source_id AND w.target_id = m.target_id
-                LEFT JOIN decisions AS d ON d.source_id = m.source_id
+                SELECT
+                    source_id, target_id, matched_by, MAP {{{verdict_of}}} AS verdicts, {_target_digests(fields)} AS target_digests
+                FROM (
+                    SELECT m.source_id, m.target_id, m.matched_by{columns}
+                    FROM matched AS m
+                    JOIN compared_source AS s ON s.id = m.source_id
+                    JOIN compared_target AS t ON t.id = m.target_id
+                    LEFT JOIN written AS w ON w.source_id = m.source_id AND w.target_id = m.target_id
+                    LEFT JOIN decisions AS d ON d.source_id = m.source_id
+                )
             )
         )
     """  # noqa: S608  our own names, quoted
+
+
+def _target_digests(fields: Sequence[Field]) -> str:
+    """SQL of a JSON object: digests of what the target has, for fields that need nothing and yet differ from the source.
+
+    For the other fields, Python makes the digest of the source's text faster than DuckDB writes one.
+    """
+    members = (
+        f"CASE WHEN verdict_{place} = '{FieldVerdict.SAME}' AND differs_{place} "
+        f"THEN ',\"{field.name}\":' || coalesce('\"' || target_{place} || '\"', 'null') END"
+        for place, field in enumerate(fields)
+    )
+    return f"nullif('{{' || substr(concat({', '.join(members)}), 2) || '}}', '{{}}')"
 
 
 def _digest_sides(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) -> None:

@@ -18,7 +18,7 @@ from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, W
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import part_of
-from pipelines.migration.plan.publications import emptying
+from pipelines.migration.plan.publication_rows import emptying
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET, COVER, AttachedFile
 from pipelines.records.forms import form_of

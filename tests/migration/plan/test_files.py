@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal_entries import WriteKind, WriteState, WrittenFile
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.plan.files import OCTETS, part_of, planned_files, requests_of
 from pipelines.records.files import ASSET, COVER, FAILED, KEPT, AttachedFile
-from tests.migration.sample_plans import journal_entry
 
 SHA, OTHER_SHA = "a" * 64, "b" * 64
 UPLOAD, THERE, MISSING = FileAction.UPLOAD, FileAction.THERE, FileAction.MISSING
@@ -35,9 +34,9 @@ def content(kind: str = ASSET, position: int = 0, **values: Any) -> dict[str, An
     return {"kind": kind, "position": position, "status": KEPT, "sha256": SHA, "bytes": 10, "problem": None, **values}
 
 
-def entry(kind: WriteKind, part: str, asset_id: int | None = None, state: WriteState = WriteState.DONE) -> JournalEntry:
+def entry(kind: WriteKind, part: str, asset_id: int | None = None, state: WriteState = WriteState.DONE) -> WrittenFile:
     """What an earlier plan wrote."""
-    return journal_entry(kind, part, state, asset_id=asset_id)
+    return WrittenFile(kind, part, state, asset_id)
 
 
 def actions(planned: list[PlannedFile]) -> list[tuple[FileAction, int | None]]:

@@ -105,6 +105,20 @@ def test_a_record_that_no_plan_wrote(merge: Merge, source: Record, target: Recor
     assert merge_pair(merge, source, target) == expected
 
 
+def test_the_digests_of_what_the_service_made_of_a_value(merge: Merge) -> None:
+    """The plan expects them afterwards, because the service had them right after the write and nobody changed either side since."""
+    wanted = {"title": "A", "abstract": "B", "content": "C"}
+    held = {"title": "a", "content": "C"}
+    merge.wrote(wanted, held)
+    merge.add("source", 1, wanted)
+    merge.add("target", 7, held)
+    merge.add("source", 2, {"title": "D"}, key="b")
+    merge.add("target", 8, {"title": "E", "abstract": "F"}, key="b")
+    merge.merged()
+    rows = merge.database.execute("SELECT source_id, target_digests FROM merged ORDER BY ALL").fetchall()
+    assert rows == [(1, f'{{"title":"{digest(json.dumps("a"))}","abstract":null}}'), (2, None)]
+
+
 @pytest.mark.parametrize(
     ("wanted", "held", "source", "target", "expected"),
     [

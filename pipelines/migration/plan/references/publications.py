@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipelines.migration.model.comparable import RECORDS, STEP, ComparableLibrary, column_of
 from pipelines.migration.model.plan import PlannedReference
 from pipelines.migration.model.resource_types import PUBLICATIONS, is_written_later
-from pipelines.migration.plan.contributors import UNKNOWN, map_contributors
+from pipelines.migration.plan.references.contributors import UNKNOWN, map_contributors
 from pipelines.records.additional_fields import FieldRule
 from pipelines.records.batches import table_batch, transposed
 from pipelines.records.residue import residue_json
@@ -135,6 +135,11 @@ class PublicationLinks:
     def __init__(self, store: MatchStore, rules: Mapping[str, FieldRule]) -> None:
         self._store = store
         self._rules = rules
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that refer to other records."""
+        return tuple(self._rules)
 
     def write(self, side: ComparableLibrary) -> None:
         """Write which records of the target those of the source are, in a file beside its publications."""
