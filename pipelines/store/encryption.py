@@ -12,10 +12,12 @@ import base64
 import binascii
 import os
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pipelines.errors import ConfigurationError, StorageError
-from pipelines.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from pipelines.settings.settings import Settings
 
 KEY_BYTES = 32
 """AES-256."""
