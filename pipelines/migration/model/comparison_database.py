@@ -22,7 +22,7 @@ DATABASE = "comparison.duckdb"
 def comparison_database(folder: Path, sides: Mapping[str, ComparableLibrary]) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database with the views of each side, by name. Its files are in `folder`."""
     limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "1200MB",
+        "memory_limit": "900MB",
         "threads": 2,
         "preserve_insertion_order": False,
         "temp_directory": str(folder / "spilled"),
