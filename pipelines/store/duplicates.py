@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipelines.records.tables.registry import raw_table
 from pipelines.store.durable import storage_errors
@@ -57,6 +56,8 @@ def add_missing(path: Path, earlier: Path, resource: str, key: PersonalKey | Non
         )
         missing = pa.array(database.fetchnumpy()["place"], pa.int64())
     if len(missing):
+        import pyarrow.compute as pc  # noqa: PLC0415  see `_rewrite_without`
+
         rewritten = path.with_suffix(".rewritten")
         with storage_errors(path), table_writer(rewritten, raw_table(resource), key) as writer:
             for source, places_kept in ((path, None), (earlier, missing)):
@@ -83,6 +84,8 @@ def _row_groups(path: Path, key: PersonalKey | None) -> Iterator[tuple[int, pa.T
 
 def _rewrite_without(path: Path, dropped: pa.Array[Any], resource: str, key: PersonalKey | None) -> None:
     """Rewrite a raw file without some rows, one row group at a time."""
+    import pyarrow.compute as pc  # noqa: PLC0415  its import takes long, and hardly a list has duplicates
+
     rewritten = path.with_suffix(".rewritten")
     with storage_errors(path), table_writer(rewritten, raw_table(resource), key) as writer:
         for start, rows in _row_groups(path, key):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
 from pipelines.records.batches import StagedBatch
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.staging.columnar_staging import ColumnarPublications, IrregularBatchError
 from pipelines.records.staging.fast_staging import RegularPublications
 from pipelines.records.staging.general_staging import stage_publications
+
+if TYPE_CHECKING:
+    from pipelines.records.staging.columnar_staging import ColumnarPublications
 
 RECORDS_PER_STEP = 400
 """Records per step of a way that goes record by record: few enough for the processor's cache, which saves a fifth of the time."""
@@ -25,20 +27,18 @@ class PublicationStager:
 
     def __init__(self, kinds: Kinds = STANDARD_KINDS) -> None:
         self._kinds = kinds
-        self._columnar = ColumnarPublications(kinds)
+        self._columnar: ColumnarPublications | None = None
         self._regular = RegularPublications(kinds)
         self._failures = 0
 
     def stage(self, batch: pa.RecordBatch) -> list[StagedBatch]:
         """Stage a raw batch with the columns `payload` and `sha256`; never raises on data."""
         if self._failures < MOST_FAILURES:
-            try:
-                staged = self._columnar.stage(batch)
-            except IrregularBatchError:
-                self._failures += 1
-            else:
+            staged = self._by_columns(batch)
+            if staged is not None:
                 self._failures = 0
                 return [staged]
+            self._failures += 1
         return in_steps(self, batch)
 
     def __call__(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch:
@@ -47,8 +47,18 @@ class PublicationStager:
         if staged is None:
             staged = stage_publications(payloads, hashes, self._kinds)
             self._regular.learn(staged.residue)
-            self._columnar.learn(self._regular.learned)
         return staged
+
+    def _by_columns(self, batch: pa.RecordBatch) -> StagedBatch | None:
+        """Stage a batch at once; `None` if it is irregular. The import comes with the first batch: the reading process has none."""
+        from pipelines.records.staging.columnar_staging import ColumnarPublications, IrregularBatchError  # noqa: PLC0415
+
+        self._columnar = self._columnar or ColumnarPublications(self._kinds)
+        self._columnar.learn(self._regular.learned)
+        try:
+            return self._columnar.stage(batch)
+        except IrregularBatchError:
+            return None
 
 
 def in_steps(
