@@ -5,8 +5,8 @@
     .venv/bin/python -m tests.measured FOLDER                                         # the list from them
 
 A short test stays. Of the others those stay that reach lines or branches which no test that stays reaches, the quickest for what they add
-first, until the next would take more than two seconds for each of them. What commands of tests/cli/forks.py reach counts for their test; processes that end by SIGKILL and those of an installation of its
-own do not count.
+first, until the next would take more than a second for each of them. What commands of tests/cli/forks.py reach counts for their test;
+processes that end by SIGKILL and those of an installation of its own do not count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LIST = Path(__file__).with_name("long_tests.txt")
 SHORT = 0.1
 """Seconds of a test that stays whatever it reaches."""
 
-WORTH = 2.0
+WORTH = 1.0
 """Seconds that a line or branch may cost."""
 
 HEAD = """# `make test` leaves these tests out, `make test-all` and CI do not: the others reach nearly the same lines and branches.
@@ -150,8 +150,9 @@ def main(folder: Path) -> None:
     stays = measured.seconds.keys() - long
     reached = set().union(*(measured.reached.get(test, ()) for test in stays))
     sys.stdout.write(
-        f"{len(long)} of {len(measured.seconds)} tests are left out. The others take {sum(map(measured.seconds.__getitem__, stays)):.0f} of "
-        f"{sum(measured.seconds.values()):.0f} s and reach {len(reached)} of {len(measured.ways)} ways from line to line.\n"
+        f"{len(long)} of {len(measured.seconds)} tests are left out. "
+        f"The others take {sum(measured.seconds[test] for test in stays):.0f} of {sum(measured.seconds.values()):.0f} s "
+        f"and reach {len(reached)} of {len(measured.ways)} ways from line to line.\n"
     )
 
 
