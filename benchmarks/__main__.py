@@ -59,7 +59,7 @@ def main() -> None:
             for line in differences(results.get(name, {}).get("figures"), measured["figures"]):
                 print(f"{name}: {line}")
             results[name] = measured
-            arguments.output.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            arguments.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if arguments.output == RESULTS:
         README.write_text(with_tables(README.read_text("utf-8"), results), encoding="utf-8")
 
