@@ -123,11 +123,17 @@ def register_key(database: duckdb.DuckDBPyConnection, key: PersonalKey | None) -
         raise RuntimeError("DuckDB does not accept the key for personal data") from None
 
 
+NO_PROGRESS_BAR = "SET enable_progress_bar = false"
+"""DuckDB draws one on standard output, where the JSON of a command stands, once a query takes two seconds."""
+
+
 def bounded_duckdb(memory: str, threads: int, spilled: Path) -> duckdb.DuckDBPyConnection:
     """A DuckDB in memory that spills to the folder `spilled` rather than use more than `memory`, such as 128MB."""
     import duckdb  # noqa: PLC0415  commands that only list snapshots start without it
 
-    return duckdb.connect(config={"memory_limit": memory, "threads": threads, "temp_directory": str(spilled)})
+    database = duckdb.connect(config={"memory_limit": memory, "threads": threads, "temp_directory": str(spilled)})
+    database.execute(NO_PROGRESS_BAR)
+    return database
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.tables.description import Table
 from pipelines.store.durable import storage_errors
+from pipelines.store.parquet import NO_PROGRESS_BAR
 
 DATABASE = "comparison.duckdb"
 """The file of a comparison, in its folder."""
@@ -28,6 +29,7 @@ def comparison_database(folder: Path, sides: Mapping[str, ComparableLibrary]) ->
         "temp_directory": str(folder / "spilled"),
     }
     with storage_errors(folder), duckdb.connect(str(folder / DATABASE), config=limits) as database:
+        database.execute(NO_PROGRESS_BAR)
         for name, side in sides.items():
             for view in side.views(name):
                 database.execute(view)
@@ -44,6 +46,7 @@ def read_comparison(folder: Path, spilled: str) -> Iterator[duckdb.DuckDBPyConne
     }
     path = folder / DATABASE
     with storage_errors(folder), duckdb.connect(str(path), read_only=True, config=limits) as database:
+        database.execute(NO_PROGRESS_BAR)
         yield database
 
 
