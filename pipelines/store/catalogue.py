@@ -30,7 +30,7 @@ from pipelines.records.tables.registry import PERSONAL, STAGED, TABLES, raw_tabl
 from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKeys
-from pipelines.store.parquet import escaped, literal, quoted, read_parquet, register_key
+from pipelines.store.parquet import connect_duckdb, escaped, literal, quoted, read_parquet, register_key
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 _BOOLEAN, _TIME = pa.bool_(), pa.timestamp("us", "UTC")
@@ -82,7 +82,7 @@ def rebuild_catalogue(data: DataFolder) -> Path:
         building = target.with_name(f".library.{os.getpid()}.duckdb")
         _remove_unfinished(data)  # leftovers of a killed process
         try:
-            with duckdb.connect(str(building)) as database:
+            with connect_duckdb(building) as database:
                 data.objects.attach(database)
                 statements = _statements(data.snapshots())
                 made = f"CREATE MACRO bookferry_catalogue() AS '{_digest(statements)}'"
@@ -104,7 +104,7 @@ def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duck
     if not _is_current(data, snapshots):
         rebuild_catalogue(data)
     with storage_errors(data.catalogue_path):
-        database = duckdb.connect(str(data.catalogue_path), read_only=True)
+        database = connect_duckdb(data.catalogue_path, read_only=True)
     with database:
         data.objects.attach(database)
         database.execute("SET TimeZone = 'UTC'")
@@ -116,7 +116,7 @@ def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duck
 def catalogue_in_memory(data: DataFolder, *, personal: bool = False) -> duckdb.DuckDBPyConnection:
     """The same views in a DuckDB in memory: nothing is written, and later backups do not change them. The caller closes it."""
     snapshots = _required_snapshots(data)
-    database = duckdb.connect()
+    database = connect_duckdb()
     data.objects.attach(database)
     for statement in ("SET TimeZone = 'UTC'", "BEGIN", *_statements(snapshots), "COMMIT"):
         database.execute(statement)
@@ -153,7 +153,7 @@ def _is_current(data: DataFolder, snapshots: Sequence[Snapshot]) -> bool:
     if not data.catalogue_path.exists():
         return False
     try:
-        with duckdb.connect(str(data.catalogue_path), read_only=True) as database:
+        with connect_duckdb(data.catalogue_path, read_only=True) as database:
             return database.execute("SELECT bookferry_catalogue()").fetchall() == [(_digest(_statements(snapshots)),)]
     except duckdb.Error:
         return False

@@ -123,17 +123,18 @@ def register_key(database: duckdb.DuckDBPyConnection, key: PersonalKey | None) -
         raise RuntimeError("DuckDB does not accept the key for personal data") from None
 
 
-NO_PROGRESS_BAR = "SET enable_progress_bar = false"
-"""DuckDB draws one on standard output, where the JSON of a command stands, once a query takes two seconds."""
+def connect_duckdb(path: Path | None = None, *, read_only: bool = False, **limits: Any) -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB, in memory without a path. It draws no progress bar: that would stand on standard output, within a command's JSON."""
+    import duckdb  # noqa: PLC0415  commands that only list snapshots start without it
+
+    database = duckdb.connect(str(path or ":memory:"), read_only=read_only, config=limits)
+    database.execute("SET enable_progress_bar = false")
+    return database
 
 
 def bounded_duckdb(memory: str, threads: int, spilled: Path) -> duckdb.DuckDBPyConnection:
     """A DuckDB in memory that spills to the folder `spilled` rather than use more than `memory`, such as 128MB."""
-    import duckdb  # noqa: PLC0415  commands that only list snapshots start without it
-
-    database = duckdb.connect(config={"memory_limit": memory, "threads": threads, "temp_directory": str(spilled)})
-    database.execute(NO_PROGRESS_BAR)
-    return database
+    return connect_duckdb(memory_limit=memory, threads=threads, temp_directory=str(spilled))
 
 
 @contextmanager

@@ -10,15 +10,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import duckdb
-
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.store.parquet import escaped, literal
+from pipelines.store.parquet import connect_duckdb, escaped, literal
 
 if TYPE_CHECKING:
     from pipelines.migration.apply.writer import Writer
@@ -45,7 +43,7 @@ def reconcile_pending_publications(
     if not pending:
         return
     paths = {name: literal(escaped(side.path(RECORDS))) for name, side in (("source", plan.source), ("now", now))}
-    with duckdb.connect(config={"memory_limit": "512MB", "threads": 2}) as database:
+    with connect_duckdb(memory_limit="512MB", threads=2) as database:
         matches = database.execute(_SAME_CONTENT.format(**paths), [list(pending)]).fetchall()
     unmatched = Counter(content for _source_id, content, _ids in matches)
     alone = {content for content, count in unmatched.items() if count == 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -13,7 +14,7 @@ from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.tables.description import Table
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import NO_PROGRESS_BAR
+from pipelines.store.parquet import connect_duckdb
 
 DATABASE = "comparison.duckdb"
 """The file of a comparison, in its folder."""
@@ -22,14 +23,13 @@ DATABASE = "comparison.duckdb"
 @contextmanager
 def comparison_database(folder: Path, sides: Mapping[str, ComparableLibrary]) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database with the views of each side, by name. Its files are in `folder`."""
-    limits: dict[str, str | bool | int | float | list[str]] = {
+    limits: dict[str, Any] = {
         "memory_limit": "900MB",
         "threads": 2,
         "preserve_insertion_order": False,
         "temp_directory": str(folder / "spilled"),
     }
-    with storage_errors(folder), duckdb.connect(str(folder / DATABASE), config=limits) as database:
-        database.execute(NO_PROGRESS_BAR)
+    with storage_errors(folder), connect_duckdb(folder / DATABASE, **limits) as database:
         for name, side in sides.items():
             for view in side.views(name):
                 database.execute(view)
@@ -39,14 +39,13 @@ def comparison_database(folder: Path, sides: Mapping[str, ComparableLibrary]) ->
 @contextmanager
 def read_comparison(folder: Path, spilled: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the closed database of a comparison for reading, which several processes may do. `spilled`: a folder for temporary files."""
-    limits: dict[str, str | bool | int | float | list[str]] = {
+    limits: dict[str, Any] = {
         "memory_limit": "256MB",
         "threads": 1,
         "temp_directory": str(folder / spilled),
     }
     path = folder / DATABASE
-    with storage_errors(folder), duckdb.connect(str(path), read_only=True, config=limits) as database:
-        database.execute(NO_PROGRESS_BAR)
+    with storage_errors(folder), connect_duckdb(path, read_only=True, **limits) as database:
         yield database
 
 

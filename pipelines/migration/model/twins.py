@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-import duckdb
-
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
@@ -18,7 +16,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.files import ASSET, AttachedFile, attached_files
 from pipelines.records.values import decode_record, whole_number
-from pipelines.store.parquet import escaped, literal
+from pipelines.store.parquet import connect_duckdb, escaped, literal
 
 _CONTENT = "SELECT e.number, r.content FROM entry AS e JOIN read_parquet({path}) AS r ON r.id = e.{id}"
 _EQUAL = "SELECT w.number, list(DISTINCT n.id) FROM ({wanted}) AS w JOIN read_parquet({now}) AS n USING (content) GROUP BY ALL"
@@ -69,7 +67,7 @@ class TwinFinder:
         if not entries:
             return {}
         now = literal(escaped(self._now.path(RECORDS)))
-        with duckdb.connect(config={"memory_limit": "512MB", "threads": 2}) as database:
+        with connect_duckdb(memory_limit="512MB", threads=2) as database:
             database.execute("CREATE TABLE entry (number BIGINT, source_id BIGINT, target_id BIGINT)")
             database.executemany(
                 "INSERT INTO entry VALUES (?, ?, ?)", [(one.number, one.source_id, one.target_id) for one in entries]
@@ -137,7 +135,7 @@ def files_of(library: ComparableLibrary, ids: Collection[int]) -> dict[int, list
     query = (
         f"SELECT id, files FROM read_parquet({literal(escaped(library.path(RECORDS)))}) WHERE id IN (SELECT unnest(?))"  # noqa: S608
     )
-    with duckdb.connect(config={"memory_limit": "256MB", "threads": 2}) as database:
+    with connect_duckdb(memory_limit="256MB", threads=2) as database:
         rows = database.execute(query, [list(ids)]).fetchall()
     return {number: attached_files(decode_record(text.encode())) for number, text in rows if text}
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import duckdb
-
 from pipelines.migration.apply.target_lists import TargetLists
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, column_of
 from pipelines.migration.model.journal import Journal
@@ -20,7 +18,7 @@ from pipelines.migration.undo.worklist import worklist
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import escaped, literal, quoted
+from pipelines.store.parquet import connect_duckdb, escaped, literal, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -36,7 +34,7 @@ def dry_run(  # noqa: PLR0917  the same as `undo` takes
 ) -> UndoResult:
     """Returns what an undo would do to the target as it is `now`."""
     result = UndoResult(plan=plan.name, really=False)
-    with storage_errors(now.folder), duckdb.connect() as database:
+    with storage_errors(now.folder), connect_duckdb() as database:
         database.execute("SET threads = 1; SET memory_limit = '256MB'")
         for batch in in_steps(worklist(plan, journal, target_lists)):
             publications = _publications(database, now, [item.target_id for item in batch])

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary
@@ -17,7 +16,7 @@ from pipelines.migration.model.resource_types import USERS
 from pipelines.records.batches import named_batch
 from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import escaped, literal, table_writer
+from pipelines.store.parquet import connect_duckdb, escaped, literal, table_writer
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -43,7 +42,7 @@ UNKNOWN = '{"id":null}'
 def write_contributors(side: ComparableLibrary, users: MatchStore) -> None:
     """Write the users of the target that the contributors of the source are, in a file beside its publications."""
     records, path = literal(escaped(side.path(RECORDS))), side.path(CONTRIBUTORS)
-    with storage_errors(path), duckdb.connect() as database, table_writer(path, CONTRIBUTORS) as writer:
+    with storage_errors(path), connect_duckdb() as database, table_writer(path, CONTRIBUTORS) as writer:
         found = database.execute(
             f"SELECT DISTINCT CAST({CONTRIBUTOR} ->> '$.id' AS BIGINT) FROM read_parquet({records}) WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  our own address
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import msgspec
 import pyarrow as pa
 
@@ -23,7 +22,7 @@ from pipelines.records.residue import residue_json
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.values import compact_json
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import escaped, literal, quoted, table_writer
+from pipelines.store.parquet import connect_duckdb, escaped, literal, quoted, table_writer
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -146,7 +145,7 @@ class PublicationLinks:
         if not self._rules:
             return
         records, path = literal(escaped(side.path(RECORDS))), side.path(LINKS)
-        with storage_errors(path), duckdb.connect() as database, table_writer(path, LINKS) as writer:
+        with storage_errors(path), connect_duckdb() as database, table_writer(path, LINKS) as writer:
             for name, rule in self._rules.items():
                 column = quoted(column_of(name))
                 found = database.execute(
