@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
-from cli.stop_signals import STOP_SIGNALS, StopRequest, record_signals
+from cli.stop_signals import STOP_SIGNALS, StopRequest, deliver_swallowed_stops, record_signals
 
 COMPLETION = "_BOOKFERRY_COMPLETE"
 """The variable of a shell that asks what can follow."""
@@ -34,6 +34,7 @@ def main() -> NoReturn:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
     record_signals()
+    deliver_swallowed_stops()
     gc.set_threshold(YOUNG_OBJECTS, 20, 20)
     from pipelines.python_process import hide_unused, importing  # noqa: PLC0415  see above
 

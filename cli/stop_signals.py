@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import sys
+import threading
+import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -51,3 +59,36 @@ def record_signals() -> None:
 def received_signal() -> int | None:
     """The first stop signal of this process; None if there was none, or if nobody records them."""
     return next((number for record in _records for number in record.numbers()), None)
+
+
+DAGSTERS_STOP = "DagsterExecutionInterruptedError"
+"""What Dagster raises for a stop signal. To import Dagster for its class would take a second."""
+
+AGAIN = 0.01
+"""Seconds until a swallowed stop is delivered again. What swallowed it has ended by then."""
+
+
+def deliver_swallowed_stops() -> None:
+    """Deliver a stop once more that Python swallowed, instead of printing its traceback.
+
+    Python swallows what is raised in a finalizer or in the callback of a weak reference, of which each import has one. `main` calls this
+    once, after `record_signals`.
+    """
+    before = sys.unraisablehook
+
+    def hook(swallowed: UnraisableHookArgs, /) -> None:
+        is_stop = issubclass(swallowed.exc_type, KeyboardInterrupt) or swallowed.exc_type.__name__ == DAGSTERS_STOP
+        number = received_signal() if is_stop else None
+        if number is None:
+            before(swallowed)
+        else:
+            _thread.start_new_thread(
+                _deliver, (number,)
+            )  # `threading` would take locks that what was interrupted may hold
+
+    sys.unraisablehook = hook
+
+
+def _deliver(number: int) -> None:
+    time.sleep(AGAIN)
+    signal.pthread_kill(threading.main_thread().ident or 0, number)

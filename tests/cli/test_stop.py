@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from cli.stop_signals import StopRequest
 from pipelines.backup.flow import Backup
 from pipelines.settings.loading import load_settings
-from tests.cli.command import PATIENCE, Installation
+from tests.cli.command import PATIENCE, ROOT, Installation
 from tests.cli.conftest import BackedUp
 
 QUICK = 120
@@ -57,6 +58,45 @@ def _foreground() -> None:
     """A shell's job in the foreground hears Ctrl-C, whatever started the tests; and so does each process that it started."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+SWALLOWING = """
+import signal, time, weakref
+from cli.stop_signals import StopRequest, deliver_swallowed_stops, record_signals
+
+def stop(*_):
+    raise {error}
+
+class DagsterExecutionInterruptedError(BaseException):
+    pass
+
+class Module:
+    pass
+
+record_signals()
+deliver_swallowed_stops()
+signal.signal(signal.SIGTERM, stop)
+module = Module()
+lock = weakref.ref(module, lambda _: (signal.raise_signal(signal.SIGTERM), sum(range(100))))
+try:
+    del module
+    time.sleep({seconds})
+except {error}:
+    print("stopped")
+"""
+
+
+@pytest.mark.parametrize("error", ["StopRequest", "DagsterExecutionInterruptedError", "ValueError"])
+def test_a_stop_within_a_callback_is_delivered_again(error: str) -> None:
+    """Python swallows what is raised in the callback of a weak reference, and prints its traceback. Mistakes are printed as ever."""
+    code = SWALLOWING.format(error=error, seconds=0 if error == "ValueError" else PATIENCE)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], check=False, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+    )
+    if error == "ValueError":
+        assert (ended.stdout, "ValueError" in ended.stderr) == ("", True)
+    else:
+        assert (ended.stdout, ended.stderr, ended.returncode) == ("stopped\n", "", 0)
 
 
 @pytest.mark.parametrize(
