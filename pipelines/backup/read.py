@@ -40,8 +40,12 @@ from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadabl
 BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of JSON per row group. They bound the memory of a backup, however large the library."""
 
-SAMPLE = 100
-"""Publications of each row group whose fields are counted. The service documents these fields, so that a part of the records will do."""
+SAMPLE, LATER_SAMPLE = 100, 20
+"""Publications of each row group whose fields are counted, until `ENOUGH` are and later. The service documents these fields, so that a part
+of the records will do."""
+
+ENOUGH = 5_000
+"""Publications."""
 
 ENDPOINTS = {resource: (path,) for resource, path in LIST_PATHS.items()} | {
     "publications": ("publications/all", "publications")
@@ -205,7 +209,8 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
         with background_thread() as behind:
             for records in _batches(pages):
                 if resource == DESCRIBED:
-                    observer.observe(map(decode_record, records.payloads[:SAMPLE]))
+                    sample = SAMPLE if observer.shape.records < ENOUGH else LATER_SAMPLE
+                    observer.observe(map(decode_record, records.payloads[:sample]))
                 staging.start_if_large(listing.facts.last_total)
                 behind(partial(_write_batch, records, schema, writer, staging))
         staged = staging.finish(writer.rows)
