@@ -116,7 +116,9 @@ def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duck
 def catalogue_in_memory(data: DataFolder, *, personal: bool = False) -> duckdb.DuckDBPyConnection:
     """The same views in a DuckDB in memory: nothing is written, and later backups do not change them. The caller closes it."""
     snapshots = _required_snapshots(data)
-    database = duckdb.connect()  # as the analyst's notebook has it: DuckDB refuses to change its progress bar there without ipywidgets
+    database = (
+        duckdb.connect()
+    )  # as the analyst's notebook has it: DuckDB refuses to change its progress bar there without ipywidgets
     data.objects.attach(database)
     for statement in ("SET TimeZone = 'UTC'", "BEGIN", *_statements(snapshots), "COMMIT"):
         database.execute(statement)
