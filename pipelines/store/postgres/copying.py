@@ -22,6 +22,9 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 REPLACEMENT = "\ufffd"
 """Replaces the character NUL, which no text in Postgres can have. The Parquet tables and the raw payload keep it."""
 
+BATCH_BYTES = 512 * 1024
+"""Bytes of a batch that the driver encodes at once. A whole row group would not fit into the processor's cache."""
+
 _ESCAPED_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
@@ -37,11 +40,11 @@ class CopyProgress:
 
 
 def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapshot: Snapshot) -> CopyProgress:
-    """Append the rows of a table. Columns that the file lacks stay empty."""
+    """Append the rows of a table. Columns that the file lacks, or that are empty in all rows, stay empty."""
     copied = CopyProgress()
     with _open(data, snapshot, table.name) as file:
-        existing = set(file.schema_arrow.names)
-        present = [column for column in table.columns if column.name in existing]
+        filled = _filled_columns(file)
+        present = [column for column in table.columns if column.name in filled or column.name in table.key]
         wanted = pa.schema([(column.name, pa.json_() if column.json else column.type) for column in present])
         plain = {
             column.name
@@ -74,6 +77,21 @@ def _open(data: DataFolder, snapshot: Snapshot, name: str) -> Iterator[pq.Parque
         yield file
 
 
+def _filled_columns(file: pq.ParquetFile) -> set[str]:
+    """The columns with a value in some row, by the file's statistics. A column without statistics may have one."""
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    return {
+        name
+        for place, name in enumerate(file.schema_arrow.names)
+        if any(_may_hold_value(group.column(place)) for group in groups)
+    }
+
+
+def _may_hold_value(column: pq.ColumnChunkMetaData) -> bool:
+    facts = column.statistics
+    return facts is None or facts.null_count is None or facts.null_count < column.num_values
+
+
 def _converted_batches(
     batches: Iterator[pa.RecordBatch], wanted: pa.Schema, plain: AbstractSet[str], copied: CopyProgress
 ) -> Iterator[pa.RecordBatch]:
@@ -90,7 +108,10 @@ def _converted_batches(
                 )
                 for field in wanted
             ]
-            yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+            converted = pa.RecordBatch.from_arrays(columns, schema=wanted)
+            rows = max(1, batch.num_rows * BATCH_BYTES // max(1, converted.nbytes))
+            for first in range(0, batch.num_rows, rows):
+                yield converted.slice(first, rows)
             copied.rows += batch.num_rows
     except BaseException as error:
         copied.error = error

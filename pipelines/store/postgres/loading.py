@@ -43,8 +43,8 @@ from pipelines.store.postgres.server import Server, Session
 from pipelines.store.postgres.swapping import VIEWS_LOCK, Swap, swap
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
-PARALLEL_TABLES = 2
-"""Tables that are filled in parallel: while one waits for the server, another has rows for it."""
+PARALLEL_TABLES = 3
+"""Tables that are filled in parallel: while one waits for the server, or has its indexes built, another has rows for it."""
 
 
 class LoadResult(msgspec.Struct, kw_only=True):
