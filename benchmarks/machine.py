@@ -90,7 +90,10 @@ def wait_for_quiet(cores: float, patience: float) -> None:
 
 
 class MemoryWatch:
-    """Samples the resident memory of a process and of the processes it started, together; shared pages count more than once."""
+    """Samples the resident memory of a process and of the processes it started, together.
+
+    Where it started some, a page that several processes share counts in equal parts for each (Linux: PSS).
+    """
 
     def __init__(self, process: int, every: float = EVERY) -> None:
         self.peak_bytes = 0
@@ -109,7 +112,9 @@ class MemoryWatch:
 
     def _watch(self) -> None:
         while not self._ended.wait(self._every):
-            self.peak_bytes = max(self.peak_bytes, sum(map(_resident_bytes, _family(self._process))))
+            members = _family(self._process)
+            measure = _resident_bytes if len(members) == 1 else _proportional_bytes
+            self.peak_bytes = max(self.peak_bytes, sum(map(measure, members)))
 
 
 def _family(process: int) -> list[int]:
@@ -124,4 +129,12 @@ def _family(process: int) -> list[int]:
 def _resident_bytes(process: int) -> int:
     with suppress(OSError, IndexError):
         return int((_PROC / str(process) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _proportional_bytes(process: int) -> int:
+    with suppress(OSError):
+        for line in (_PROC / str(process) / "smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
     return 0

@@ -1,7 +1,7 @@
 """A generated library of any size: the same records on every machine and in every run, as fast as they can be sent.
 
 Records come in blocks of 50. The text of `TEMPLATES` blocks is made once. A block is one of them with its number inserted wherever a real
-library would not repeat itself: ids, identifiers, titles, file names, half of the authors. Rendering a page is one replacement in memory,
+library would not repeat itself: ids, identifiers, titles, file names, half of the authors. Rendering a page is one concatenation in memory,
 and pages are not stored.
 
 Identifiers are as in real libraries: most are valid, written as people write them, and one ISBN in thirty is invalid.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
@@ -62,18 +63,18 @@ class Publications:
         self.count = count
         writer = _Writer(random.Random(_SEED))
         self._templates = [[writer.record(place) for place in range(BLOCK)] for _template in range(TEMPLATES)]
-        self._blocks = [b",".join(records) for records in self._templates]
+        self._blocks = [_Template(b",".join(records)) for records in self._templates]
 
     def json(self, start: int, stop: int) -> bytes:
         """The JSON of the records from `start` up to `stop`, with commas between them."""
         stop = min(stop, self.count)
         if start % BLOCK == 0 and stop == start + BLOCK:
-            return _set_number(self._blocks[start // BLOCK % TEMPLATES], start // BLOCK)
+            return self._blocks[start // BLOCK % TEMPLATES].with_number(start // BLOCK)
         return b",".join(self._record(number) for number in range(start, stop))
 
     def _record(self, number: int) -> bytes:
         block, place = divmod(number, BLOCK)
-        return _set_number(self._templates[block % TEMPLATES][place], block)
+        return _Template(self._templates[block % TEMPLATES][place]).with_number(block)
 
 
 def _json(record: dict[str, Any]) -> bytes:
@@ -81,10 +82,19 @@ def _json(record: dict[str, Any]) -> bytes:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).replace('"@', "").replace('@"', "").encode()
 
 
-def _set_number(template: bytes, block: int) -> bytes:
-    return template.replace(_MARK.encode(), b"%07d" % (_FIRST + block)).replace(
-        _BOOK_MARK.encode(), _book_number(block)
-    )
+class _Template:
+    """A text with placeholders, cut at them: to join the pieces takes a third of the time of replacing the placeholders."""
+
+    def __init__(self, text: bytes) -> None:
+        self._pieces = re.split(f"({_MARK}|{_BOOK_MARK})".encode(), text)
+        self._marks = self._pieces[1::2]
+
+    def with_number(self, block: int) -> bytes:
+        """The text with the number of a block."""
+        numbers = {_MARK.encode(): b"%07d" % (_FIRST + block), _BOOK_MARK.encode(): _book_number(block)}
+        pieces = self._pieces.copy()
+        pieces[1::2] = [numbers[mark] for mark in self._marks]
+        return b"".join(pieces)
 
 
 def _book_number(block: int) -> bytes:

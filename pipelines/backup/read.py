@@ -210,7 +210,7 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
             for records in _batches(pages):
                 if resource == DESCRIBED:
                     sample = SAMPLE if observer.shape.records < ENOUGH else LATER_SAMPLE
-                    observer.observe(map(decode_record, records.payloads[:sample]))
+                    observer.observe(decode_record(bytes(record)) for record in records.payloads[:sample])
                 staging.start_if_large(listing.facts.last_total)
                 behind(partial(_write_batch, records, schema, writer, staging))
         staged = staging.finish(writer.rows)

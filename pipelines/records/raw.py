@@ -20,7 +20,7 @@ class RawRecords:
     def __init__(self) -> None:
         self.size = 0
         """Bytes of JSON."""
-        self.payloads: list[bytes] = []
+        self.payloads: list[msgspec.Raw] = []
         self._ids: list[int | None] = []
         self._pages: list[int | None] = []
         self._hashes: list[bytes] = []
@@ -31,12 +31,11 @@ class RawRecords:
         The hashes are computed here, while the records are in the processor's cache. The thread that compresses and writes would need the
         interpreter lock once for each record.
         """
-        payloads = [bytes(record) for record in records]
-        self.size += sum(map(len, payloads))
-        self.payloads += payloads
+        self.size += sum(map(len, records))
+        self.payloads += records
         self._ids += ids
-        self._pages += [page] * len(payloads)
-        self._hashes += [hashlib.sha256(payload).hexdigest().encode() for payload in payloads]
+        self._pages += [page] * len(records)
+        self._hashes += [hashlib.sha256(record).digest() for record in records]
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         """All records as rows of the raw table. Raises `ProtocolError` if one is not UTF-8."""
@@ -48,13 +47,13 @@ class RawRecords:
             "id": _integers(self._ids),
             "page": _integers(self._pages),
             "payload": payloads,
-            "sha256": _binary(self._hashes),
+            "sha256": _hexadecimal(self._hashes),
         }
         arrays = [columns[field.name].cast(field.type) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _not_text(self) -> ProtocolError:
-        index = next(index for index, payload in enumerate(self.payloads) if not _is_utf8(payload))
+        index = next(index for index, payload in enumerate(self.payloads) if not _is_utf8(bytes(payload)))
         return ProtocolError(
             f"A record on page {self._pages[index]} (id {self._ids[index]}) is not valid UTF-8, as JSON must be. Reading stopped. Nothing "
             "was published. Report this record to the service's operators."
@@ -72,9 +71,15 @@ def _is_utf8(payload: bytes) -> bool:
 # These give the same arrays as `pa.array`, which would check the type of every value and import pandas first.
 
 
-def _binary(values: list[bytes]) -> pa.Array[Any]:
+def _binary(values: list[msgspec.Raw]) -> pa.Array[Any]:
     ends = array("i", accumulate(map(len, values), initial=0))
     return pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))])
+
+
+def _hexadecimal(hashes: list[bytes]) -> pa.Array[Any]:
+    text, size = b"".join(hashes).hex().encode(), 2 * hashlib.sha256().digest_size
+    ends = array("i", range(0, len(text) + 1, size))
+    return pa.Array.from_buffers(pa.binary(), len(hashes), [None, pa.py_buffer(ends), pa.py_buffer(text)])
 
 
 def _integers(values: list[int | None]) -> pa.Array[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +32,9 @@ from pipelines.store.snapshots.manifest import (
 )
 
 BLOBS = "files/sha256"
+
+PARALLEL_CHECKSUMS = 2
+"""Files whose checksums are computed in parallel: nothing else works then."""
 
 
 class Snapshot:
@@ -173,10 +177,10 @@ class DataFolder:
         facts = capture.facts
         _check_finished(capture)
         capture.remove_strays()
-        with storage_errors(capture.path):
-            for table in facts.tables.values():
-                file = capture.path / table.path
-                table.sha256, table.bytes = sha256_of(file), file.stat().st_size
+        with storage_errors(capture.path), ThreadPoolExecutor(PARALLEL_CHECKSUMS) as pool:
+            paths = [capture.path / table.path for table in facts.tables.values()]
+            for table, path, sha256 in zip(facts.tables.values(), paths, pool.map(sha256_of, paths), strict=True):
+                table.sha256, table.bytes = sha256, path.stat().st_size
             manifest = compose_manifest(facts, now, self.manifests_before(facts))
             write_atomically(capture.path / MANIFEST, encode_manifest(manifest))
             files = [*(table.path for table in facts.tables.values()), MANIFEST]
