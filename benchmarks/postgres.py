@@ -4,10 +4,10 @@
     .venv/bin/python -m benchmarks.postgres --records 20000 --pandas 2000
 
 `bookferry` is the whole load: rows, keys, indexes, statistics and the swap of the tables. dlt, ADBC and pandas load the same rows and then
-make the same keys and indexes (`peers/postgres_loads.py`). pandas loads fewer publications, because its rate does not depend on their
-number. `bookferry rows` are the rows alone. `nightly` is the load of the next snapshot, in which one record in a hundred is changed, and
-`again` loads that snapshot a second time, which is always a whole load. Each is a process of its own; CPU is that of the process and of the
-server, and memory is watched from outside.
+make the same keys and indexes (`peers/postgres_loads.py`); `pandas multi`, the slower form, loads fewer publications. `bookferry rows` are
+the rows alone. `nightly` is the load of the next snapshot, in which one record in a hundred is changed, and `again` loads that snapshot a
+second time, which is always a whole load. Each is a process of its own; CPU is that of the process and of the server, and memory is watched
+from outside.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
     """Measure and print, or run one of the peers."""
     parser = argparse.ArgumentParser(description="Measure how fast a snapshot is loaded into Postgres.")
     parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--pandas", type=int, default=20_000, help="publications for pandas")
+    parser.add_argument("--pandas", type=int, default=1_000_000, help="publications for pandas")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS), help="which ones (default: all)")
     parser.add_argument("--data", type=Path, help="folder for the snapshots; those that are there are used")
     parser.add_argument(
