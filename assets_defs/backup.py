@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets_defs.factories import check_spec, tenant_asset, tenant_key, tenant_keys, tenant_step
+from assets_defs.factories import FIRST, check_spec, tenant_asset, tenant_key, tenant_keys, tenant_step
 from assets_defs.metadata import column_lineage, column_schema, columns_of_all, one_line_each, preview, table_metadata
 from pipelines.backup.flow import Backup
 from pipelines.records.tables.description import Table
@@ -83,6 +83,7 @@ def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
         kinds={"parquet"},
         description=table.comment,
         metadata={"dagster/column_schema": column_schema(table)},
+        op_tags=_priority(resource),
         checks={
             "count_equals_x_total": "The number of different ids equals X-Total, which did not change during the listing.",
             "ids_unique": "Every record has an id, and no id occurs twice.",
@@ -110,6 +111,10 @@ def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
     return raw
 
 
+def _priority(resource: str) -> dict[str, str] | None:
+    return FIRST if resource == PUBLICATIONS else None
+
+
 def _unreadable_result(unreadable: Unreadable) -> dg.MaterializeResult:
     """The result for a raw table that could not be read: its checks warn, or fail where the snapshot is partial without it."""
     severity = dg.AssetCheckSeverity.ERROR if unreadable.partial else dg.AssetCheckSeverity.WARN
@@ -131,6 +136,7 @@ def _staged_assets(tenant: str, resource: str) -> dg.AssetsDefinition:
         f"stage_{resource}",
         specs=[table_spec(tenant, table, [f"raw_{resource}"]) for table in tables],
         check_specs=[required_spec(tenant, table) for table in tables],
+        op_tags=_priority(resource),
     )
     def staged(context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]) -> Iterator[dg.MaterializeResult]:
         capture = backup.stage(tenant, run_name(context), resource)

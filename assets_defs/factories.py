@@ -13,6 +13,10 @@ from pipelines.settings.settings import Settings
 UPKEEP = {"bookferry/upkeep": ""}
 """Tag of the assets that have jobs of their own: the nightly backup leaves them out."""
 
+FIRST = {"dagster/priority": "1"}
+"""Tag of the steps that run before others that could run, too: the publications and their files. The report of a large library is made of
+them while the other resources are read."""
+
 _Decorator = Callable[[Callable[..., Any]], dg.AssetsDefinition]
 
 
@@ -112,11 +116,20 @@ def _is_upkeep_alone(context: dg.AssetExecutionContext) -> bool:
 
 
 def tenant_step(
-    tenant: str, step: str, specs: Sequence[dg.AssetSpec], check_specs: Sequence[dg.AssetCheckSpec]
+    tenant: str,
+    step: str,
+    specs: Sequence[dg.AssetSpec],
+    check_specs: Sequence[dg.AssetCheckSpec],
+    op_tags: Mapping[str, str] | None = None,
 ) -> _Decorator:
     """Decorates the function that makes several assets of a tenant in one step, in the tenant's pool."""
     return dg.multi_asset(
-        name=f"{tenant}__{step}", group_name=tenant, pool=tenant, specs=specs, check_specs=check_specs
+        name=f"{tenant}__{step}",
+        group_name=tenant,
+        pool=tenant,
+        specs=specs,
+        check_specs=check_specs,
+        op_tags=op_tags,
     )
 
 

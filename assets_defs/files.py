@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 
 from assets_defs.backup import PUBLICATIONS, required_spec, run_name, staged_result, stop_explained, table_spec
-from assets_defs.factories import check_spec, tenant_key, tenant_keys, tenant_step
+from assets_defs.factories import FIRST, check_spec, tenant_key, tenant_keys, tenant_step
 from assets_defs.metadata import preview
 from pipelines.backup.flow import Backup
 from pipelines.records.tables.publications import PUBLICATION_FILES
@@ -42,6 +42,7 @@ def _file_assets(tenant: str) -> dg.AssetsDefinition:
             check_spec(tenant, FILES, "every_file_kept", "The content of every file that the records name is stored."),
             required_spec(tenant, PUBLICATION_FILES),
         ],
+        op_tags=FIRST,
     )
     def files(context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]) -> Iterator[dg.MaterializeResult]:
         with stop_explained(context, tenant, backup.settings.tenant(tenant).resume_hours):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -123,6 +124,7 @@ def _watched(peer: str, address: str, data: DataFolder, snapshot: Snapshot, some
     command = [sys.executable, "-m", "benchmarks.postgres", "--peer", peer, "--address", address]
     command += ["--data", str(data.path), "--pandas", str(some), "--snapshot", snapshot.manifest.snapshot]
     folder = _server_folder(address)
+    os.sync()  # what others wrote must not be written during this load
     before = cpu_seconds_of_server(folder)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, MemoryWatch(process.pid) as memory:
         out, _ = process.communicate()

@@ -1,7 +1,7 @@
 """A generated library of any size: the same records on every machine and in every run, as fast as they can be sent.
 
 Records come in blocks of 50. The text of `TEMPLATES` blocks is made once. A block is one of them with its number inserted wherever a real
-library would not repeat itself: ids, identifiers, titles, file names, half of the authors. Rendering a page is one concatenation in memory,
+library would not repeat itself: ids, identifiers, titles, file names, half of the authors. Rendering a page is one copy in memory,
 and pages are not stored.
 
 Identifiers are as in real libraries: most are valid, written as people write them, and one ISBN in thirty is invalid.
@@ -65,14 +65,14 @@ class Publications:
         self._templates = [[writer.record(place) for place in range(BLOCK)] for _template in range(TEMPLATES)]
         self._blocks = [_Template(b",".join(records)) for records in self._templates]
 
-    def json(self, start: int, stop: int) -> bytes:
+    def json(self, start: int, stop: int) -> bytes | bytearray:
         """The JSON of the records from `start` up to `stop`, with commas between them."""
         stop = min(stop, self.count)
         if start % BLOCK == 0 and stop == start + BLOCK:
             return self._blocks[start // BLOCK % TEMPLATES].with_number(start // BLOCK)
         return b",".join(self._record(number) for number in range(start, stop))
 
-    def _record(self, number: int) -> bytes:
+    def _record(self, number: int) -> bytearray:
         block, place = divmod(number, BLOCK)
         return _Template(self._templates[block % TEMPLATES][place]).with_number(block)
 
@@ -83,18 +83,20 @@ def _json(record: dict[str, Any]) -> bytes:
 
 
 class _Template:
-    """A text with placeholders, cut at them: to join the pieces takes a third of the time of replacing the placeholders."""
+    """A text with placeholders, whose places are known: to search for them would take three times as long as all else."""
 
     def __init__(self, text: bytes) -> None:
-        self._pieces = re.split(f"({_MARK}|{_BOOK_MARK})".encode(), text)
-        self._marks = self._pieces[1::2]
+        self._text = text
+        self._marks = [place.start() for place in re.finditer(_MARK.encode(), text)]
+        self._book_marks = [place.start() for place in re.finditer(_BOOK_MARK.encode(), text)]
 
-    def with_number(self, block: int) -> bytes:
+    def with_number(self, block: int) -> bytearray:
         """The text with the number of a block."""
-        numbers = {_MARK.encode(): b"%07d" % (_FIRST + block), _BOOK_MARK.encode(): _book_number(block)}
-        pieces = self._pieces.copy()
-        pieces[1::2] = [numbers[mark] for mark in self._marks]
-        return b"".join(pieces)
+        text, size = bytearray(self._text), len(_MARK)
+        for places, number in ((self._marks, b"%07d" % (_FIRST + block)), (self._book_marks, _book_number(block))):
+            for place in places:
+                text[place : place + size] = number
+        return text
 
 
 def _book_number(block: int) -> bytes:

@@ -99,7 +99,7 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
         console.print(f"Report for librarians: {report}")
     elif snapshot.counts.get("publications", 0) > REPORT_LIMIT:
         console.print(
-            f"The library is too large for a report with each backup. To make one: {command_line('report', manifest.tenant)}"
+            f"No report was made of so large a library. To make one: {command_line('report', manifest.tenant)}"
         )
     console.print(snapshot.address)
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())

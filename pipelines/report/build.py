@@ -6,12 +6,13 @@ for each other.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from pipelines.errors import ConfigurationError
 from pipelines.report.changes import changes_between, open_issue_keys
@@ -23,9 +24,12 @@ from pipelines.report.record_links import links_of
 from pipelines.report.tables import open_issue_tables
 from pipelines.report.timeline import TITLE, timeline_as_image
 from pipelines.store.durable import storage_errors, temporary_folder
-from pipelines.store.findings import open_findings
+from pipelines.store.findings import open_findings, residue_examples
 from pipelines.store.maintenance.reports import HTML, ISSUE_KEYS, ISSUES, MARKDOWN, WORKBOOK, remove_report, report_key
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+
+SPILLED = "spilled"
+"""Folder for what DuckDB does not keep in memory."""
 
 
 def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime, record_url: str | None = None) -> Report:
@@ -34,17 +38,22 @@ def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime, record_u
         raise ConfigurationError(
             f"{snapshot.name} has no publications, so it has no report. `bookferry snapshots list` lists the others."
         )
-    with _workdir(data, snapshot) as workdir:
-        report = _collect(data, snapshot, workdir, record_url, now)
-        for name in (ISSUES, WORKBOOK, ISSUE_KEYS):
-            data.objects.replace_file(report_key(snapshot, name), workdir / name)
-        data.objects.replace(report_key(snapshot, MARKDOWN), markdown_of(report).encode())
-        data.objects.replace(report_key(snapshot, HTML), html_of(report).encode())
-        if report.nights:
-            remember(data, snapshot, report.nights[-1])
+    with open_workdir(data, snapshot.manifest.tenant) as workdir:
+        report = collect(data, snapshot, workdir, now=now, record_url=record_url)
+        store_report(data, snapshot, report, workdir)
+    return report
+
+
+def store_report(data: DataFolder, snapshot: Snapshot, report: Report, workdir: Path) -> None:
+    """Store the files of a report, whose tables are in `workdir`, beside the snapshots."""
+    for name in (ISSUES, WORKBOOK, ISSUE_KEYS):
+        data.objects.replace_file(report_key(snapshot, name), workdir / name)
+    data.objects.replace(report_key(snapshot, MARKDOWN), markdown_of(report).encode())
+    data.objects.replace(report_key(snapshot, HTML), html_of(report).encode())
+    if report.nights:
+        remember(data, snapshot, report.nights[-1])
     if snapshot.key not in data.snapshot_keys(snapshot.manifest.tenant):  # pruned meanwhile
         remove_report(data, snapshot)
-    return report
 
 
 def pictures_of(report: Report) -> str:
@@ -55,9 +64,9 @@ def pictures_of(report: Report) -> str:
     return "\n\n".join(f"![{title}]({image})" for title, image in pictures)
 
 
-def _collect(data: DataFolder, snapshot: Snapshot, workdir: Path, record_url: str | None, now: datetime) -> Report:
-    """Write the tables of issues into `workdir`, and collect the content of the report."""
-    tally, spilled, keys = IssueCounts(), workdir / "spilled", workdir / ISSUE_KEYS
+def collect(data: DataFolder, snapshot: Snapshot, workdir: Path, *, now: datetime, record_url: str | None) -> Report:
+    """Write the tables of issues into `workdir`, and collect the content of the report. Nothing is stored yet."""
+    tally, spilled, keys = IssueCounts(), workdir / SPILLED, workdir / ISSUE_KEYS
     html, markdown, table, workbook = (
         data.objects.address_of(report_key(snapshot, name)) for name in (HTML, MARKDOWN, ISSUES, WORKBOOK)
     )
@@ -77,9 +86,10 @@ def _collect(data: DataFolder, snapshot: Snapshot, workdir: Path, record_url: st
             repaired=tally.repaired,
             shared=findings.shared_identifiers(),
             same_titles=findings.same_titles(),
-            residue_examples=findings.residue_examples(figures.residue),
+            residue_examples={},
             made_at=now.astimezone(UTC),
         )
+    report.residue_examples = residue_examples(data, snapshot, figures.residue, spilled)
     report.nights = _nights(data, snapshot, tally.to_do, keys, spilled)
     return report
 
@@ -98,10 +108,22 @@ def _nights(data: DataFolder, snapshot: Snapshot, issues: int, keys: Path, spill
     return recent_nights(data, earlier, snapshot, night)
 
 
+def workdir_of(data: DataFolder, tenant: str) -> Path:
+    """The folder for the table of issues and DuckDB's spill files, which grow with the library."""
+    return data.path / f".report-{tenant}"
+
+
 @contextmanager
-def _workdir(data: DataFolder, snapshot: Snapshot) -> Iterator[Path]:
-    """A folder for the table of issues and DuckDB's spill files, which grow with the library."""
+def open_workdir(data: DataFolder, tenant: str) -> Iterator[Path]:
+    """That folder, empty, for the length of the block. Another process waits until it ends."""
     data.prepare()
-    workdir = data.path / f".report-{snapshot.manifest.tenant}"
+    workdir = workdir_of(data, tenant)
     with storage_errors(workdir), FileLock(f"{workdir}.lock"), temporary_folder(workdir):
         yield workdir
+
+
+def remove_workdir(data: DataFolder, tenant: str) -> None:
+    """Remove what a killed process left in that folder, unless another one works there."""
+    workdir = workdir_of(data, tenant)
+    with suppress(Timeout), FileLock(f"{workdir}.lock", timeout=0):
+        shutil.rmtree(workdir, ignore_errors=True)

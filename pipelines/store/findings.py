@@ -22,6 +22,7 @@ from pipelines.records.tables.registry import PERSONAL, STAGED
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import bounded_duckdb, escaped, literal, read_parquet
 from pipelines.store.snapshots.captures import FileTotals
+from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 MOST_FIELDS = 30
@@ -163,11 +164,7 @@ class Findings:
             same_identifier=DuplicateCounts(totals["shared"], totals["shared_records"]),
             same_title_and_year=DuplicateCounts(totals["same_titles"], totals["same_titled_records"]),
             files=msgspec.structs.replace(manifest.files, failures=[]),
-            residue={
-                resource: dict(list(keys.items())[:MOST_KEYS])
-                for resource, keys in manifest.residue.items()
-                if keys and resource not in PERSONAL
-            },
+            residue=shown_residue(manifest),
         )
 
     def each(self) -> Iterator[IdentifierFinding]:
@@ -184,25 +181,6 @@ class Findings:
     def same_titles(self) -> list[DuplicateGroup]:
         """Returns the largest groups of records with the same title and year."""
         return [DuplicateGroup(*row) for row in self._rows("SELECT * FROM title_examples")]
-
-    def residue_examples(
-        self, residue: Mapping[str, Mapping[str, int]]
-    ) -> dict[tuple[str, str], list[tuple[int, str]]]:
-        """Returns (resource, key) → the first records with that residue key: id and value."""
-        return {
-            (resource, key): list(zip(ids, values, strict=True))
-            for resource, keys in residue.items()
-            for key, ids, values in self._examples(resource, list(keys))
-        }
-
-    def _examples(self, resource: str, keys: list[str]) -> list[tuple[Any, ...]]:
-        facts = self._snapshot.manifest.tables.get(STAGED[resource][0].name) if resource in STAGED else None
-        if facts is None or facts.encrypted:
-            return []
-        self._database.execute(f"CREATE OR REPLACE TEMP VIEW held AS FROM {_source(self._snapshot.address_of(facts))}")
-        self._database.execute("CREATE OR REPLACE TEMP TABLE wanted (key VARCHAR)")
-        self._database.executemany("INSERT INTO wanted VALUES (?)", [[key] for key in keys])
-        return self._rows(_sql("residue_examples"))
 
     def _verdicts(self) -> dict[str, Verdicts]:
         found: dict[str, Verdicts] = {}
@@ -249,12 +227,51 @@ def _has_each_once(snapshot: Snapshot) -> bool:
     return facts is not None and facts.records - facts.without_id == facts.distinct_ids
 
 
+def shown_residue(manifest: Manifest) -> dict[str, dict[str, int]]:
+    """Resource → residue key → number of records with it, of the tables that are not about people; at most `MOST_KEYS` of a resource."""
+    return {
+        resource: dict(list(keys.items())[:MOST_KEYS])
+        for resource, keys in manifest.residue.items()
+        if keys and resource not in PERSONAL
+    }
+
+
+def residue_examples(
+    data: DataFolder, snapshot: Snapshot, residue: Mapping[str, Mapping[str, int]], workdir: Path
+) -> dict[tuple[str, str], list[tuple[int, str]]]:
+    """Returns (resource, key) → the first records with that residue key: id and value. DuckDB spills into `workdir`."""
+    with _bounded(data, snapshot, workdir) as database:
+        return {
+            (resource, key): list(zip(ids, values, strict=True))
+            for resource, keys in residue.items()
+            for key, ids, values in _examples(database, snapshot, resource, list(keys))
+        }
+
+
+def _examples(
+    database: duckdb.DuckDBPyConnection, snapshot: Snapshot, resource: str, keys: list[str]
+) -> list[tuple[Any, ...]]:
+    facts = snapshot.manifest.tables.get(STAGED[resource][0].name) if resource in STAGED else None
+    if facts is None or facts.encrypted:
+        return []
+    database.execute(f"CREATE OR REPLACE TEMP VIEW held AS FROM {_source(snapshot.address_of(facts))}")
+    database.execute("CREATE OR REPLACE TEMP TABLE wanted (key VARCHAR)")
+    database.executemany("INSERT INTO wanted VALUES (?)", [[key] for key in keys])
+    return database.execute(_sql("residue_examples")).fetchall()
+
+
 @contextmanager
-def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[Findings]:
-    """Open the findings of a snapshot with publications. Memory is bounded, however large the snapshot; DuckDB spills into `workdir`."""
+def _bounded(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with storage_errors(snapshot.address), bounded_duckdb("192MB", 2, workdir) as database:
         database.execute("SET preserve_insertion_order = false")
         data.objects.attach(database)
+        yield database
+
+
+@contextmanager
+def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[Findings]:
+    """Open the findings of a snapshot with publications. Memory is bounded, however large the snapshot; DuckDB spills into `workdir`."""
+    with _bounded(data, snapshot, workdir) as database:
         lacking = {name: _create_view(database, snapshot, name) for name in _NEWER_COLUMNS}
         database.execute(f"SET VARIABLE spelling = [{', '.join(map(literal, SPELLING))}]")
         database.execute(_TITLES.format(source="publications" if _has_each_once(snapshot) else _ONCE))

@@ -336,8 +336,19 @@ def _count(database: duckdb.DuckDBPyConnection, key: str) -> IdCounts:
 
 
 def count_nulls(capture: Capture, table: Table, columns: Sequence[str]) -> dict[str, int]:
-    """Counts, in the file of a staged table, the rows in which each column is empty: column → rows."""
-    counts = ", ".join(f'count(*) - count("{column}")' for column in columns)
-    with open_in_duckdb(capture.table_path(table), capture.key_of(table.name)) as database:
-        [row] = database.execute(f"SELECT {counts} FROM file").fetchall()  # noqa: S608  names of our own descriptions
-    return dict(zip(columns, row, strict=True))
+    """Counts, in the file of a staged table, the rows in which each column is empty: column → rows.
+
+    By the file's statistics; a column without them is read, a row group at a time (I11).
+    """
+    with capture.open_file(table.name) as file:
+        return {
+            column: sum(_nulls_of_group(file, group, column) for group in range(file.num_row_groups))
+            for column in columns
+        }
+
+
+def _nulls_of_group(file: pq.ParquetFile, group: int, column: str) -> int:
+    statistics = file.metadata.row_group(group).column(file.schema_arrow.get_field_index(column)).statistics
+    if statistics is not None and statistics.null_count is not None:
+        return int(statistics.null_count)
+    return int(file.read_row_group(group, columns=[column]).column(0).null_count)
