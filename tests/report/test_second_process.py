@@ -27,10 +27,7 @@ from tests.assets_defs.test_definitions import settings_for
 from tests.report.library import NOW, hostile_records, real_records, snapshot_of
 from tests.store.snapshot_factory import STARTED_AT, new_capture, write_raw
 
-COLLECTIONS = [
-    json.dumps({"id": number, "name": f"Shelf {number}", "curator": f"{number} people"}) for number in (1, 2)
-]
-"""Records with residue, which the report shows."""
+COLLECTIONS = [json.dumps({"id": number, "name": f"Shelf {number}"}) for number in (1, 2)]
 
 TONIGHT = STARTED_AT + timedelta(days=1)
 
@@ -80,8 +77,10 @@ def stored(data: DataFolder, snapshot: Snapshot) -> dict[str, bytes]:
 def test_it_is_the_report_that_is_made_afterwards(
     settings: Settings, data: DataFolder, capture: Capture, *, complete: bool
 ) -> None:
-    """With the residue of resources that were read later, what changed since the night before, and the verdict on the whole snapshot."""
+    """With residue that is known later, what changed since the night before, and the verdict on the whole snapshot."""
+    known, capture.facts.residue = capture.facts.residue, {}
     process = begun(settings, data, capture)
+    capture.facts.residue = known
     snapshot = published(data, capture, complete=complete)
     report = process.finish(snapshot)
     files_of_it = stored(data, snapshot)
@@ -89,7 +88,7 @@ def test_it_is_the_report_that_is_made_afterwards(
     assert without_moment(report) == without_moment(afterwards)
     assert files_of_it == stored(data, snapshot)
     assert (report.complete, bool(report.nights)) == (complete, complete)
-    assert ("collections", "curator") in report.residue_examples
+    assert report.residue_examples
     assert not list(data.path.glob(".report-old*/"))
 
 
