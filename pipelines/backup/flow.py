@@ -234,9 +234,13 @@ class Backup:
 
     def _begin_report(self, capture: Capture) -> None:
         """Begin the report of a large library beside what is read next, if the service is the limit and not this machine."""
-        tenant, done = capture.facts.tenant, capture.facts.resources.get("publications")
+        facts = capture.facts
+        tenant, done = facts.tenant, facts.resources.get("publications")
         if done is None or done.records < REPORT_BESIDE or tenant in self._reports:
             return
+        is_last = not set(facts.wanted) - facts.resources.keys() - facts.unreadable.keys()
+        if is_last and done.records <= REPORT_LIMIT:
+            return  # it is made sooner afterwards than a process begins
         if done.seconds > READ_SLOWLY * done.records:
             with suppress(OSError):  # no process: no report
                 self._reports[tenant] = ReportProcess(self.data, self.settings.path, capture)

@@ -140,6 +140,10 @@ def test_only_a_large_library_that_is_read_slowly_has_it(
         library._begin_report(capture)
         assert not library._reports
         monkeypatch.setattr("pipelines.backup.flow.READ_SLOWLY", 0)
+        capture.facts.wanted = ["publications"]  # nothing is read beside it
+        library._begin_report(capture)
+        assert not library._reports
+        capture.facts.wanted = ["collections", "publications"]
         library._begin_report(capture)
         library._begin_report(capture)
         [process] = library._reports.values()
