@@ -1,7 +1,7 @@
 """Makes the report of a large library in a second process, while the backup reads the next resources.
 
 The process reads the finished tables of the publications, which the backup does not change any more, and stores nothing: the report gets
-its place once the snapshot is published. It is optional. On any failure the backup goes on without a report.
+its place once the snapshot is published. It is optional: on any failure the backup goes on.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,7 +89,9 @@ class ReportProcess:
         raise self._failure("its process ended early")
 
     def _failure(self, reason: str) -> StorageError:
-        return StorageError(f"The report was not made: {reason}. To make it, run `bookferry report {self._tenant}`.")
+        return StorageError(
+            f"The report was not made: {reason.rstrip('.')}. To make it, run `bookferry report {self._tenant}`."
+        )
 
 
 def _complete(data: DataFolder, report: Report, snapshot: Snapshot, workdir: Path) -> None:
@@ -102,10 +105,12 @@ def _complete(data: DataFolder, report: Report, snapshot: Snapshot, workdir: Pat
 
 
 def _linked_tables(data: DataFolder, capture: Capture) -> Path:
-    """A folder with links to the tables, which publication moves, and with the manifest as it would be now."""
+    """A new folder with links to the tables, which publishing moves, and with the manifest as it would be now."""
     manifest = compose_manifest(capture.facts, datetime.now(UTC))
-    folder = data.path / f".report-{manifest.tenant}.tables"
-    shutil.rmtree(folder, ignore_errors=True)
+    prefix = f".report-{manifest.tenant}.tables-"
+    for left in data.path.glob(f"{prefix}*"):  # by a killed run
+        shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=data.path))
     for name in _READ:
         path = manifest.tables[name].path
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -130,6 +135,7 @@ def main(config: str, folder: str) -> None:
     """The second process: an `_Outcome` in MessagePack on stdout. Its files stay until stdin ends."""
     hide_unused()
     with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)  # the parent may have been killed
         try:
             settings = load_settings(Path(config))
             data = open_data(settings, personal_keys(settings))

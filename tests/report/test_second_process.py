@@ -128,6 +128,17 @@ def test_a_stop_ends_it_and_leaves_nothing(settings: Settings, data: DataFolder,
     assert capture.path.exists()
 
 
+def test_a_killed_backup_leaves_nothing(settings: Settings, data: DataFolder, capture: Capture) -> None:
+    """The process ends by itself once nobody waits for it; what a power failure left goes with the next report."""
+    (data.path / ".report-old.tables-left").mkdir()
+    process = begun(settings, data, capture)
+    for pipe in (process._process.stdin, process._process.stdout):  # as the kernel does it
+        assert pipe is not None
+        pipe.close()
+    assert process._process.wait(60) == 0
+    assert not list(data.path.glob(".report-old*/"))
+
+
 def test_only_a_large_library_that_is_read_slowly_has_it(
     settings: Settings, data: DataFolder, capture: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
