@@ -146,10 +146,8 @@ def main(config: str, folder: str) -> None:
             outcome = _Outcome(collect(data, snapshot, workdir, now=datetime.now(UTC), record_url=url))
         except Exception as error:  # noqa: BLE001  the parent says so
             outcome = _Outcome(error=f"{type(error).__name__}: {outside_text(error, 2000)}")
-        with (
-            suppress(BrokenPipeError),
-            os.fdopen(sys.stdout.fileno(), "wb") as handed_over,
-        ):  # `sys.stdout` would stay open
+        # The parent reads to the end; `sys.stdout` would stay open
+        with suppress(BrokenPipeError), os.fdopen(sys.stdout.fileno(), "wb") as handed_over:
             handed_over.write(msgspec.msgpack.encode(outcome))
         sys.stdin.buffer.read()
 

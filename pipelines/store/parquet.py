@@ -152,6 +152,11 @@ def create_view(database: duckdb.DuckDBPyConnection, view: str, address: str, ke
     database.execute(f"CREATE VIEW {view} AS SELECT * FROM {source}")  # noqa: S608  an address of ours, quoted
 
 
+def known_nulls(column: pq.ColumnChunkMetaData) -> int | None:
+    """The empty values of a column in a row group, by its statistics; None without them."""
+    return None if column.statistics is None else column.statistics.null_count
+
+
 def row_batches(
     file: pq.ParquetFile, columns: Sequence[str] | None = None, rows: int | None = None
 ) -> Iterator[pa.RecordBatch]:

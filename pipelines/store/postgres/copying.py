@@ -16,7 +16,7 @@ from pipelines.records.shapes.columns import ColumnType
 from pipelines.records.tables.description import Table
 from pipelines.records.values import compact_json
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import open_table, row_batches
+from pipelines.store.parquet import known_nulls, open_table, row_batches
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 REPLACEMENT = "\ufffd"
@@ -88,8 +88,8 @@ def _filled_columns(file: pq.ParquetFile) -> set[str]:
 
 
 def _may_hold_value(column: pq.ColumnChunkMetaData) -> bool:
-    facts = column.statistics
-    return facts is None or facts.null_count is None or facts.null_count < column.num_values
+    nulls = known_nulls(column)
+    return nulls is None or nulls < column.num_values
 
 
 def _converted_batches(

@@ -17,7 +17,7 @@ from pipelines.records.tables.registry import PERSONAL_TABLES, raw_table
 from pipelines.shapes.model import Description
 from pipelines.store.durable import storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKey, PersonalKeys
-from pipelines.store.parquet import TableWriter, open_in_duckdb, open_table, table_writer
+from pipelines.store.parquet import TableWriter, known_nulls, open_in_duckdb, open_table, table_writer
 from pipelines.store.snapshots.page_log import PageLog
 
 if TYPE_CHECKING:
@@ -348,7 +348,5 @@ def count_nulls(capture: Capture, table: Table, columns: Sequence[str]) -> dict[
 
 
 def _nulls_of_group(file: pq.ParquetFile, group: int, column: str) -> int:
-    statistics = file.metadata.row_group(group).column(file.schema_arrow.get_field_index(column)).statistics
-    if statistics is not None and statistics.null_count is not None:
-        return int(statistics.null_count)
-    return int(file.read_row_group(group, columns=[column]).column(0).null_count)
+    nulls = known_nulls(file.metadata.row_group(group).column(file.schema_arrow.get_field_index(column)))
+    return file.read_row_group(group, columns=[column]).column(0).null_count if nulls is None else nulls

@@ -177,10 +177,11 @@ class DataFolder:
         facts = capture.facts
         _check_finished(capture)
         capture.remove_strays()
-        with storage_errors(capture.path), ThreadPoolExecutor(PARALLEL_CHECKSUMS) as pool:
+        with storage_errors(capture.path):
             paths = [capture.path / table.path for table in facts.tables.values()]
-            for table, path, sha256 in zip(facts.tables.values(), paths, pool.map(sha256_of, paths), strict=True):
-                table.sha256, table.bytes = sha256, path.stat().st_size
+            with ThreadPoolExecutor(PARALLEL_CHECKSUMS) as pool:
+                for table, path, sha256 in zip(facts.tables.values(), paths, pool.map(sha256_of, paths), strict=True):
+                    table.sha256, table.bytes = sha256, path.stat().st_size
             manifest = compose_manifest(facts, now, self.manifests_before(facts))
             write_atomically(capture.path / MANIFEST, encode_manifest(manifest))
             files = [*(table.path for table in facts.tables.values()), MANIFEST]
