@@ -83,19 +83,18 @@ def _json(record: dict[str, Any]) -> bytes:
 
 
 class _Template:
-    """A text with placeholders, whose places are known: to search for them would take three times as long as all else."""
+    """A text with placeholders, whose places are known: to search for them would take longer than all else."""
 
     def __init__(self, text: bytes) -> None:
-        self._text = text
-        self._marks = [place.start() for place in re.finditer(_MARK.encode(), text)]
+        self._pieces = text.split(_MARK.encode())
         self._book_marks = [place.start() for place in re.finditer(_BOOK_MARK.encode(), text)]
 
     def with_number(self, block: int) -> bytearray:
         """The text with the number of a block."""
-        text, size = bytearray(self._text), len(_MARK)
-        for places, number in ((self._marks, b"%07d" % (_FIRST + block)), (self._book_marks, _book_number(block))):
-            for place in places:
-                text[place : place + size] = number
+        text = bytearray(b"%07d" % (_FIRST + block)).join(self._pieces)
+        book_number = _book_number(block)
+        for place in self._book_marks:
+            text[place : place + len(book_number)] = book_number
         return text
 
 

@@ -22,6 +22,10 @@ from pipelines.state.tables import VERSION, check_moves, upgrade, version_of
 LOCK_SECONDS = 30.0
 """Seconds to wait for other writers of the file; each of them needs well under a millisecond."""
 
+LOG_PAGES = 4000
+"""Pages of 4 KiB that SQLite collects in its log until it writes them into the file and waits for the disk. A request takes six of them, so
+that its own 1000 would let a quick backup wait several times a second."""
+
 
 class LocalState:
     """The state in the file `path`. Nothing is opened yet. `moving`: use it although it was moved, to finish that."""
@@ -124,6 +128,7 @@ class SqliteStore:
             db.execute(
                 f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}"
             )  # a killed process loses nothing either way
+            db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             tables = _SqliteTables(db)
             if version_of(tables) != VERSION:
                 db.execute("BEGIN IMMEDIATE")
