@@ -46,8 +46,9 @@ def _report_asset(tenant: str) -> dg.AssetsDefinition:
             return
         if result is None:
             reason = (
-                f"More than {REPORT_LIMIT:,} publications, and the service answered so quickly that the report would have delayed the "
-                f"backup. `bookferry report {tenant}` makes it."
+                f"More than {REPORT_LIMIT:,} publications, and no report was made while other resources were read: the service answered "
+                "so quickly that it would have delayed the backup, or the process for it could not begin. "
+                f"`bookferry report {tenant}` makes it."
             )
             yield _check(passed=True, metadata={"not made": reason})
             return

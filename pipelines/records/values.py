@@ -50,7 +50,7 @@ def record_ids(payloads: Iterable[msgspec.Raw | bytes]) -> list[int | None]:
 
 
 def whole_number(value: object) -> int | None:
-    """A whole number within 64 bits, from an integer or from text of decimal digits; else `None`."""
+    """A whole number within 64 bits, from an integer or from text of at most 18 decimal digits; else `None`."""
     if type(value) is str and value.isascii() and value.isdigit() and len(value) < 19:  # noqa: PLR2004  int64
         value = int(value)
     return value if type(value) is int and value in _INT64 else None

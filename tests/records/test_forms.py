@@ -92,6 +92,14 @@ def test_the_record_of_version_2_comes_back() -> None:
     assert back["isbn"] == "61231401"
 
 
+def test_an_identifier_of_the_list_is_no_residue_where_it_is_enough() -> None:
+    """A value that is sent as it stands comes back from the list; one that was corrected keeps its text."""
+    as_it_stands = {"doi": "10.1000/182", "isbn": "9780306406157", "pmid": None}
+    assert not form_of({"id": 1, **as_it_stands}).residue.keys() & as_it_stands.keys()
+    corrected = {"doi": "doi:10.1000/ABC", "isbn": "9780306406157", "pmid": None}
+    assert form_of({"id": 1, **corrected}).residue.items() >= {"doi": "doi:10.1000/ABC"}.items()
+
+
 def test_no_address_leaves_the_record() -> None:
     """I10: addresses of files are signed."""
     found = form(links=[{"url": SIGNED, "rel": "self"}], note=f"see {SIGNED}")

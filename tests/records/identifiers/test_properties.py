@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stdnum import isbn as stdnum_isbn
@@ -172,6 +173,25 @@ wrapped_dois = st.builds(
     st.sampled_from(["https://doi.org/", "http://dx.doi.org/", "HTTPS://DOI.ORG/", "doi:", "DOI:", "doi.org/"]),
     texts.dois_in_any_case,
 )
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("10.1000/182", ""),
+        ("10.1000/ABC", "case"),
+        ("https://doi.org/10.1000/182", "address"),
+        ("https://doi.org/10.1000/ABC", "address+case"),
+        ("doi:10.1000/182", "label"),
+        ("doi:10.1000/ABC", "label+case"),
+    ],
+)
+def test_the_rule_of_a_doi_says_how_it_was_written(text: str, rule: str) -> None:
+    """In the quick way and in the long one."""
+    (kind,) = (one for one in STANDARD if one.name == "doi")
+    quick = kind.read_clean(text)
+    assert quick is not None
+    assert [quick.rule, *(one.rule for one in kind.read(text))] == [rule, rule]
 
 
 @given(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pipelines.errors import TemporaryError
 from pipelines.service.client import LibraryClient
-from pipelines.service.http.retries import MAX_THROTTLED, MAX_TRIES, RetryTransport
+from pipelines.service.http.retries import LEFT_AT, MAX_THROTTLED, MAX_TRIES, SECONDS, RetryTransport
 from pipelines.service.http.retry_after import DEFAULT_PAUSE, MAX_WAIT, pause_for_all, retry_after
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import Page
@@ -61,6 +61,14 @@ def test_repeatable_methods_are_repeated(clock: ManualClock, method: str, status
     service = Service(answer(status), answer(status), answer(content=b'{"records": []}'))
     response = send(clock, service, method)
     assert (response.status_code, response.content, service.tries) == (200, b'{"records": []}', 3)
+
+
+def test_the_seconds_of_a_response_begin_when_its_request_left(clock: ManualClock) -> None:
+    """A wait for the budget is no latency of the service: pages are fetched ahead by it."""
+    response = answer()
+    response.extensions[LEFT_AT] = clock.monotonic()
+    clock.sleep(2.5)
+    assert send(clock, Service(response)).extensions[SECONDS] == 2.5
 
 
 @pytest.mark.parametrize(

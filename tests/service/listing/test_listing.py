@@ -339,9 +339,10 @@ class Watched(ModelService):
                 self.now -= 1
 
 
-def test_latency_is_hidden_by_pages_fetched_ahead(one_budget: Budget) -> None:
+@pytest.mark.parametrize("sorted_by_id", [True, False])
+def test_latency_is_hidden_by_pages_fetched_ahead(one_budget: Budget, *, sorted_by_id: bool) -> None:
     """At 2 seconds of latency per page, the budget still is the only limit: many pages are in flight at once."""
-    service = Watched(1000, latencies=[0.5])
+    service = Watched(1000, latencies=[0.5], sorted=sorted_by_id)
     assert len(ids(listing_of(service, one_budget))) == 1000
     assert QUICK <= service.most <= MAX_AHEAD
 

@@ -1,0 +1,64 @@
+"""The page log: what a killed process, or a damaged disk, leaves of it is read up to its last whole frame (I9)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.store.snapshots.page_log import PageLog, end_of_frames
+
+FRAMES = [(b"mark 1", b"body one"), (b"mark 2", b""), (b"mark 3", b"body three")]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A log with three frames."""
+    path = tmp_path / "pages.log"
+    with PageLog(path) as log:
+        for mark, body in FRAMES:
+            log.append(mark, body)
+    return path
+
+
+def frames(path: Path) -> list[tuple[bytes, bytes]]:
+    with PageLog(path) as log:
+        return list(log.replay())
+
+
+def test_frames_come_back_in_their_order(path: Path) -> None:
+    """Mark and body, also where one is empty."""
+    assert frames(path) == FRAMES
+
+
+def test_a_log_that_ends_anywhere_has_its_whole_frames(path: Path) -> None:
+    """And goes on after the last one."""
+    whole = path.read_bytes()
+    sizes = [16 + len(mark) + len(body) for mark, body in FRAMES]
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        complete = sum(sum(sizes[: count + 1]) <= end for count in range(len(sizes)))
+        with PageLog(path) as log:
+            assert list(log.replay()) == FRAMES[:complete]
+            log.append(b"next", b"page")
+        assert frames(path) == [*FRAMES[:complete], (b"next", b"page")]
+
+
+def test_a_frame_with_any_damaged_byte_is_none(path: Path) -> None:
+    """Its sign, a length, its checksum, its content: the log ends before it."""
+    whole = path.read_bytes()
+    begin = len(whole) - (16 + len(b"".join(FRAMES[-1])))
+    for place in range(begin, len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        assert frames(path) == FRAMES[:-1], place
+
+
+def test_the_end_of_the_frames(path: Path) -> None:
+    """Counted from any frame on; a log that has become shorter is read from its beginning."""
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(0, 2)
+        file.write(b"page of a killed process")
+        file.flush()
+        assert [end_of_frames(file, begin) for begin in (0, 16 + 14, size)] == [size, size, size]
+        assert end_of_frames(file, size + 1000) == 0
