@@ -188,7 +188,7 @@ wrapped_dois = st.builds(
 )
 def test_the_rule_of_a_doi_says_how_it_was_written(text: str, rule: str) -> None:
     """In the quick way and in the long one."""
-    (kind,) = (one for one in STANDARD if one.name == "doi")
+    kind = next(kind for kind in STANDARD if kind.name == "doi")
     quick = kind.read_clean(text)
     assert quick is not None
     assert [quick.rule, *(one.rule for one in kind.read(text))] == [rule, rule]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from pipelines.store.snapshots.page_log import PageLog, end_of_frames
 
 FRAMES = [(b"mark 1", b"body one"), (b"mark 2", b""), (b"mark 3", b"body three")]
+HEADER = 16
+"""Bytes of a frame before its mark: sign, two lengths, checksum."""
+SIZES = [HEADER + len(mark) + len(body) for mark, body in FRAMES]
 
 
 @pytest.fixture
@@ -34,10 +38,9 @@ def test_frames_come_back_in_their_order(path: Path) -> None:
 def test_a_log_that_ends_anywhere_has_its_whole_frames(path: Path) -> None:
     """And goes on after the last one."""
     whole = path.read_bytes()
-    sizes = [16 + len(mark) + len(body) for mark, body in FRAMES]
     for end in range(len(whole)):
         path.write_bytes(whole[:end])
-        complete = sum(sum(sizes[: count + 1]) <= end for count in range(len(sizes)))
+        complete = sum(size <= end for size in accumulate(SIZES))
         with PageLog(path) as log:
             assert list(log.replay()) == FRAMES[:complete]
             log.append(b"next", b"page")
@@ -47,8 +50,7 @@ def test_a_log_that_ends_anywhere_has_its_whole_frames(path: Path) -> None:
 def test_a_frame_with_any_damaged_byte_is_none(path: Path) -> None:
     """Its sign, a length, its checksum, its content: the log ends before it."""
     whole = path.read_bytes()
-    begin = len(whole) - (16 + len(b"".join(FRAMES[-1])))
-    for place in range(begin, len(whole)):
+    for place in range(sum(SIZES[:-1]), len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         assert frames(path) == FRAMES[:-1], place
 
@@ -60,5 +62,5 @@ def test_the_end_of_the_frames(path: Path) -> None:
         file.seek(0, 2)
         file.write(b"page of a killed process")
         file.flush()
-        assert [end_of_frames(file, begin) for begin in (0, 16 + 14, size)] == [size, size, size]
+        assert [end_of_frames(file, begin) for begin in (0, SIZES[0], size)] == [size, size, size]
         assert end_of_frames(file, size + 1000) == 0
