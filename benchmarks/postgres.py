@@ -5,9 +5,9 @@
 
 `bookferry` is the whole load: rows, keys, indexes, statistics and the swap of the tables. dlt, ADBC and pandas load the same rows and then
 make the same keys and indexes (`peers/postgres_loads.py`); `pandas multi`, the slower form, loads fewer publications. `bookferry rows` are
-the rows alone. `nightly` is the load of the next snapshot, in which one record in a hundred is changed, and `again` loads that snapshot a
-second time, which is always a whole load. Each is a process of its own; CPU is that of the process and of the server, and memory is watched
-from outside.
+the rows alone. `nightly` is the load of the next snapshot, in which one record in a hundred is changed: it writes the changes alone.
+`again` loads that snapshot a second time, which is always a whole load. Each is a process of its own; CPU is that of the process and of the
+server, and memory is watched from outside.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def measure(data: DataFolder, peers: list[str], some: int, wal_level: str) -> di
             with database(server) as address:
                 loads[peer] = _watched(peer, address, data, first, some)
                 if peer == "bookferry":
+                    _settle(address)
                     loads["nightly"] = _watched(peer, address, data, second, some)
                     loads["again"] = _watched(peer, address, data, second, some)
     return {"wal_level": wal_level, "loads": loads, "ratios": ratios(loads)}
@@ -138,6 +139,13 @@ def _watched(peer: str, address: str, data: DataFolder, snapshot: Snapshot, some
         "cpu_server": round(cpu_seconds_of_server(folder) - before, 2),
         "peak_mib": round(memory.peak_bytes / 2**20),
     }
+
+
+def _settle(address: str) -> None:
+    """Let the server end what it does after a load, as it has the day before the next night."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+        connection.execute("CHECKPOINT")
 
 
 def _server_folder(address: str) -> Path:

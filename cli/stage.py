@@ -99,6 +99,8 @@ def print_load(console: Console, staged: LoadResult) -> None:
     for sentence in (*staged.left_out, *staged.notes):
         print_warning(console, sentence)
     rows, tables = counted(staged.rows, "row"), counted(len(staged.tables), "table")
+    if staged.written is not None:
+        rows += f" ({sum(staged.written.values()):,} changed)"
     console.print(
         f"Postgres shows {staged.tenant}/{staged.snapshot}: {rows} in {tables}, {duration(staged.seconds)}. {staged.database}, schema "
         f"{staged.schema}"

@@ -28,6 +28,7 @@ from pipelines.records.batches import StagedBatch
 from pipelines.records.flat_records import RecordStager
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.residue import bounded
+from pipelines.records.rules import name_of_rules
 from pipelines.records.shapes.columns import ObservedColumn, observe_columns, with_columns
 from pipelines.records.shapes.observation import Observer
 from pipelines.records.staging.publication_stager import RECORDS_PER_STEP, PublicationStager, in_steps
@@ -58,6 +59,9 @@ GROUP_BYTES = 8 * 1024 * 1024
 PIPE_BYTES = 1024 * 1024
 """Bytes that wait between the two processes, where the system can do that: the more, the less often they wake each other."""
 
+_CODE = ("records", "publication_fields.py", "backup/staging.py")
+"""What of `pipelines` has a part in a staged row."""
+
 DESCRIBED = "publications"
 """The resource whose fields the service documents. Its tables have the described columns only, so that it is staged while it is read."""
 
@@ -69,6 +73,8 @@ class StagedFacts(msgspec.Struct):
     rows: dict[str, int]
     """Table → rows."""
     residue: dict[str, int]
+    rules: str
+    """Name of the rules: equal records have equal rows where it is the same (pipelines/records/rules.py)."""
 
 
 def stage(
@@ -139,7 +145,8 @@ def stage_batches(
         if group:
             behind(partial(_write_all, writers, group))
     rows = {name: writer.rows for name, writer in writers.items()}
-    return StagedFacts(raw_rows, rows, dict(residue.most_common()))
+    rules = name_of_rules(_CODE, kinds.described, list(kinds.additional.items()), observed)
+    return StagedFacts(raw_rows, rows, dict(residue.most_common()), rules)
 
 
 def record_tables(capture: Capture, resource: str, facts: StagedFacts) -> None:
@@ -147,6 +154,7 @@ def record_tables(capture: Capture, resource: str, facts: StagedFacts) -> None:
     for table in STAGED[resource]:
         capture.add_table(table.name, capture.table_path(table), facts.rows[table.name])
     capture.facts.residue[resource] = facts.residue
+    capture.facts.staging_rules[resource] = facts.rules
     capture.save()
 
 

@@ -7,14 +7,10 @@ checksums of the tables. Rows of other rules, or of tables that are not as they 
 
 from __future__ import annotations
 
-import hashlib
-import platform
-import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -23,10 +19,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import pipelines
 from pipelines.errors import StorageError
 from pipelines.migration.model.comparable import KEYS, RECORDS, ComparableLibrary
 from pipelines.records.additional_fields import FieldRule
+from pipelines.records.rules import name_of_rules
 from pipelines.store.durable import sha256_of, storage_errors, write_atomically
 from pipelines.store.parquet import bounded_duckdb, escaped, literal
 
@@ -53,19 +49,7 @@ class NormalisedFacts(msgspec.Struct, kw_only=True):
 
 def rules_of(kinds_text: str, sent: Sequence[str], additional: Mapping[str, FieldRule], *, first_day: bool) -> str:
     """The name of the rules of `normalise.normalise` with these settings: equal names mean equal rows for equal records."""
-    settings = [kinds_text, sorted(sent), list(additional.items()), first_day]
-    versions = [platform.python_version(), unicodedata.unidata_version, msgspec.__version__]
-    return hashlib.sha256(msgspec.json.encode([_code(), versions, settings])).hexdigest()
-
-
-@lru_cache(1)
-def _code() -> str:
-    """SHA-256 of the code. A number that people raise with each change of a rule would be forgotten some day."""
-    found, (home,) = hashlib.sha256(), pipelines.__path__
-    for part in (Path(home, name) for name in _CODE):
-        for path in sorted(part.rglob("*.py")) if part.is_dir() else [part]:
-            found.update(path.relative_to(home).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()
+    return name_of_rules(_CODE, kinds_text, sorted(sent), list(additional.items()), first_day)
 
 
 def write_facts(side: ComparableLibrary, rules: str, groups: list[tuple[int, int]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +52,9 @@ def test_a_failed_load_leaves_a_good_snapshot_that_stage_loads(
     )
     with psycopg.connect(address) as connection:
         assert connection.execute("SELECT count(*) FROM library.publications").fetchall() == [(120,)]
+    night = installation.backup(variables={**installation.sign_in, **variables})
+    said = next(line for line in night.lines if line.startswith("Postgres shows"))
+    assert re.search(rf"{staged['rows']:,} rows \(\d changed\) in 5 tables", said)  # addresses of files are signed anew
 
 
 def test_a_failed_registration_leaves_a_good_snapshot_that_stage_registers(

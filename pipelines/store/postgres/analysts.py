@@ -32,6 +32,17 @@ def prepare_role(session: Session) -> bool:
     return True
 
 
+def may_read(session: Session, views: str) -> bool:
+    """Whether the role reads every view of the schema `views`."""
+    lacking = session.value(
+        "SELECT count(*) FROM pg_class WHERE relnamespace = %s::text::regnamespace AND relkind = 'v' "
+        "AND NOT has_table_privilege(%s, oid, 'SELECT')",
+        quoted(views),
+        ROLE,
+    )
+    return bool(lacking == 0)
+
+
 def grants_on_table(schema: str, name: str, table: Table) -> Iterator[str]:
     """Grants on a table without its personal columns. Where it has some, grants by default privileges are revoked."""
     relation = quoted(schema, name)

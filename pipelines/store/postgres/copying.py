@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,9 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.records.shapes.columns import ColumnType
-from pipelines.records.tables.description import Table
-from pipelines.records.values import compact_json
+from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import known_nulls, open_table, row_batches
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -41,26 +38,25 @@ class CopyProgress:
 
 def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapshot: Snapshot) -> CopyProgress:
     """Append the rows of a table. Columns that the file lacks, or that are empty in all rows, stay empty."""
-    copied = CopyProgress()
     with _open(data, snapshot, table.name) as file:
         filled = _filled_columns(file)
         present = [column for column in table.columns if column.name in filled or column.name in table.key]
-        wanted = pa.schema([(column.name, pa.json_() if column.json else column.type) for column in present])
-        plain = {
-            column.name
-            for columns in snapshot.manifest.observed.values()
-            for column in columns
-            if column.type != ColumnType.JSON
-        }
-        stream = pa.RecordBatchReader.from_batches(
-            wanted, _converted_batches(row_batches(file, wanted.names), wanted, plain, copied)
-        )
-        try:
-            cursor.adbc_ingest(table.name, stream, mode="append", db_schema_name=schema)
-        except Exception:
-            if copied.error is not None:
-                raise copied.error from None
-            raise
+        return copy_rows(cursor, schema, table, present, row_batches(file, [column.name for column in present]))
+
+
+def copy_rows(
+    cursor: Any, schema: str, table: Table, columns: Sequence[Column], batches: Iterable[pa.RecordBatch]
+) -> CopyProgress:
+    """Append batches with these columns of a table."""
+    copied = CopyProgress()
+    wanted = pa.schema([(column.name, pa.json_() if column.json else column.type) for column in columns])
+    stream = pa.RecordBatchReader.from_batches(wanted, _converted_batches(batches, wanted, copied))
+    try:
+        cursor.adbc_ingest(table.name, stream, mode="append", db_schema_name=schema)
+    except Exception:
+        if copied.error is not None:
+            raise copied.error from None
+        raise
     return copied
 
 
@@ -93,21 +89,12 @@ def _may_hold_value(column: pq.ColumnChunkMetaData) -> bool:
 
 
 def _converted_batches(
-    batches: Iterator[pa.RecordBatch], wanted: pa.Schema, plain: AbstractSet[str], copied: CopyProgress
+    batches: Iterable[pa.RecordBatch], wanted: pa.Schema, copied: CopyProgress
 ) -> Iterator[pa.RecordBatch]:
-    """Batches in the types of the database. `plain`: columns whose texts are no JSON yet, also where the database has JSON."""
+    """Batches in the types of the database."""
     try:
         for batch in batches:
-            columns = [
-                _converted_column(
-                    _as_json(batch.column(field.name))
-                    if field.type == pa.json_() and field.name in plain
-                    else batch.column(field.name),
-                    field.type,
-                    copied,
-                )
-                for field in wanted
-            ]
+            columns = [_converted_column(batch.column(field.name), field.type, copied) for field in wanted]
             converted = pa.RecordBatch.from_arrays(columns, schema=wanted)
             rows = max(1, batch.num_rows * BATCH_BYTES // max(1, converted.nbytes))
             for first in range(0, batch.num_rows, rows):
@@ -116,11 +103,6 @@ def _converted_batches(
     except BaseException as error:
         copied.error = error
         raise
-
-
-def _as_json(values: Any) -> Any:
-    """The scalars of an earlier, narrower column as JSON."""
-    return pa.array([None if value is None else compact_json(value) for value in values.to_pylist()], pa.string())
 
 
 def _converted_column(values: Any, wanted: pa.DataType, copied: CopyProgress) -> Any:

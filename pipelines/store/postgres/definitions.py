@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -51,8 +51,13 @@ def partition_name(table: str, snapshot: str) -> str:
 
 
 def history_name(table: str) -> str:
-    """The partitioned table over every snapshot of a table."""
+    """The view of every snapshot of a table; in databases of earlier versions a partitioned table."""
     return f"{table}_history"
+
+
+def partitions_name(table: str) -> str:
+    """The partitioned table that an earlier version made, once its name is that of a view."""
+    return f"{table}_partitions"
 
 
 def staged_columns(table: Table) -> tuple[Column, ...]:
@@ -60,33 +65,25 @@ def staged_columns(table: Table) -> tuple[Column, ...]:
     return (*SNAPSHOT_COLUMNS, *table.columns)
 
 
-def create_table(schema: str, table: Table, beside: Mapping[str, str] | None = None) -> str:
-    """A table for the rows of one snapshot. `beside`: further columns and types of its history, from an older description.
+def create_table(schema: str, table: Table) -> str:
+    """A table for the rows of one snapshot.
 
     Autovacuum is off until the swap: a table cannot be renamed while autovacuum works on it.
     """
-    columns = [f"{quoted(column.name)} {sql_type(column)}" for column in table.columns]
-    columns += [f"{quoted(name)} {kind}" for name, kind in (beside or {}).items()]
-    return f"CREATE TABLE {quoted(schema, table.name)} ({', '.join(columns)}) WITH (autovacuum_enabled = off)"
+    columns = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in table.columns)
+    return f"CREATE TABLE {quoted(schema, table.name)} ({columns}) WITH (autovacuum_enabled = off)"
 
 
 def snapshot_columns(tenant: str, snapshot: str) -> Iterator[str]:
     """The clauses that add the columns tenant and snapshot to a filled table.
 
-    Postgres stores a column's default once per table, so that a column added after the rows takes no space and no time. The checks let the
-    planner skip tables, and let a partition be attached without a scan.
+    Postgres stores a column's default once per table, so that a column added after the rows takes no space and no time. The check lets the
+    planner skip the tables of other tenants.
     """
     for column, value in zip(SNAPSHOT_COLUMNS, map(literal, (tenant, snapshot)), strict=True):
         name = quoted(column.name)
-        yield f"ADD COLUMN {name} {sql_type(column)} NOT NULL DEFAULT {value} CHECK ({name} = {value})"
-
-
-def create_history(schema: str, table: Table) -> Iterator[str]:
-    """The statements of the partitioned table over all snapshots of a table."""
-    name = history_name(table.name)
-    columns = [f"{quoted(column.name)} {sql_type(column)}" for column in staged_columns(table)]
-    yield f"CREATE TABLE {quoted(schema, name)} ({', '.join(columns)}) PARTITION BY LIST (snapshot)"
-    yield from comments("TABLE", schema, name, f"{table.comment} Every snapshot.", staged_columns(table))
+        check = f" CHECK ({name} = {value})" if column.name == "tenant" else ""
+        yield f"ADD COLUMN {name} {sql_type(column)} NOT NULL DEFAULT {value}{check}"
 
 
 def comments(kind: str, schema: str, name: str, comment: str, columns: tuple[Column, ...]) -> Iterator[str]:

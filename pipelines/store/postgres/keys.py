@@ -37,11 +37,17 @@ class ForeignKey(NamedTuple):
     """The sentence for the case that rows violate it."""
 
 
-def add_own_keys(session: Session, schema: str, table: Table, tenant: str, snapshot: str) -> KeyedTable:
-    """Add snapshot columns, NOT NULL, the primary key, indexes, comments and statistics."""
+def add_own_keys(  # noqa: PLR0917  a table and its names
+    session: Session, schema: str, table: Table, tenant: str, snapshot: str, load: str = ""
+) -> KeyedTable:
+    """Add the columns tenant and snapshot, NOT NULL, the primary key, indexes, comments and statistics.
+
+    `load`: the name of the load, which is in the names of its keys; by default that of the snapshot.
+    """
+    load = load or snapshot
     unfilled = list(_not_null_columns(session, schema, table, list(snapshot_columns(tenant, snapshot))))
-    broken = _primary_key(session, schema, table, snapshot)
-    left_out = [*broken, *unfilled, *_indexes(session, schema, table, snapshot)]
+    broken = _primary_key(session, schema, table, load)
+    left_out = [*broken, *unfilled, *_indexes(session, schema, table, load)]
     session.run(*comments("TABLE", schema, table.name, table.comment, staged_columns(table)))
     session.run(f"ANALYZE {quoted(schema, table.name)}")
     return KeyedTable(table, not broken, left_out)
@@ -72,19 +78,19 @@ def validate(session: Session, key: ForeignKey) -> Iterator[str]:
         yield key.otherwise
 
 
-def _constraint_name(table: Table, snapshot: str, end: str) -> str:
-    """The name of a key or index. It has the snapshot in it, because the tables of all snapshots share a schema."""
-    return quoted(fitting_name(f"{partition_name(table.name, snapshot)}_{end}"))
+def _constraint_name(table: Table, load: str, end: str) -> str:
+    """The name of a key or index. It has the load in it, because the tables of all loads share a schema."""
+    return quoted(fitting_name(f"{partition_name(table.name, load)}_{end}"))
 
 
-def _primary_key(session: Session, schema: str, table: Table, snapshot: str) -> list[str]:
-    name, columns = _constraint_name(table, snapshot, "pkey"), column_list(table.key)
+def _primary_key(session: Session, schema: str, table: Table, load: str) -> list[str]:
+    name, columns = _constraint_name(table, load, "pkey"), column_list(table.key)
     relation = quoted(schema, table.name)
     try:
         session.run(f"ALTER TABLE {relation} ADD CONSTRAINT {name} PRIMARY KEY ({columns})")
     except (psycopg.errors.UniqueViolation, psycopg.errors.NotNullViolation) as error:
         why = "is empty in some rows" if isinstance(error, psycopg.errors.NotNullViolation) else "is not unique"
-        session.run(f"CREATE INDEX {_constraint_name(table, snapshot, 'key')} ON {relation} ({columns})")
+        session.run(f"CREATE INDEX {_constraint_name(table, load, 'key')} ON {relation} ({columns})")
         return [f"{table.name}: no primary key, because ({', '.join(table.key)}) {why}."]
     return []
 
@@ -104,13 +110,13 @@ def _not_null_columns(session: Session, schema: str, table: Table, beside: list[
                 yield f"{table.name}: {name} may be empty, because it is in some rows."
 
 
-def _indexes(session: Session, schema: str, table: Table, snapshot: str) -> Iterator[str]:
+def _indexes(session: Session, schema: str, table: Table, load: str) -> Iterator[str]:
     """Create indexes on searched and referring columns, unless the primary key begins with them."""
     referring = [(column.name,) for column in table.columns if column.references]
     for columns in dict.fromkeys([*table.indexes, *referring]):
         if columns == table.key[: len(columns)]:
             continue
-        name = _constraint_name(table, snapshot, "_".join(columns))
+        name = _constraint_name(table, load, "_".join(columns))
         try:
             session.run(f"CREATE INDEX {name} ON {quoted(schema, table.name)} ({column_list(columns)})")
         except psycopg.errors.ProgramLimitExceeded:

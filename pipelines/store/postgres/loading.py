@@ -4,43 +4,57 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 import psycopg
 
-from pipelines.errors import ConfigurationError, TenantBusyError
+from pipelines.errors import TemporaryError, TenantBusyError
 from pipelines.records.tables.description import Table
-from pipelines.records.tables.registry import STAGED, TABLES
-from pipelines.store.catalogue import SNAPSHOTS, row_of
-from pipelines.store.parquet import literal, quoted
-from pipelines.store.postgres.analysts import ROLE_MISSING, prepare_role
-from pipelines.store.postgres.copying import CopyProgress, copy_table
-from pipelines.store.postgres.definitions import (
-    column_list,
-    create_table,
-    fitting_name,
-    history_name,
-    sql_type,
-    staged_columns,
+from pipelines.records.tables.registry import TABLES
+from pipelines.store.postgres.analysts import ROLE_MISSING, may_read, prepare_role
+from pipelines.store.postgres.changes import (
+    Differences,
+    NotComparableError,
+    changes_into,
+    copy_changes,
+    differences,
+    load_rules,
+    write_changes,
 )
+from pipelines.store.postgres.copying import CopyProgress, copy_table
+from pipelines.store.postgres.definitions import create_table
 from pipelines.store.postgres.keys import ForeignKey, KeyedTable, add_foreign_keys, add_own_keys, validate
-from pipelines.store.postgres.observed import loaded_table, widened_columns
-from pipelines.store.postgres.postgres_errors import later_connection_errors, statement_errors
-from pipelines.store.postgres.readers import transactions_before, wait_for_older
+from pipelines.store.postgres.observed import loaded_table
+from pipelines.store.postgres.postgres_errors import UNTOUCHED, later_connection_errors, statement_errors
+from pipelines.store.postgres.readers import lock_holders, transactions_before, wait_for_older
 from pipelines.store.postgres.schemas import (
     TenantSchemas,
     clear_loading,
-    columns_of,
-    loaded_tables,
     prepare_tenant_schemas,
     prepare_views_schema,
     tenant_schemas,
 )
 from pipelines.store.postgres.server import Server, Session
-from pipelines.store.postgres.swapping import VIEWS_LOCK, Swap, swap
+from pipelines.store.postgres.snapshot_list import create_snapshots, replace_snapshots
+from pipelines.store.postgres.swapping import VIEWS_LOCK, Swap, loads_with_dependents, swap
+from pipelines.store.postgres.whole_loads import (
+    Loads,
+    WholeLoad,
+    create_loaded_tables,
+    create_past,
+    forget_rules,
+    hide_snapshots,
+    loads_afterwards,
+    newest_snapshot,
+    read_loads,
+    remove_unseen_rows,
+    validate_closed,
+)
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 PARALLEL_TABLES = 3
@@ -56,8 +70,10 @@ class LoadResult(msgspec.Struct, kw_only=True):
     """The database's address without user and password."""
     schema: str
     tables: dict[str, int]
-    """Table → loaded rows."""
+    """Table → its rows."""
     seconds: float
+    written: dict[str, int] | None = None
+    """Table → rows that were written or removed, where only the changes were loaded."""
     left_out: list[str] = []
     """Keys and indexes that the data does not allow, a sentence each."""
     notes: list[str] = []
@@ -91,22 +107,29 @@ class Database:
         with self._session(tenant, "Looking at") as session:
             schemas = tenant_schemas(tenant, self._views)
             existing = {name for (name,) in session.rows("SELECT nspname FROM pg_namespace")}
-            found = loaded_tables(session, schemas.main) if schemas.main in existing else {}
-            return sorted({snapshot for tables in found.values() for snapshot in tables})
+            found = read_loads(session, schemas.main) if schemas.main in existing else {}
+            return sorted({snapshot for loads in found.values() for load in loads for snapshot in load.snapshots})
 
     def load(self, data: DataFolder, snapshot: Snapshot) -> LoadResult:
-        """Load one complete snapshot. The tenant's tables then have the newest of its loaded snapshots."""
+        """Load one complete snapshot. The tenant's tables then have the newest of its loaded snapshots.
+
+        Where the tables have the snapshot before, only the changes are written, if they are few.
+        """
         tenant, begun = snapshot.manifest.tenant, time.monotonic()
         schemas = tenant_schemas(tenant, self._views)
         with self._session(tenant, f"Loading {snapshot.name} into") as session, _load_lock(session, schemas):
             granted = self._prepare(session, schemas)
+            tables, notes = _readable_tables(data, snapshot)
+            tables = [loaded_table(table, snapshot) for table in tables]
+            load = _Load(schemas, data, snapshot, tables, read_loads(session, schemas.main), data.snapshots(tenant))
             try:
-                staged, keyed = self._fill(session, data, snapshot, schemas)
-                self._swap_in(session, data, schemas, staged, keyed, granted=granted)
+                staged = self._load_changes(session, load, granted=granted) or self._load_whole(
+                    session, load, granted=granted
+                )
             finally:
                 with suppress(psycopg.Error):  # the first error is the one to report; the next load clears the schema
                     clear_loading(session, schemas)
-        staged.notes += [] if granted else [ROLE_MISSING]
+        staged.notes += notes + ([] if granted else [ROLE_MISSING])
         staged.seconds = round(time.monotonic() - begun, 3)
         return staged
 
@@ -128,29 +151,110 @@ class Database:
             prepare_tenant_schemas(session, schemas)
         return prepare_role(session)
 
-    def _fill(
-        self, session: Session, data: DataFolder, snapshot: Snapshot, schemas: TenantSchemas
-    ) -> tuple[LoadResult, list[KeyedTable]]:
-        """Create, fill and key the tables in parallel."""
-        tables, notes = _readable_tables(data, snapshot)
-        known = data.snapshots(schemas.tenant)
-        tables = [loaded_table(session, schemas, table, known) for table in tables]
+    def _load_changes(self, session: Session, load: _Load, *, granted: bool) -> LoadResult | None:
+        """Write only what changed. Returns None where that cannot be done, or would take longer than a whole load."""
+        schemas, snapshot = load.schemas, load.snapshot
+        follows = changes_into(schemas.main, load.loads, load.tables, snapshot, load.gone)
+        if follows is None or (granted and not may_read(session, self._views)):
+            return None
+        before, changes = follows
+        former = next((one for one in load.known if one.manifest.snapshot == before), None)
+        if former is None or any(
+            former.manifest.tables[change.table.name].sha256 != change.load.sha256 for change in changes
+        ):
+            return None
+        try:
+            with differences(load.data, former, snapshot) as found:
+                if not found.find_records(load.tables):
+                    return None
+                copied = self._copy_changes(load, found)
+            with session.transaction():
+                session.run(f"SET LOCAL lock_timeout = {round(self._seconds * 1000)}")
+                written = write_changes(session, schemas.loading, schemas.main, changes, snapshot)
+                hide_snapshots(session, schemas.main, load.loads, load.gone)
+                replace_snapshots(session, schemas.main, load.known, read_loads(session, schemas.main))
+        except psycopg.errors.LockNotAvailable:
+            who = "; ".join(lock_holders(session, [schemas.main])) or "it has just ended"
+            raise TemporaryError(
+                f"The changes are not written: for {self._seconds:g} seconds a transaction held locks on the tables ({who}). {UNTOUCHED}. "
+                "When it has ended, run `bookferry stage`; `wait_seconds` in [postgres] of bookferry.toml says how long to wait."
+            ) from None
+        except (NotComparableError, psycopg.errors.IntegrityError, psycopg.errors.ProgramLimitExceeded):
+            clear_loading(session, schemas)
+            prepare_tenant_schemas(session, schemas)
+            return None  # a whole load names the damaged file, or leaves out the key or index that the rows violate, and says so
+        return LoadResult(
+            tenant=schemas.tenant,
+            snapshot=snapshot.manifest.snapshot,
+            database=self._server.place,
+            schema=schemas.main,
+            tables={table.name: snapshot.manifest.tables[table.name].rows for table in load.tables},
+            written=written,
+            seconds=0,
+            notes=[_nul_note(table.name, one.replaced) for table, one in copied if one.replaced],
+        )
+
+    def _copy_changes(self, load: _Load, found: Differences) -> list[tuple[Table, CopyProgress]]:
+        """Copy what changed into the loading schema: the largest table beside all others."""
+        facts = load.snapshot.manifest.tables
+        largest = max(load.tables, key=lambda table: facts[table.name].bytes)
+        parts = [[largest], [table for table in load.tables if table is not largest]]
+        with ThreadPoolExecutor(len(parts)) as pool:
+            done = pool.map(lambda tables: copy_changes(self._server, load.schemas.loading, tables, found), parts)
+            return [one for part in done for one in part]
+
+    def _load_whole(self, session: Session, load: _Load, *, granted: bool) -> LoadResult:
+        """Fill new tables, and swap them in."""
+        schemas = load.schemas
+        kept = loads_with_dependents(session, schemas.main, self._views, load.emptied)
+        wanted = Swap(
+            schemas=schemas,
+            views=self._views,
+            snapshot=load.snapshot.manifest.snapshot,
+            fresh=load.tables,
+            before=load.loads,
+            after=loads_afterwards(load.loads, load.fresh, load.gone, kept),
+            granted=granted,
+        )
+        staged, keyed = self._fill(load, wanted.fresh_loads)
+        create_loaded_tables(session, schemas.loading, wanted.after)
+        create_snapshots(session, schemas.loading, load.known, wanted.after)
+        before = transactions_before(session)
+        absent, violated = self._add_foreign_keys(session, schemas, keyed)
+        if staged.left_out or violated:  # a whole load makes again what rows of this one do not allow
+            forget_rules(session, schemas.loading, wanted.fresh_loads.values())
+        staged.left_out += absent + violated
+        wait_for_older(session, before, self._seconds)
+        swap(session, wanted, self._seconds)
+        for one in wanted.shortened:
+            remove_unseen_rows(session, schemas.main, one)
+        for one in wanted.closing:
+            validate_closed(session, schemas.main, one)
+        staged.notes += [
+            f"The tables of snapshot {name}, which the data folder has no more, stay: other views depend on them. Views over "
+            f"{self._views} would follow the newest tables instead."
+            for name in sorted({name for one in kept for name in one.snapshots})
+        ]
+        return staged
+
+    def _fill(self, load: _Load, loads: Mapping[str, WholeLoad]) -> tuple[LoadResult, list[KeyedTable]]:
+        """Create, fill and key the tables in parallel. `loads`: table → its load."""
+        schemas, snapshot = load.schemas, load.snapshot
 
         def fill(table: Table) -> tuple[CopyProgress, KeyedTable]:
             with self._server.copier() as cursor:
                 cursor.execute(
-                    creating[table]
+                    create_table(schemas.loading, table)
                 )  # with its rows: so a server with wal_level = minimal writes them only once
-                copied = copy_table(cursor, schemas.loading, table, data, snapshot)
+                copied = copy_table(cursor, schemas.loading, table, load.data, snapshot)
             with self._server.session() as beside:
-                return copied, add_own_keys(beside, schemas.loading, table, schemas.tenant, snapshot.manifest.snapshot)
+                name = loads[table.name].name
+                keyed = add_own_keys(beside, schemas.loading, table, schemas.tenant, snapshot.manifest.snapshot, name)
+                beside.run(*create_past(schemas.loading, loads[table.name], table.key[0]))
+                return copied, keyed
 
-        creating = {
-            table: create_table(schemas.loading, table, _former_columns(session, schemas, table)) for table in tables
-        }
         with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
-            filled = dict(zip(tables, pool.map(fill, tables), strict=True))
-        notes += [_nul_note(table, copied.replaced) for table, (copied, _) in filled.items() if copied.replaced]
+            filled = dict(zip(load.tables, pool.map(fill, load.tables), strict=True))
         keyed = [table for _, table in filled.values()]
         staged = LoadResult(
             tenant=schemas.tenant,
@@ -160,47 +264,60 @@ class Database:
             tables={table.name: copied.rows for table, (copied, _) in filled.items()},
             seconds=0,
             left_out=[sentence for table in keyed for sentence in table.left_out],
-            notes=notes,
+            notes=[_nul_note(table.name, copied.replaced) for table, (copied, _) in filled.items() if copied.replaced],
         )
         return staged, keyed
 
-    def _add_foreign_keys(self, session: Session, schemas: TenantSchemas, keyed: Sequence[KeyedTable]) -> list[str]:
-        """Add foreign keys. Returns a sentence for each that was left out."""
+    def _add_foreign_keys(
+        self, session: Session, schemas: TenantSchemas, keyed: Sequence[KeyedTable]
+    ) -> tuple[list[str], list[str]]:
+        """Add foreign keys. Returns a sentence for each that was left out: without a key to refer to, and because rows violate it."""
 
         def validated(key: ForeignKey) -> list[str]:
             with self._server.session() as beside:
                 return list(validate(beside, key))
 
-        made, left_out = add_foreign_keys(session, schemas.loading, keyed)
+        made, absent = add_foreign_keys(session, schemas.loading, keyed)
         with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
-            return left_out + [sentence for sentences in pool.map(validated, made) for sentence in sentences]
+            return absent, [sentence for sentences in pool.map(validated, made) for sentence in sentences]
 
-    def _swap_in(
-        self,
-        session: Session,
-        data: DataFolder,
-        schemas: TenantSchemas,
-        staged: LoadResult,
-        keyed: Sequence[KeyedTable],
-        *,
-        granted: bool,
-    ) -> None:
-        tables = [filled.table for filled in keyed]
-        known = data.snapshots(schemas.tenant)
-        there = {name: set(snapshots) for name, snapshots in loaded_tables(session, schemas.main).items()}
-        gone = frozenset(
-            set().union(*there.values())
-            - {snapshot.manifest.snapshot for snapshot in known if snapshot.manifest.complete}
-        )
-        for table in tables:
-            there.setdefault(table.name, set()).add(staged.snapshot)
-        _list_snapshots(session, schemas, known, there)
-        before = transactions_before(session)
-        staged.left_out += self._add_foreign_keys(session, schemas, keyed)
-        wait_for_older(session, before, self._seconds)
-        wanted = Swap(schemas, self._views, staged.snapshot, tables, gone, granted)
-        swap(session, wanted, self._seconds)
-        staged.notes += wanted.notes
+
+@dataclass(frozen=True)
+class _Load:
+    """What a load begins with: its tables, the loads that are there, and the snapshots of the data folder."""
+
+    schemas: TenantSchemas
+    data: DataFolder
+    snapshot: Snapshot
+    tables: Sequence[Table]
+    loads: Loads
+    known: Sequence[Snapshot]
+
+    @cached_property
+    def gone(self) -> frozenset[str]:
+        """The snapshots in the database that the data folder has no more."""
+        complete = {snapshot.manifest.snapshot for snapshot in self.known if snapshot.manifest.complete}
+        there = {name for loads in self.loads.values() for load in loads for name in load.snapshots}
+        return frozenset(there - complete)
+
+    @property
+    def emptied(self) -> list[tuple[WholeLoad, str]]:
+        """The loads of which no snapshot is left, each with the name of its table."""
+        return [
+            (load, load.relation(newest_snapshot(loads)))
+            for loads in self.loads.values()
+            for load in loads
+            if self.gone.issuperset(load.snapshots)
+        ]
+
+    @property
+    def fresh(self) -> list[WholeLoad]:
+        """The loads of new tables."""
+        name, tables = self.snapshot.manifest.snapshot, self.snapshot.manifest.tables
+        return [
+            WholeLoad(table.name, name, (name,), name, load_rules(table, self.snapshot), tables[table.name].sha256)
+            for table in self.tables
+        ]
 
 
 def _readable_tables(data: DataFolder, snapshot: Snapshot) -> tuple[list[Table], list[str]]:
@@ -215,49 +332,8 @@ def _readable_tables(data: DataFolder, snapshot: Snapshot) -> tuple[list[Table],
     return [table for table in present if table not in locked], [note]
 
 
-def _nul_note(table: Table, count: int) -> str:
-    return f"{table.name}: {count:,} values have the character NUL, which no text in Postgres can have; U+FFFD stands in its place."
-
-
-def _former_columns(session: Session, schemas: TenantSchemas, table: Table) -> dict[str, str]:
-    """Columns of the history that the description lacks. A history cannot hold a column in two types, so a changed type is an error."""
-    name = history_name(table.name)
-    existing = columns_of(session, schemas.main, [name]).get(name, {})
-    wanted = {column.name: sql_type(column) for column in staged_columns(table)}
-    widened = {column.name for column in widened_columns(table, existing)}
-    for column, kind in wanted.items():
-        if existing.get(column, kind) != kind and column not in widened:
-            raise ConfigurationError(
-                f"{schemas.main}.{name} was made by another version of Bookferry: {column} is {existing[column]} there and {kind} now. "
-                f"The data folder is enough to make it anew: DROP SCHEMA {quoted(schemas.main)} CASCADE, then run "
-                f"`bookferry stage {schemas.tenant} --history`."
-            )
-    return {column: kind for column, kind in existing.items() if column not in wanted}
-
-
-def _list_snapshots(
-    session: Session, schemas: TenantSchemas, known: Sequence[Snapshot], there: dict[str, set[str]]
-) -> None:
-    """Create the table of snapshots: the complete ones that are loaded, with their loaded resources, and the partial ones."""
-    columns = SNAPSHOTS.columns
-    described = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in columns)
-    name = quoted(schemas.loading, SNAPSHOTS.name)
-    key = quoted(fitting_name(f"{SNAPSHOTS.name}_pkey"))
-    session.run(
-        f"CREATE TABLE {name} ({described}, CONSTRAINT {key} PRIMARY KEY ({column_list(SNAPSHOTS.key)}))",
-        f"COMMENT ON TABLE {name} IS {literal(f'{SNAPSHOTS.comment} Complete ones are listed where they are loaded.')}",
-        *(f"COMMENT ON COLUMN {name}.{quoted(column.name)} IS {literal(column.comment)}" for column in columns),
-    )
-    for snapshot in known:
-        manifest = snapshot.manifest
-        loaded = [
-            resource for resource in manifest.resources if manifest.snapshot in there.get(STAGED[resource][0].name, ())
-        ]
-        if manifest.complete and not loaded:
-            continue
-        row = {**row_of(snapshot), **({"resources": ",".join(loaded)} if manifest.complete else {})}
-        values = ", ".join(f"{literal(str(row[column.name]))}::{sql_type(column)}" for column in columns)
-        session.run(f"INSERT INTO {name} VALUES ({values})")  # noqa: S608  quoted
+def _nul_note(table: str, count: int) -> str:
+    return f"{table}: {count:,} values have the character NUL, which no text in Postgres can have; U+FFFD stands in its place."
 
 
 @contextmanager

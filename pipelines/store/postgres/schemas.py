@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pipelines.errors import ConfigurationError
 from pipelines.store.parquet import literal, quoted
-from pipelines.store.postgres.definitions import fitting_name, history_name
+from pipelines.store.postgres.definitions import fitting_name
 from pipelines.store.postgres.server import Session
 
 _RESERVED = re.compile(r"pg_|public$|information_schema$")
@@ -91,36 +91,19 @@ def _claim(session: Session, schema: str, what: str) -> None:
         )
 
 
-LoadedTables = dict[str, dict[str, str]]
-"""Table → snapshot → name of the table with its rows."""
-
-
-def loaded_tables(session: Session, schema: str) -> LoadedTables:
-    """The tables in a tenant's schema."""
-    rows = session.rows(
-        """SELECT parent.relname, child.relname, pg_get_expr(child.relpartbound, child.oid)
-           FROM pg_inherits
-           JOIN pg_class AS parent ON parent.oid = inhparent AND parent.relkind = 'p'
-           JOIN pg_class AS child ON child.oid = inhrelid
-           WHERE parent.relnamespace = %s::text::regnamespace
-           ORDER BY 1, 3""",
-        quoted(schema),
-    )
-    found: LoadedTables = {}
-    for parent, child, bound in rows:
-        found.setdefault(parent.removesuffix(history_name("")), {})[bound.split("'")[1]] = child
-    return found
-
-
-def columns_of(session: Session, schema: str, relations: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Relation → column → type, in column order, for the relations that exist."""
+def columns_of(
+    session: Session, schema: str, relations: Iterable[str], kinds: str = "rpv"
+) -> dict[str, dict[str, str]]:
+    """Relation → column → type, in column order, for the relations that exist. `kinds`: r, p and v for (partitioned) tables and views."""
     rows = session.rows(
         """SELECT relname, attname, format_type(atttypid, atttypmod)
            FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-           WHERE relnamespace = %s::text::regnamespace AND relname = ANY(%s) AND attnum > 0 AND NOT attisdropped
+           WHERE relnamespace = %s::text::regnamespace AND relname = ANY(%s) AND relkind::text = ANY(%s)
+             AND attnum > 0 AND NOT attisdropped
            ORDER BY relname, attnum""",
         quoted(schema),
         list(relations),
+        list(kinds),
     )
     found: dict[str, dict[str, str]] = {}
     for relation, column, kind in rows:

@@ -54,6 +54,10 @@ class Session:
         rows = self.rows(query, *values)
         return rows[0][0] if rows else None
 
+    def count(self, statement: str) -> int:
+        """Execute a statement. Returns the number of rows that it wrote or removed."""
+        return self._connection.execute(statement.encode()).rowcount
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All of the block or nothing. Inside another transaction it is a savepoint."""

@@ -1,16 +1,15 @@
 """Swaps a tenant's tables for new ones, and replaces the views over them: one transaction, short locks, all or nothing (I5).
 
-The newest tables are themselves the newest partitions of their histories, so that nothing is copied: the previous ones are renamed, the new
-ones take their names and are attached. Readers keep their tables. The swap waits for readers in short tries, so that they hardly wait
-for it, and no deadlock ends one of them.
+Nothing is copied: the previous tables are renamed, and the new ones take their names. Readers keep their tables. The swap waits for readers
+in short tries, so that they hardly wait for it, and no deadlock ends one of them.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import psycopg
 
@@ -20,13 +19,31 @@ from pipelines.records.tables.registry import TABLES
 from pipelines.store.catalogue import SNAPSHOTS
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import grants_on_schemas, grants_on_table
-from pipelines.store.postgres.definitions import create_history, history_name, partition_name, sql_type
-from pipelines.store.postgres.observed import comments_of, observed_in_views, widen, widened_columns
+from pipelines.store.postgres.definitions import history_name, partitions_name
+from pipelines.store.postgres.observed import RESOURCE_OF, observed_in_views
 from pipelines.store.postgres.postgres_errors import UNTOUCHED
 from pipelines.store.postgres.readers import lock_holders
-from pipelines.store.postgres.schemas import LoadedTables, TenantSchemas, columns_of, loaded_tables, tenants_in_database
+from pipelines.store.postgres.schemas import TenantSchemas, columns_of, tenants_in_database
 from pipelines.store.postgres.server import Session
-from pipelines.store.postgres.views import Source, create_views, drop_views, views_to_replace, wanted_views
+from pipelines.store.postgres.views import (
+    Columns,
+    Source,
+    Sources,
+    create_history_views,
+    create_views,
+    history_views,
+    views_to_replace,
+    wanted_views,
+)
+from pipelines.store.postgres.whole_loads import (
+    LOADED_TABLES,
+    Loads,
+    WholeLoad,
+    close_load,
+    newest_snapshot,
+    read_loads,
+    shown_snapshots,
+)
 
 VIEWS_LOCK = 0x626F6F6B76696577
 """Advisory lock of a swap. There is one swap at a time, because the views are shared by all tenants."""
@@ -38,17 +55,48 @@ PAUSES = (0.1, 0.2, 0.4, 0.8)
 """Seconds between two tries, the last one repeated. Each is multiplied by a random factor, so that two loads do not collide again."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Swap:
-    """The changes of one tenant. `fresh`: new tables of `snapshot` in the loading schema; `gone`: snapshots to drop."""
+    """The changes of one tenant. `fresh`: new tables of `snapshot` in the loading schema; `before`, `after`: its loads."""
 
     schemas: TenantSchemas
     views: str
     snapshot: str
     fresh: Sequence[Table]
-    gone: frozenset[str]
+    before: Loads
+    after: Loads
     granted: bool
-    notes: list[str] = field(default_factory=list)
+
+    @property
+    def fresh_loads(self) -> dict[str, WholeLoad]:
+        """New table → its load, which alone has the snapshot."""
+        return {
+            table.name: next(load for load in self.after[table.name] if self.snapshot in load.snapshots)
+            for table in self.fresh
+        }
+
+    @property
+    def shortened(self) -> list[WholeLoad]:
+        """The loads that lose some of their snapshots, and keep others."""
+        there = {one for loads in self.before.values() for one in loads} | {*self.fresh_loads.values()}
+        return [one for loads in self.after.values() for one in loads if one not in there and not one.parent]
+
+    @property
+    def closing(self) -> list[WholeLoad]:
+        """The loads of one snapshot that is not the newest any more: nothing will be written into their tables."""
+        ended = [load for load, _, then in self.moves if then == load.own_name]
+        return [load for load in ended if load.is_single and not load.is_closed and not load.parent]
+
+    @property
+    def moves(self) -> list[tuple[WholeLoad, str, str | None]]:
+        """The loads that are there, the name of their table, and its new one; None if it is dropped."""
+        found, fresh = list[tuple[WholeLoad, str, str | None]](), self.fresh_loads
+        for table, loads in self.before.items():
+            others = self.after.get(table, ())
+            newest, newest_then = newest_snapshot(loads), newest_snapshot(others)
+            kept = {load.name: load.relation(newest_then) for load in others if load != fresh.get(table)}
+            found += [(load, load.relation(newest), kept.get(load.name)) for load in loads]
+        return found
 
 
 def swap(session: Session, wanted: Swap, seconds: float) -> None:
@@ -79,54 +127,75 @@ def _lock_seconds(session: Session) -> float:
 
 
 def _try_swap(session: Session, wanted: Swap, lock_seconds: float, contended: list[str]) -> None:
-    schemas, fresh = wanted.schemas, {table.name: table for table in wanted.fresh}
+    schemas = wanted.schemas
     session.run(
         f"SET LOCAL lock_timeout = {round(lock_seconds * 1000)}",
         f"SET LOCAL statement_timeout = {round(lock_seconds * 1000)}",
         f"SELECT pg_advisory_xact_lock({VIEWS_LOCK})",
     )
-    holding = loaded_tables(session, schemas.main)
-    after = _tables_afterwards(holding, wanted, fresh)
-    histories, widened = _history_statements(session, schemas, wanted.fresh)
-    observed = observed_in_views(session, [schemas, *tenants_in_database(session)], wanted.fresh)
-    there = columns_of(session, wanted.views, [view.table.name for view in wanted_views({}, observed)])
-    changed = {SNAPSHOTS.name, *fresh, *histories}
-    changed |= {name for name in holding if max(holding[name]) not in after[name]}  # what was newest is gone
-    views = views_to_replace(there, changed, observed) if not widened else {*there}
+    others = [tenant for tenant in tenants_in_database(session) if tenant.main != schemas.main]
+    there = columns_of(session, wanted.views, [view.table.name for view in wanted_views({}, {})])
+    own_there = columns_of(session, schemas.main, map(history_name, TABLES), "v")
+    observed = observed_in_views(session, [schemas, *others], wanted.fresh, there)
+    changed = {SNAPSHOTS.name, *(name for table in {*wanted.before, *wanted.after} for name in _views_of(table))}
+    views = views_to_replace(there, changed, observed)
     _lock(
         session,
-        [quoted(wanted.views, name) for name in views if name in there],
-        _tables_to_lock(session, wanted, holding),
+        [quoted(wanted.views, name) for name in views if name in there]
+        + [quoted(schemas.main, name) for name in own_there],
+        _tables_to_lock(session, wanted),
         contended,
     )
-    if widened:  # a view depends on the types of its columns
-        drop_views(session, wanted.views, there)
-        there, views = {}, views_to_replace({}, changed, observed)
-    for statements in histories.values():
-        session.run(*statements)
-    create_views(session, wanted.views, _view_sources(session, wanted, holding, after), there, views, observed)
-    replaced = sorted({names[wanted.snapshot] for names in holding.values() if wanted.snapshot in names})
-    if replaced:
-        session.run(f"DROP TABLE {', '.join(quoted(schemas.main, name) for name in replaced)}")
-    _drop_gone(session, wanted, holding)
-    session.run(*_renames(schemas, holding, after, set(fresh), wanted.snapshot))
-    session.run(f"DROP TABLE IF EXISTS {quoted(schemas.main, SNAPSHOTS.name)}", _move(schemas, SNAPSHOTS.name))
+    session.run(*_renames_of_histories(wanted))
+    sources = _view_sources(session, wanted, others)
+    create_views(session, wanted.views, sources, there, views, observed)
+    _create_own_histories(session, wanted, sources, own_there)
+    session.run(*_drops(session, wanted), *_renames(wanted))
+    for name in (SNAPSHOTS.name, LOADED_TABLES):
+        session.run(f"DROP TABLE IF EXISTS {quoted(schemas.main, name)}", _move(schemas, name))
     if wanted.granted:
-        session.run(*_grants(session, wanted, after))
+        session.run(*_grants(wanted))
 
 
-def _tables_to_lock(session: Session, wanted: Swap, holding: LoadedTables) -> list[str]:
-    """The tables that the tenant's readers lock: histories, newest tables, and tables to be dropped."""
-    dropped = wanted.gone | {wanted.snapshot}
-    names = [
-        name
-        for table, snapshots in holding.items()
-        for name in (
-            history_name(table),
-            *(at for snapshot, at in snapshots.items() if at == table or snapshot in dropped),
-        )
-    ]
-    there = columns_of(session, wanted.schemas.main, [*names, SNAPSHOTS.name])
+def _renames_of_histories(wanted: Swap) -> Iterator[str]:
+    """Give the names of partitioned tables to the views."""
+    parents = {load.table: load.parent for loads in wanted.before.values() for load in loads if load.parent}
+    for table, parent in parents.items():
+        if parent == history_name(table):
+            yield f"ALTER TABLE {quoted(wanted.schemas.main, parent)} RENAME TO {quoted(partitions_name(table))}"
+
+
+def _create_own_histories(session: Session, wanted: Swap, sources: Sources, there: Columns) -> None:
+    """Create the views of the histories in the tenant's schema."""
+    schemas = wanted.schemas
+    own = {
+        history_name(table): [
+            one for one in sources[history_name(table)] if one.schema in (schemas.main, schemas.loading)
+        ]
+        for table in wanted.after
+    }
+    before = {table: there.get(history_name(table), {}) for table in TABLES}
+    observed = observed_in_views(session, [schemas], wanted.fresh, before, RESOURCE_OF)
+    create_history_views(session, schemas.main, history_views(own, observed), there)
+
+
+def _views_of(table: str) -> tuple[str, str]:
+    return table, history_name(table)
+
+
+def _tables_to_lock(session: Session, wanted: Swap) -> list[str]:
+    """The tables that the tenant's readers lock: the newest ones, those that are renamed or dropped, and the histories of partitions."""
+    names = {SNAPSHOTS.name, LOADED_TABLES}
+    for load, now, then in wanted.moves:
+        names |= {load.past} if load.is_closed else set()
+        if now == then != load.table:
+            continue
+        names |= {
+            now,
+            *((load.past,) if then is None else ()),
+            *((load.parent,) if load.parent else ()),
+        }
+    there = columns_of(session, wanted.schemas.main, names)
     return [quoted(wanted.schemas.main, name) for name in there]
 
 
@@ -151,130 +220,171 @@ def _lock(session: Session, views: Sequence[str], tables: Sequence[str], contend
     session.run("SET LOCAL statement_timeout = 0")
 
 
-def _history_statements(
-    session: Session, schemas: TenantSchemas, fresh: Sequence[Table]
-) -> tuple[dict[str, list[str]], bool]:
-    """Returns history → the statements that create it, or that add and widen its columns; and whether any is widened."""
-    names = [history_name(table.name) for table in fresh]
-    there = columns_of(session, schemas.main, names)
-    made: dict[str, list[str]] = {}
-    widened = False
-    for table, name in zip(fresh, names, strict=True):
-        if name not in there:
-            made[name] = list(create_history(schemas.main, table))
-            continue
-        relation = quoted(schemas.main, name)
-        lacking = [column for column in table.columns if column.name not in there[name]]
-        wider = widened_columns(table, there[name])
-        statements = [f"ALTER TABLE {relation} ADD COLUMN {quoted(one.name)} {sql_type(one)}" for one in lacking]
-        statements += [*comments_of(relation, lacking), *(widen(relation, column) for column in wider)]
-        widened = widened or bool(wider)
-        if statements:
-            made[name] = statements
-    return made, widened
-
-
-def _tables_afterwards(holding: LoadedTables, wanted: Swap, fresh: dict[str, Table]) -> LoadedTables:
-    """The tables after the swap: table → snapshot → name; the newest has the table's own name."""
-    after: LoadedTables = {}
-    for name in {**holding, **fresh}:
-        snapshots = set(holding.get(name, {})) - wanted.gone - {wanted.snapshot}
-        if name in fresh:
-            snapshots.add(wanted.snapshot)
-        newest = max(snapshots, default="")
-        after[name] = {
-            snapshot: name if snapshot == newest else partition_name(name, snapshot) for snapshot in sorted(snapshots)
-        }
-    return after
-
-
-def _view_sources(
-    session: Session, wanted: Swap, holding: LoadedTables, after: LoadedTables
-) -> dict[str, list[Source]]:
+def _view_sources(session: Session, wanted: Swap, others: Iterable[TenantSchemas]) -> Sources:
     """The sources of each view. Call it before the renames: this tenant's tables have their old names."""
-    schemas = wanted.schemas
-    now: dict[str, list[tuple[str, str]]] = {}
-    for name, snapshots in after.items():
-        now.setdefault(history_name(name), []).append((schemas.main, history_name(name)))
-        if snapshots:
-            newest = max(snapshots)
-            fresh = newest == wanted.snapshot
-            now.setdefault(name, []).append((schemas.loading, name) if fresh else (schemas.main, holding[name][newest]))
-    now[SNAPSHOTS.name] = [(schemas.loading, SNAPSHOTS.name)]
-    for other in tenants_in_database(session):
-        if other.main != schemas.main:
-            for name in (*TABLES, *map(history_name, TABLES), SNAPSHOTS.name):
-                now.setdefault(name, []).append((other.main, name))
-    found: dict[str, dict[str, dict[str, str]]] = {}
-    for schema in {schema for ones in now.values() for schema, _ in ones}:
-        found[schema] = columns_of(
-            session, schema, {name for ones in now.values() for at, name in ones if at == schema}
+    schemas, fresh = wanted.schemas, wanted.fresh_loads
+    names = {(load.table, load.name): now for load, now, then in wanted.moves if then is not None}
+    found: dict[str, list[tuple[str, Source]]] = {
+        SNAPSHOTS.name: [(schemas.main, Source(schemas.loading, SNAPSHOTS.name, {}))]
+    }
+    for table, loads in wanted.after.items():
+        places = [
+            _Place(load, schemas.loading, table)
+            if load == fresh.get(table)
+            else _Place(
+                replace(load, parent=load.parent and partitions_name(table)), schemas.main, names[table, load.name]
+            )
+            for load in loads
+        ]
+        for view, sources in _sources_of_table(table, schemas.loading, schemas.main, places):
+            found.setdefault(view, []).extend((schemas.main, source) for source in sources)
+    for other in others:
+        found[SNAPSHOTS.name].append((other.main, Source(other.main, SNAPSHOTS.name, {})))
+        for table, loads in read_loads(session, other.main).items():
+            newest = newest_snapshot(loads)
+            places = [_Place(load, other.main, load.relation(newest)) for load in loads]
+            for view, sources in _sources_of_table(table, other.main, other.main, places):
+                found.setdefault(view, []).extend((other.main, source) for source in sources)
+    columns = {
+        schema: columns_of(
+            session, schema, {one.relation for ones in found.values() for _, one in ones if one.schema == schema}
         )
+        for schema in {one.schema for ones in found.values() for _, one in ones}
+    }
     return {
         view: [
-            Source(schema, name, found[schema][name])
-            for schema, name in sorted(ones, key=lambda one: one[0].removesuffix("_loading"))
-            if name in found[schema]
+            replace(source, columns=columns[source.schema][source.relation])
+            for _, source in sorted(ones, key=lambda one: one[0])
+            if source.relation in columns[source.schema]
         ]
-        for view, ones in now.items()
+        for view, ones in found.items()
     }
 
 
-def _renames(
-    schemas: TenantSchemas, holding: LoadedTables, after: LoadedTables, fresh: set[str], snapshot: str
-) -> Iterator[str]:
-    """The renames: first away from the tables' own names, then to them."""
-    moves = [
-        (holding[table][one], name)
-        for table, snapshots in after.items()
-        for one, name in snapshots.items()
-        if not (table in fresh and one == snapshot) and holding[table][one] != name
+@dataclass(frozen=True)
+class _Place:
+    """Where the table of a load is now."""
+
+    load: WholeLoad
+    schema: str
+    relation: str
+
+
+def _sources_of_table(
+    table: str, facts: str, main: str, places: Sequence[_Place]
+) -> Iterator[tuple[str, list[Source]]]:
+    """The sources of the two views of a table. `facts`: the schema in which `loaded_tables` is now."""
+    view, history = _views_of(table)
+    newest = newest_snapshot(place.load for place in places)
+    every = [source for place in places if not place.load.parent for source in _sources_of_load(place, facts)]
+    every += [Source(main, parent, {}) for parent in {place.load.parent for place in places} if parent]
+    yield history, every
+    for place in places:
+        load = place.load
+        if newest not in load.snapshots:
+            continue
+        shown = f"(SELECT max(n.snapshot) FROM {shown_snapshots(facts, load)})"  # noqa: S608  quoted
+        if load.parent or load.is_closed:
+            yield view, [Source(place.schema, place.relation, {})]
+        elif load.last == newest:
+            yield view, [Source(place.schema, place.relation, {}, f'{shown} COLLATE "default"')]
+        else:
+            yield (
+                view,
+                [
+                    replace(source, beside=f"{source.beside} AND n.snapshot = {shown}")
+                    for source in _sources_of_load(place, facts)
+                ],
+            )
+
+
+def _sources_of_load(place: _Place, facts: str) -> list[Source]:
+    """The rows of every snapshot of a load."""
+    if place.load.is_closed:
+        return [Source(place.schema, place.relation, {})]
+    beside = f" CROSS JOIN {shown_snapshots(facts, place.load)} AND r.snapshot <= n.snapshot"
+    snapshot = 'n.snapshot COLLATE "default"'
+    return [
+        Source(place.schema, place.relation, {}, snapshot, beside),
+        Source(place.schema, place.load.past, {}, snapshot, f"{beside} AND n.snapshot < r.until"),
     ]
-    for before, name in sorted(moves, key=lambda move: move[1] in after):
-        yield f"ALTER TABLE {quoted(schemas.main, before)} RENAME TO {quoted(name)}"
-    for table in sorted(fresh):
-        name = after[table][snapshot]
+
+
+def _drops(session: Session, wanted: Swap) -> Iterator[str]:
+    """The removal of the loads that have no snapshot any more, of keys that refer to them, and of histories without partitions."""
+    main, names, others = wanted.schemas.main, list[str](), list[str]()
+    for load, now, then in wanted.moves:
+        if then is None:
+            names += [now] if load.parent else [now, load.past]
+        else:
+            others.append(now)
+            names += [load.past] if load.is_closed else []
+    referring = session.rows(
+        """SELECT child.relname, conname FROM pg_constraint
+           JOIN pg_class AS child ON child.oid = conrelid JOIN pg_class AS parent ON parent.oid = confrelid
+           WHERE contype = 'f' AND parent.relnamespace = %s::text::regnamespace AND parent.relname = ANY(%s)
+             AND child.relnamespace = parent.relnamespace AND child.relname = ANY(%s)""",
+        quoted(main),
+        names,
+        others,
+    )
+    for child, constraint in referring:
+        yield f"ALTER TABLE {quoted(main, child)} DROP CONSTRAINT {quoted(constraint)}"
+    if names:
+        yield f"DROP TABLE IF EXISTS {', '.join(quoted(main, name) for name in names)}"
+    for table, loads in wanted.before.items():
+        is_left = any(load.parent for load in wanted.after.get(table, ()))
+        if not is_left and any(load.parent for load in loads):
+            yield f"DROP TABLE {quoted(main, partitions_name(table))}"
+
+
+def _renames(wanted: Swap) -> Iterator[str]:
+    """The renames: first away from the tables' own names, then to them."""
+    schemas = wanted.schemas
+    moves = [(now, then, then == load.table) for load, now, then in wanted.moves if then is not None and now != then]
+    for now, then, _ in sorted(moves, key=lambda move: move[2]):
+        yield f"ALTER TABLE {quoted(schemas.main, now)} RENAME TO {quoted(then)}"
+    yield from (close_load(schemas.main, load) for load in wanted.closing)
+    for table, load in sorted(wanted.fresh_loads.items()):
+        name = load.relation(newest_snapshot(wanted.after[table]))
         if name != table:
             yield f"ALTER TABLE {quoted(schemas.loading, table)} RENAME TO {quoted(name)}"
-        yield _move(schemas, name)
-        relation = quoted(schemas.main, name)
-        yield f"ALTER TABLE {relation} RESET (autovacuum_enabled)"
-        yield f"ALTER TABLE {quoted(schemas.main, history_name(table))} ATTACH PARTITION {relation} FOR VALUES IN ({literal(snapshot)})"
+        yield from (_move(schemas, one) for one in (name, load.past))
+        yield f"ALTER TABLE {quoted(schemas.main, name)} RESET (autovacuum_enabled)"
 
 
 def _move(schemas: TenantSchemas, name: str) -> str:
     return f"ALTER TABLE {quoted(schemas.loading, name)} SET SCHEMA {quoted(schemas.main)}"
 
 
-def _drop_gone(session: Session, wanted: Swap, holding: LoadedTables) -> None:
-    """Drop the snapshots that the data folder lacks. If another view depends on one, it stays as history, with a note."""
-    schema = wanted.schemas.main
-    for snapshot in sorted(wanted.gone):
-        now = {
-            partition_name(table, snapshot): names[snapshot] for table, names in holding.items() if snapshot in names
-        }
-        for name, current in now.items():
-            if name != current:  # it was the newest: if it stays, its name must be free
-                session.run(f"ALTER TABLE {quoted(schema, current)} RENAME TO {quoted(name)}")
-        try:
-            with session.transaction():
-                session.run(f"DROP TABLE {', '.join(quoted(schema, name) for name in sorted(now))}")
-        except psycopg.errors.DependentObjectsStillExist:
-            wanted.notes.append(
-                f"The tables of snapshot {snapshot}, which the data folder has no more, stay: other views depend on them. Views over "
-                f"{wanted.views} would follow the newest tables instead."
-            )
+def loads_with_dependents(
+    session: Session, schema: str, views: str, loads: Iterable[tuple[WholeLoad, str]]
+) -> list[WholeLoad]:
+    """Those of these loads, each with the name of its table, on which something else depends. `views`: the schema of our own views."""
+    rows = session.rows(
+        """SELECT DISTINCT used.relname::text
+           FROM pg_depend AS needs
+           JOIN pg_class AS used ON used.oid = needs.refobjid AND needs.refclassid = 'pg_class'::regclass
+           LEFT JOIN pg_rewrite AS rule ON rule.oid = needs.objid AND needs.classid = 'pg_rewrite'::regclass
+           LEFT JOIN pg_class AS shown ON shown.oid = rule.ev_class
+           WHERE used.relnamespace = %s::text::regnamespace AND needs.deptype = 'n'
+             AND (needs.classid = 'pg_proc'::regclass OR shown.relnamespace <> %s::text::regnamespace)
+             AND NOT (shown.relnamespace = used.relnamespace AND shown.relname = ANY(%s))""",
+        quoted(schema),
+        quoted(views),
+        [*map(history_name, TABLES)],
+    )
+    names = {name for (name,) in rows}
+    return [load for load, relation in loads if names & {relation, load.past}]
 
 
-def _grants(session: Session, wanted: Swap, after: LoadedTables) -> Iterator[str]:
-    schemas = wanted.schemas
-    there = set(columns_of(session, schemas.main, [history_name(name) for name in after]))
-    yield from grants_on_schemas([schemas.main], wanted.views)
-    yield from grants_on_table(schemas.main, SNAPSHOTS.name, SNAPSHOTS)
-    for name, snapshots in after.items():
-        if (table := TABLES.get(name)) is None:
-            continue
-        if history_name(name) in there:
-            yield from grants_on_table(schemas.main, history_name(name), table)
-        if wanted.snapshot in snapshots:
-            yield from grants_on_table(schemas.main, snapshots[wanted.snapshot], table)
+def _grants(wanted: Swap) -> Iterator[str]:
+    main = wanted.schemas.main
+    yield from grants_on_schemas([main], wanted.views)
+    for name in (SNAPSHOTS.name, LOADED_TABLES):
+        yield from grants_on_table(main, name, SNAPSHOTS)
+    for name in wanted.after:
+        yield from grants_on_table(main, history_name(name), TABLES[name])
+    for name, load in wanted.fresh_loads.items():
+        for relation in (load.relation(newest_snapshot(wanted.after[name])), load.past):
+            yield from grants_on_table(main, relation, TABLES[name])

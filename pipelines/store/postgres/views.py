@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from importlib import resources
 
-from pipelines.records.tables.description import Table
+from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.store.catalogue import SNAPSHOTS, deleted_rows, deleted_view, table_views
 from pipelines.store.parquet import quoted
@@ -18,11 +18,15 @@ from pipelines.store.postgres.server import Session
 
 @dataclass(frozen=True)
 class Source:
-    """A table of one tenant. `columns`: name → type of the columns that it has."""
+    """Rows of one tenant. `columns`: name → type of the columns of `relation`, whose alias is `r`."""
 
     schema: str
     relation: str
     columns: Mapping[str, str]
+    snapshot: str = 'r."snapshot"'
+    """The expression of the snapshot."""
+    beside: str = ""
+    """What follows the relation in FROM."""
 
 
 Columns = Mapping[str, Mapping[str, str]]
@@ -88,6 +92,26 @@ def create_views(  # noqa: PLR0917  what is there and what is wanted
     session.run(*statements, "SET LOCAL search_path = pg_catalog")
 
 
+def history_views(sources: Sources, observed: ObservedOf) -> list[View]:
+    """The views of the histories in the schema of one tenant, with all columns."""
+    histories = (table_views(with_observed(table, observed))[1] for table in TABLES.values())
+    return [View(table, _union(table, sources[table.name])) for table in histories if table.name in sources]
+
+
+def create_history_views(session: Session, schema: str, views: Sequence[View], existing: Columns) -> None:
+    """Create or replace the views of one tenant, and drop those of `existing` that are not wanted, in the caller's transaction."""
+    unfit = existing.keys() - {
+        one.table.name for one in views if _extends(one.columns, existing.get(one.table.name, {}))
+    }
+    if unfit:
+        session.run(f"DROP VIEW {', '.join(quoted(schema, name) for name in sorted(unfit))}")
+    for view in views:
+        session.run(
+            f"CREATE OR REPLACE VIEW {quoted(schema, view.table.name)} AS {view.rows}",
+            *comments("VIEW", schema, view.table.name, view.table.comment, view.table.columns),
+        )
+
+
 def _functions(schema: str) -> Iterator[str]:
     yield _sql("json_keys").format(schema=quoted(schema))
     for resource, tables in STAGED.items():
@@ -113,18 +137,24 @@ def _extends(columns: Mapping[str, str], existing: Mapping[str, str]) -> bool:
 def _union(table: Table, sources: Sequence[Source]) -> str:
     """The rows of all sources in the columns and types of the description. Columns that a source lacks are null."""
     parts = [
-        f"SELECT {', '.join(_column(name, kind, source) for name, kind in View(table, '').columns.items())} "  # noqa: S608  names of ours
-        f"FROM {quoted(source.schema, source.relation)}"
+        f"SELECT {', '.join(_column(column, source) for column in table.columns)} "  # noqa: S608  names of ours
+        f"FROM {quoted(source.schema, source.relation)} AS r{source.beside}"
         for source in sources
     ]
-    nothing = ", ".join(f"NULL::{kind} AS {quoted(name)}" for name, kind in View(table, "").columns.items())
+    nothing = ", ".join(f"NULL::{sql_type(column)} AS {quoted(column.name)}" for column in table.columns)
     return " UNION ALL ".join(parts) or f"SELECT {nothing} WHERE false"
 
 
-def _column(name: str, kind: str, source: Source) -> str:
-    if name not in source.columns:
-        return f"NULL::{kind} AS {quoted(name)}"
-    return quoted(name) if source.columns[name] == kind else f"{quoted(name)}::{kind} AS {quoted(name)}"
+def _column(column: Column, source: Source) -> str:
+    name, kind = quoted(column.name), sql_type(column)
+    if column.name == "snapshot":
+        return f"{source.snapshot} AS {name}"
+    own = source.columns.get(column.name)
+    if own is None:
+        return f"NULL::{kind} AS {name}"
+    if own == kind:
+        return f"r.{name}"
+    return f"to_jsonb(r.{name}) AS {name}" if column.json else f"r.{name}::{kind} AS {name}"
 
 
 def _sql(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event
@@ -45,8 +45,12 @@ READERS = [
 
 
 @pytest.mark.long
-def test_ten_swaps_during_queries(address: str, data: DataFolder, postgres: Database) -> None:
+@pytest.mark.parametrize("kind", ["whole loads", "changes"])
+def test_ten_loads_during_queries(
+    address: str, data: DataFolder, postgres: Database, whole: Callable[[], None], kind: str
+) -> None:
     """Each result is one complete snapshot, by every way of querying; and the readers see each of the eleven."""
+    readers = READERS if kind == "whole loads" else READERS[1:]  # a row of a table names the snapshot that it came with
     nights = [library_snapshot(data, library(count), day=count) for count in range(1, 12)]
     sizes = {one.manifest.snapshot: 2 * count for count, one in enumerate(nights, start=1)}
     postgres.load(data, nights[0])
@@ -64,11 +68,13 @@ def test_ten_swaps_during_queries(address: str, data: DataFolder, postgres: Data
                 seen.add(answer[0])
         return seen
 
-    with ThreadPoolExecutor(len(READERS)) as pool:
-        reading = [pool.submit(read, *reader) for reader in READERS]
+    with ThreadPoolExecutor(len(readers)) as pool:
+        reading = [pool.submit(read, *reader) for reader in readers]
         try:
             for one in nights[1:]:
-                postgres.load(data, one)
+                if kind == "whole loads":
+                    whole()
+                assert (postgres.load(data, one).written is None) == (kind == "whole loads")
         finally:
             ended.set()
     for one in reading:
@@ -86,10 +92,13 @@ def transaction(address: str, *statements: str) -> Iterator[psycopg.Connection]:
 
 
 @pytest.fixture
-def loaded_and_new(data: DataFolder, postgres: Database) -> Iterator[tuple[Snapshot, Snapshot]]:
-    """A loaded snapshot, and a newer one that is not loaded."""
+def loaded_and_new(
+    data: DataFolder, postgres: Database, whole: Callable[[], None]
+) -> Iterator[tuple[Snapshot, Snapshot]]:
+    """A loaded snapshot, and a newer one that is not loaded, and will be loaded whole."""
     first, second = library_snapshot(data, library(1)), library_snapshot(data, library(2), day=1)
     postgres.load(data, first)
+    whole()
     yield first, second
     postgres.load(data, second)  # nothing is left that would hinder it
 
@@ -138,3 +147,19 @@ def test_the_swap_waits_for_a_reader_that_ends_in_time(
         connection.rollback()
         assert loading.result().tables["publications"] == 2
     assert ask("SELECT count(*) FROM publications") == [(2,)]
+
+
+def test_changes_wait_for_no_reader(
+    address: str, data: DataFolder, postgres: Database, loaded_and_new: tuple[Snapshot, Snapshot], ask: Ask
+) -> None:
+    """A transaction that is open before, in the middle of its queries, reads its night to its end; a later one reads the new night."""
+    postgres.load(data, loaded_and_new[1])
+    third = library_snapshot(data, library(3, first=2), day=2)
+    repeatable = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+    with transaction(address, repeatable, "SELECT * FROM library.publication_authors") as connection:
+        assert postgres.load(data, third).written is not None
+        for sql in (VIEWS, HISTORY):
+            assert connection.execute(sql.encode()).fetchall() == [(loaded_and_new[1].manifest.snapshot, 4, True)]
+        assert connection.execute("SELECT count(*) FROM library.snapshots").fetchall() == [(2,)]
+    for sql in (VIEWS, HISTORY):
+        assert ask(sql) == [(third.manifest.snapshot, 6, True)]

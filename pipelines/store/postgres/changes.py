@@ -1,0 +1,287 @@
+"""What changed from one snapshot to the next, and how it is written into the tables of the first.
+
+A record's rows are the same where its bytes are the same and the rules of staging are, so that the SHA-256 of the records tells which ones
+to read. One transaction ends the rows that changed, and writes the new ones. It takes no lock that a reader would wait for, and an older
+transaction goes on to see the older night (I5).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pipelines.errors import StorageError
+from pipelines.records.rules import name_of_rules
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.registry import MADE_FROM, STAGED, TABLES
+from pipelines.store.durable import storage_errors
+from pipelines.store.parquet import bounded_duckdb, escaped, literal, quoted, read_parquet, register_key
+from pipelines.store.postgres.copying import CopyProgress, copy_rows
+from pipelines.store.postgres.definitions import column_list, create_table
+from pipelines.store.postgres.server import Server, Session
+from pipelines.store.postgres.whole_loads import LOADED_TABLES, Loads, WholeLoad, newest_snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.version import VERSION
+
+if TYPE_CHECKING:
+    import duckdb
+
+FEW = 10_000
+"""Changed records that are always written alone: that takes less time than making the tables of a small library anew."""
+
+MOST_CHANGED = 0.1
+"""Share of the records of a resource up to which changes are written alone. With more, a whole load is faster (benchmarks/postgres.py)."""
+
+BATCH_ROWS = 10_000
+"""Rows of a batch of changes."""
+
+_CODE = ("store/postgres", "store/catalogue.py", "records/tables")
+"""What of `pipelines` has a part in the tables of the database."""
+
+
+def load_rules(table: Table, snapshot: Snapshot) -> str:
+    """The name of the rules of a table's rows: changes are written only into rows of the same. Empty for snapshots without such a name."""
+    resource = MADE_FROM[table.name].removeprefix("raw_")
+    staged = snapshot.manifest.staging_rules.get(resource)
+    return name_of_rules(_CODE, VERSION, staged, [column.name for column in table.columns]) if staged else ""
+
+
+_DOWNLOADED = {
+    table.name: f"{table.name}_ids"
+    for table in TABLES.values()
+    if any(not column.made_from for column in table.columns)
+}
+"""Tables with results of downloads, which are not in a record → the name of a table of ids for them."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The table of a load whose rows change."""
+
+    table: Table
+    load: WholeLoad
+    relation: str
+    """Its quoted name."""
+
+
+def changes_into(
+    schema: str, loads: Loads, tables: Sequence[Table], snapshot: Snapshot, gone: Collection[str]
+) -> tuple[str, list[Change]] | None:
+    """The snapshot that `snapshot` follows in all its tables, and these, parents first; None if it has to be loaded whole.
+
+    It has to if a table is not there, has other rules, keys that its rows violate, or a newest snapshot that is another one or `gone`; and
+    if a load would be left without any snapshot, because only a swap drops tables.
+    """
+    found, before = list[Change](), set[str]()
+    for table in tables:
+        there = loads.get(table.name, ())
+        newest = newest_snapshot(there)
+        load = next((load for load in there if newest in load.snapshots), None)
+        if load is None or load.is_closed or load.last != newest:
+            return None
+        if not load.rules or load.rules != load_rules(table, snapshot):
+            return None
+        before.add(newest)
+        found.append(Change(table, load, quoted(schema, load.relation(newest))))
+    emptied = any(not {*load.snapshots} - {*gone} for there in loads.values() for load in there)
+    if emptied or len(before) != 1:
+        return None
+    (one,) = before
+    follows = one < snapshot.manifest.snapshot and one not in gone
+    return (one, sorted(found, key=lambda change: _depth(change.table))) if follows else None
+
+
+def _depth(table: Table) -> int:
+    """How many tables stand above this one: those that it refers to, and those that they do."""
+    parents = (TABLES[column.references.partition(".")[0]] for column in table.columns if column.references)
+    return max((_depth(parent) + 1 for parent in parents), default=0)
+
+
+class Differences:
+    """The rows that differ between two snapshots, found with DuckDB in bounded memory.
+
+    Checksums and results of downloads are compared by hashes of 128 bits: the texts themselves would not fit into memory.
+    """
+
+    def __init__(
+        self, database: duckdb.DuckDBPyConnection, data: DataFolder, before: Snapshot, after: Snapshot
+    ) -> None:
+        self._database = database
+        self._sides = (before, after)
+        for fingerprint in data.keys.fingerprints:
+            register_key(database, data.keys.get(fingerprint))
+
+    def find_records(self, tables: Sequence[Table]) -> bool:
+        """Find the records that differ. Returns whether they are few enough."""
+        for resource in dict.fromkeys(MADE_FROM[table.name].removeprefix("raw_") for table in tables):
+            of_both = [side.manifest.resources[resource] for side in self._sides]
+            if any(facts.without_id or facts.records != facts.distinct_ids for facts in of_both):
+                return False  # ids do not tell its records apart
+            records = STAGED[resource][0]
+            old, new = (
+                f"(SELECT id, hash(left(sha256, 32)) AS one, hash(right(sha256, 32)) AS other FROM {self._file(side, records)})"  # noqa: S608  names and files of ours
+                for side in self._sides
+            )
+            self._database.execute(
+                f"CREATE TABLE {resource} AS SELECT coalesce(n.id, o.id) AS id, n.id IS NULL AS gone FROM {new} AS n "  # noqa: S608  as above
+                f"FULL JOIN {old} AS o ON n.id = o.id WHERE n.one IS DISTINCT FROM o.one OR n.other IS DISTINCT FROM o.other"
+            )
+            downloaded = [
+                table for table in tables if table.name in _DOWNLOADED and MADE_FROM[table.name] == f"raw_{resource}"
+            ]
+            for table in downloaded:
+                self._compare_downloads(table, resource)
+            for ids in (resource, *(_DOWNLOADED[table.name] for table in downloaded)):
+                [(count,)] = self._database.execute(f"SELECT count(*) FROM {ids}").fetchall()  # noqa: S608  as above
+                if count > max(FEW, MOST_CHANGED * max(facts.records for facts in of_both)):
+                    return False
+        return True
+
+    def find_rows(self, table: Table) -> tuple[pa.RecordBatchReader, pa.RecordBatchReader]:
+        """The new rows of these records, and the keys of those that end, with `gone` where no new row has this key."""
+        resource, keys = MADE_FROM[table.name].removeprefix("raw_"), column_list(table.key)
+        ids = _DOWNLOADED.get(table.name, resource)
+        columns = column_list(tuple(column.name for column in table.columns))
+        database = self._database.cursor()
+        old, new = (
+            f"SELECT {columns} FROM {self._file(side, table)} WHERE {quoted(table.key[0])} IN (SELECT id FROM {ids})"  # noqa: S608  as above
+            for side in self._sides
+        )
+        if table.name == STAGED[resource][0].name:  # the rows of all these records differ
+            return _read(database, new), _read(database, f"SELECT id, gone FROM {resource}")  # noqa: S608  as above
+        old_rows, new_rows = (quoted(f"{side} rows of {table.name}") for side in ("old", "new"))
+        database.execute(f"CREATE TABLE {old_rows} AS {old}")
+        database.execute(f"CREATE TABLE {new_rows} AS {new}")
+        same = " AND ".join(f"n.{quoted(name)} = ended.{quoted(name)}" for name in table.key)
+        ended = (
+            f"SELECT {keys}, NOT EXISTS (SELECT 1 FROM {new_rows} AS n WHERE {same}) AS gone "  # noqa: S608  as above
+            f"FROM (SELECT * FROM {old_rows} EXCEPT SELECT * FROM {new_rows}) AS ended"
+        )
+        return _read(database, f"SELECT * FROM {new_rows} EXCEPT SELECT * FROM {old_rows}"), _read(database, ended)  # noqa: S608  as above
+
+    def _compare_downloads(self, table: Table, resource: str) -> None:
+        """Find the records whose downloads had another result, too."""
+        if all(side.manifest.files.not_fetched == side.manifest.files.count for side in self._sides):
+            self._database.execute(f"CREATE VIEW {_DOWNLOADED[table.name]} AS SELECT id FROM {resource}")  # noqa: S608  as above
+            return
+        names = column_list((*table.key, *(column.name for column in table.columns if not column.made_from)))
+        old, new = (
+            f"(SELECT {quoted(table.key[0])} AS id, hash({names}, 1) AS one, hash({names}, 2) AS other FROM {self._file(side, table)})"  # noqa: S608  as above
+            for side in self._sides
+        )
+        self._database.execute(
+            f"CREATE TABLE {_DOWNLOADED[table.name]} AS SELECT id FROM {resource} UNION SELECT coalesce(n.id, o.id) FROM {new} AS n "  # noqa: S608  as above
+            f"FULL JOIN {old} AS o ON n.id = o.id AND n.one = o.one AND n.other = o.other WHERE n.id IS NULL OR o.id IS NULL"
+        )
+
+    def _file(self, snapshot: Snapshot, table: Table) -> str:
+        facts = snapshot.manifest.tables[table.name]
+        return read_parquet([escaped(snapshot.address_of(facts))], facts.key)
+
+
+def _read(database: duckdb.DuckDBPyConnection, query: str) -> pa.RecordBatchReader:
+    reader: pa.RecordBatchReader = database.cursor().sql(query).to_arrow_reader(BATCH_ROWS)
+    return reader
+
+
+class NotComparableError(Exception):
+    """The files of two snapshots cannot be compared, for example because the older one is damaged."""
+
+
+@contextmanager
+def differences(data: DataFolder, before: Snapshot, after: Snapshot) -> Iterator[Differences]:
+    """The differences between two snapshots of the data folder. Raises `NotComparableError`."""
+    import duckdb  # noqa: PLC0415  a first load compares nothing
+
+    spilled = data.path / f".spilled-{os.getpid()}-{after.manifest.tenant}"
+    try:
+        with storage_errors(after.address), bounded_duckdb("128MB", 2, spilled) as database:
+            data.objects.attach(database)
+            database.execute("SET TimeZone = 'UTC'")
+            database.execute("SET preserve_insertion_order = false")
+            database.execute("SET parquet_metadata_cache = true")
+            yield Differences(database, data, before, after)
+    except (duckdb.Error, pa.ArrowException, StorageError) as error:
+        raise NotComparableError from error
+    finally:
+        shutil.rmtree(spilled, ignore_errors=True)
+
+
+def copy_changes(
+    server: Server, schema: str, tables: Iterable[Table], found: Differences
+) -> list[tuple[Table, CopyProgress]]:
+    """Copy the new rows of some tables, and the keys of those that end, into two tables of the schema `schema` for each."""
+    done = list[tuple[Table, CopyProgress]]()
+    with server.copier() as cursor:
+        for table in tables:
+            rows, ended = found.find_rows(table)
+            cursor.adbc_ingest(_ended(table), ended, mode="create", db_schema_name=schema)
+            cursor.execute(create_table(schema, table))
+            done.append((table, copy_rows(cursor, schema, table, table.columns, rows)))
+    return done
+
+
+def _ended(table: Table) -> str:
+    return f"{table.name}_ended"
+
+
+def write_changes(
+    session: Session, loading: str, main: str, changes: Sequence[Change], snapshot: Snapshot
+) -> dict[str, int]:
+    """Write the changed rows, in the caller's transaction. Returns table → rows that were written or removed.
+
+    Rows are updated, not replaced, where a row of the same key is there, so that rows that refer to them stay valid.
+    """
+    name, written = snapshot.manifest.snapshot, {change.table.name: 0 for change in changes}
+    plans = ("seqscan", "hashjoin", "mergejoin")  # without them the server finds each row by its key
+    session.run(*(f"SET LOCAL enable_{plan} = off" for plan in plans))
+    for change in changes:
+        session.run(_end_rows(loading, main, change, name))
+    for change in reversed(changes):  # rows that refer to others are removed before them
+        written[change.table.name] += session.count(_remove_rows(loading, change))
+    for change in changes:
+        written[change.table.name] += session.count(_write_rows(loading, change, name))
+    for change in changes:
+        facts = snapshot.manifest.tables[change.table.name]
+        values = ", ".join(map(literal, (change.table.name, change.load.name, name)))
+        rules, sha256 = literal(change.load.rules), literal(facts.sha256)
+        session.run(f"INSERT INTO {quoted(main, LOADED_TABLES)} VALUES ({values}, true, {rules}, {sha256})")  # noqa: S608  quoted
+    return written
+
+
+def _is_ended(loading: str, table: Table) -> str:
+    """What follows FROM, or USING, for the rows of `r` that end."""
+    same = " AND ".join(f"e.{quoted(name)} = r.{quoted(name)}" for name in table.key)
+    return f"{quoted(loading, _ended(table))} AS e WHERE {same}"
+
+
+def _end_rows(loading: str, main: str, change: Change, snapshot: str) -> str:
+    """Copies the rows that are no longer there, or are others now."""
+    table, names = change.table, (*(column.name for column in change.table.columns), "tenant", "snapshot")
+    columns, own = column_list(names), ", ".join(f"r.{quoted(name)}" for name in names)
+    return (
+        f"INSERT INTO {quoted(main, change.load.past)} ({columns}, until) SELECT {own}, {literal(snapshot)} "  # noqa: S608  quoted
+        f"FROM {change.relation} AS r, {_is_ended(loading, table)}"
+    )
+
+
+def _remove_rows(loading: str, change: Change) -> str:
+    return f"DELETE FROM {change.relation} AS r USING {_is_ended(loading, change.table)} AND e.gone"  # noqa: S608  quoted
+
+
+def _write_rows(loading: str, change: Change, snapshot: str) -> str:
+    table = change.table
+    names = [column.name for column in table.columns]
+    others = [*(name for name in names if name not in table.key), "snapshot"]
+    updates = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in others)
+    return (
+        f'INSERT INTO {change.relation} ({column_list(tuple(names))}, "snapshot") '  # noqa: S608  quoted
+        f"SELECT {column_list(tuple(names))}, {literal(snapshot)} FROM {quoted(loading, table.name)} "
+        f"ON CONFLICT ({column_list(table.key)}) DO UPDATE SET {updates}"
+    )

@@ -1,0 +1,50 @@
+"""The table `snapshots` of a library: the complete snapshots that are loaded, with their loaded resources, and the partial ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pipelines.records.tables.registry import STAGED
+from pipelines.store.catalogue import SNAPSHOTS, row_of
+from pipelines.store.parquet import literal, quoted
+from pipelines.store.postgres.definitions import column_list, comments, fitting_name, sql_type
+from pipelines.store.postgres.server import Session
+from pipelines.store.postgres.whole_loads import Loads
+from pipelines.store.snapshots.snapshots import Snapshot
+
+
+def create_snapshots(session: Session, schema: str, known: Sequence[Snapshot], loads: Loads) -> None:
+    """Create and fill the table. `known`: the snapshots of the data folder; `loads`: those of the database."""
+    columns = SNAPSHOTS.columns
+    described = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in columns)
+    key = quoted(fitting_name(f"{SNAPSHOTS.name}_pkey"))
+    session.run(
+        f"CREATE TABLE {quoted(schema, SNAPSHOTS.name)} ({described}, CONSTRAINT {key} PRIMARY KEY ({column_list(SNAPSHOTS.key)}))",
+        *comments(
+            "TABLE",
+            schema,
+            SNAPSHOTS.name,
+            f"{SNAPSHOTS.comment} Complete ones are listed where they are loaded.",
+            columns,
+        ),
+        *_rows(schema, known, loads),
+    )
+
+
+def replace_snapshots(session: Session, schema: str, known: Sequence[Snapshot], loads: Loads) -> None:
+    """Write the rows anew, in the caller's transaction."""
+    session.run(f"DELETE FROM {quoted(schema, SNAPSHOTS.name)}", *_rows(schema, known, loads))  # noqa: S608  quoted
+
+
+def _rows(schema: str, known: Sequence[Snapshot], loads: Loads) -> Iterator[str]:
+    there = {table: {name for load in ones for name in load.snapshots} for table, ones in loads.items()}
+    for snapshot in known:
+        manifest = snapshot.manifest
+        loaded = [
+            resource for resource in manifest.resources if manifest.snapshot in there.get(STAGED[resource][0].name, ())
+        ]
+        if manifest.complete and not loaded:
+            continue
+        row = {**row_of(snapshot), **({"resources": ",".join(loaded)} if manifest.complete else {})}
+        values = ", ".join(f"{literal(str(row[column.name]))}::{sql_type(column)}" for column in SNAPSHOTS.columns)
+        yield f"INSERT INTO {quoted(schema, SNAPSHOTS.name)} VALUES ({values})"  # noqa: S608  quoted

@@ -1,0 +1,44 @@
+"""Compares the views in Postgres with those of DuckDB: the same rows under the same names."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+from pipelines.records.tables.registry import STAGED, TABLES
+from pipelines.store.catalogue import SNAPSHOTS, open_catalogue, table_views
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.store.postgres.conftest import Ask
+
+VIEWS = [
+    SNAPSHOTS.name,
+    *(view.name for table in TABLES.values() for view in table_views(table.impersonal)),
+    *(f"{tables[0].name}_deleted" for tables in STAGED.values()),
+]
+
+
+def assert_same_views(data: DataFolder, ask: Ask, *instants: datetime) -> None:
+    """Compare every view, and every table of the library `old` as of these instants. All snapshots must be loaded."""
+    as_of = [f"{name}_as_of('old', '{instant.isoformat()}')" for instant in instants for name in TABLES]
+    with open_catalogue(data) as duckdb:
+        for view in (*VIEWS, *as_of):
+            sql = f"SELECT * FROM {view}"
+            expected = duckdb.execute(sql)
+            columns, rows = [column[0] for column in expected.description or ()], expected.fetchall()
+            residue = columns.index("residue") if "residue" in columns else None
+            parsed = [
+                tuple(json.loads(value) if place == residue and value else value for place, value in enumerate(row))
+                for row in rows
+            ]
+            names = ", ".join(f'"{column}"' for column in columns)
+            found = ask(f"SELECT {names} FROM ({sql}) AS shown")
+            assert sorted(str([*map(_comparable, row)]) for row in found) == sorted(
+                str([*map(_comparable, row)]) for row in parsed
+            ), view
+
+
+def _comparable(value: object) -> object:
+    """A value in a form that both databases share: JSON parsed, an instant in UTC, and no NUL, which no text in Postgres can have."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    return json.dumps(value, sort_keys=True).replace("\\u0000", "\\ufffd") if isinstance(value, dict) else value
