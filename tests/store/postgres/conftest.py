@@ -39,18 +39,23 @@ def postgres(address: str) -> Database:
     return Database(address, seconds=20)
 
 
+def asking(connection: psycopg.Connection) -> Ask:
+    """Runs SQL over a connection, as an analyst would."""
+
+    def rows(sql: str, *values: object) -> list[tuple[Any, ...]]:
+        answer = connection.execute(sql.encode(), values or None)
+        return answer.fetchall() if answer.description else []
+
+    rows("SET search_path = library")
+    rows("SET TimeZone = 'UTC'")
+    return rows
+
+
 @pytest.fixture
 def ask(address: str) -> Iterator[Ask]:
-    """Runs SQL in the database, as an analyst would."""
+    """Runs SQL in the database."""
     with psycopg.connect(address, autocommit=True) as connection:
-
-        def rows(sql: str, *values: object) -> list[tuple[Any, ...]]:
-            answer = connection.execute(sql.encode(), values or None)
-            return answer.fetchall() if answer.description else []
-
-        rows("SET search_path = library")
-        rows("SET TimeZone = 'UTC'")
-        yield rows
+        yield asking(connection)
 
 
 @pytest.fixture

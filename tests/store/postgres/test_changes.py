@@ -21,7 +21,7 @@ from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.postgres import database
 from tests.store.postgres.comparison import assert_same_views
-from tests.store.postgres.conftest import Ask, library, library_snapshot
+from tests.store.postgres.conftest import Ask, asking, library, library_snapshot
 from tests.store.snapshot_factory import STARTED_AT
 
 Records = dict[str, dict[int, dict[str, Any]]]
@@ -109,16 +109,6 @@ def test_every_night_is_what_its_files_say(
             postgres.load(data, snapshot)
         if later:
             assert_same_views(data, ask, *instants(len(nights)))
-
-
-def asking(connection: psycopg.Connection) -> Ask:
-    def ask(sql: str, *values: object) -> list[tuple[Any, ...]]:
-        answer = connection.execute(sql.encode(), values or None)
-        return answer.fetchall() if answer.description else []
-
-    ask("SET search_path = library")
-    ask("SET TimeZone = 'UTC'")
-    return ask
 
 
 def instants(day: int) -> list[datetime]:
