@@ -67,7 +67,7 @@ class Change:
     table: Table
     load: WholeLoad
     relation: str
-    """Its quoted name."""
+    """The quoted name of the load's table."""
 
 
 def changes_into(
@@ -88,7 +88,7 @@ def changes_into(
         if not load.rules or load.rules != load_rules(table, snapshot):
             return None
         before.add(newest)
-        found.append(Change(table, load, quoted(schema, load.relation(newest))))
+        found.append(Change(table, load, quoted(schema, load.relation)))
     emptied = any(not {*load.snapshots} - {*gone} for there in loads.values() for load in there)
     if emptied or len(before) != 1:
         return None

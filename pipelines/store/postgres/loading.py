@@ -50,7 +50,6 @@ from pipelines.store.postgres.whole_loads import (
     forget_rules,
     hide_snapshots,
     loads_afterwards,
-    newest_snapshot,
     read_loads,
     remove_unseen_rows,
     validate_closed,
@@ -301,14 +300,9 @@ class _Load:
         return frozenset(there - complete)
 
     @property
-    def emptied(self) -> list[tuple[WholeLoad, str]]:
-        """The loads of which no snapshot is left, each with the name of its table."""
-        return [
-            (load, load.relation(newest_snapshot(loads)))
-            for loads in self.loads.values()
-            for load in loads
-            if self.gone.issuperset(load.snapshots)
-        ]
+    def emptied(self) -> list[WholeLoad]:
+        """The loads of which no snapshot is left."""
+        return [load for loads in self.loads.values() for load in loads if self.gone.issuperset(load.snapshots)]
 
     @property
     def fresh(self) -> list[WholeLoad]:

@@ -1,7 +1,7 @@
 """Swaps a tenant's tables for new ones, and replaces the views over them: one transaction, short locks, all or nothing (I5).
 
-Nothing is copied: the previous tables are renamed, and the new ones take their names. Readers keep their tables. The swap waits for readers
-in short tries, so that they hardly wait for it, and no deadlock ends one of them.
+Nothing is copied: each load has tables of its own, and the views are made anew over them. Readers keep their tables. The swap waits for
+readers in short tries, so that they hardly wait for it, and no deadlock ends one of them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from pipelines.store.postgres.views import (
     Columns,
     Source,
     Sources,
-    create_history_views,
+    create_own_views,
     create_views,
-    history_views,
+    own_views,
     views_to_replace,
     wanted_views,
 )
@@ -40,6 +40,7 @@ from pipelines.store.postgres.whole_loads import (
     Loads,
     WholeLoad,
     close_load,
+    free_names,
     newest_snapshot,
     read_loads,
     shown_snapshots,
@@ -82,21 +83,24 @@ class Swap:
         return [one for loads in self.after.values() for one in loads if one not in there and not one.parent]
 
     @property
-    def closing(self) -> list[WholeLoad]:
-        """The loads of one snapshot that is not the newest any more: nothing will be written into their tables."""
-        ended = [load for load, _, then in self.moves if then == load.own_name]
-        return [load for load in ended if load.is_single and not load.is_closed and not load.parent]
+    def kept(self) -> list[WholeLoad]:
+        """The loads that are there and stay, as they are afterwards."""
+        fresh = self.fresh_loads
+        return [load for table, loads in self.after.items() for load in loads if load != fresh.get(table)]
 
     @property
-    def moves(self) -> list[tuple[WholeLoad, str, str | None]]:
-        """The loads that are there, the name of their table, and its new one; None if it is dropped."""
-        found, fresh = list[tuple[WholeLoad, str, str | None]](), self.fresh_loads
-        for table, loads in self.before.items():
-            others = self.after.get(table, ())
-            newest, newest_then = newest_snapshot(loads), newest_snapshot(others)
-            kept = {load.name: load.relation(newest_then) for load in others if load != fresh.get(table)}
-            found += [(load, load.relation(newest), kept.get(load.name)) for load in loads]
-        return found
+    def dropped(self) -> list[WholeLoad]:
+        """The loads that lose all of their snapshots."""
+        kept = {(load.table, load.name, load.parent) for load in self.kept}
+        there = (load for loads in self.before.values() for load in loads)
+        return [load for load in there if (load.table, load.name, load.parent) not in kept]
+
+    @property
+    def closing(self) -> list[WholeLoad]:
+        """The loads of one snapshot that is not the newest any more: nothing will be written into their tables."""
+        newest = {table: newest_snapshot(loads) for table, loads in self.after.items()}
+        ended = [load for load in self.kept if newest[load.table] not in load.snapshots]
+        return [load for load in ended if load.is_single and not load.is_closed and not load.parent]
 
 
 def swap(session: Session, wanted: Swap, seconds: float) -> None:
@@ -135,7 +139,7 @@ def _try_swap(session: Session, wanted: Swap, lock_seconds: float, contended: li
     )
     others = [tenant for tenant in tenants_in_database(session) if tenant.main != schemas.main]
     there = columns_of(session, wanted.views, [view.table.name for view in wanted_views({}, {})])
-    own_there = columns_of(session, schemas.main, map(history_name, TABLES), "v")
+    own_there = columns_of(session, schemas.main, [name for table in TABLES for name in _views_of(table)], "v")
     observed = observed_in_views(session, [schemas, *others], wanted.fresh, there)
     changed = {SNAPSHOTS.name, *(name for table in {*wanted.before, *wanted.after} for name in _views_of(table))}
     views = views_to_replace(there, changed, observed)
@@ -146,37 +150,29 @@ def _try_swap(session: Session, wanted: Swap, lock_seconds: float, contended: li
         _tables_to_lock(session, wanted),
         contended,
     )
-    session.run(*_renames_of_histories(wanted))
+    session.run(*free_names(schemas.main, wanted.before))
     sources = _view_sources(session, wanted, others)
     create_views(session, wanted.views, sources, there, views, observed)
-    _create_own_histories(session, wanted, sources, own_there)
-    session.run(*_drops(session, wanted), *_renames(wanted))
+    _create_own_views(session, wanted, sources, own_there)
+    session.run(*_drops(session, wanted))
+    session.run(*(close_load(schemas.main, load) for load in wanted.closing), *_moves(wanted))
     for name in (SNAPSHOTS.name, LOADED_TABLES):
         session.run(f"DROP TABLE IF EXISTS {quoted(schemas.main, name)}", _move(schemas, name))
     if wanted.granted:
         session.run(*_grants(wanted))
 
 
-def _renames_of_histories(wanted: Swap) -> Iterator[str]:
-    """Give the names of partitioned tables to the views."""
-    parents = {load.table: load.parent for loads in wanted.before.values() for load in loads if load.parent}
-    for table, parent in parents.items():
-        if parent == history_name(table):
-            yield f"ALTER TABLE {quoted(wanted.schemas.main, parent)} RENAME TO {quoted(partitions_name(table))}"
-
-
-def _create_own_histories(session: Session, wanted: Swap, sources: Sources, there: Columns) -> None:
-    """Create the views of the histories in the tenant's schema."""
+def _create_own_views(session: Session, wanted: Swap, sources: Sources, there: Columns) -> None:
+    """Create the views in the tenant's schema."""
     schemas = wanted.schemas
     own = {
-        history_name(table): [
-            one for one in sources[history_name(table)] if one.schema in (schemas.main, schemas.loading)
-        ]
+        name: [one for one in sources[name] if one.schema in (schemas.main, schemas.loading)]
         for table in wanted.after
+        for name in _views_of(table)
     }
     before = {table: there.get(history_name(table), {}) for table in TABLES}
     observed = observed_in_views(session, [schemas], wanted.fresh, before, RESOURCE_OF)
-    create_history_views(session, schemas.main, history_views(own, observed), there)
+    create_own_views(session, schemas.main, own_views(own, observed), there)
 
 
 def _views_of(table: str) -> tuple[str, str]:
@@ -184,17 +180,15 @@ def _views_of(table: str) -> tuple[str, str]:
 
 
 def _tables_to_lock(session: Session, wanted: Swap) -> list[str]:
-    """The tables that the tenant's readers lock: the newest ones, those that are renamed or dropped, and the histories of partitions."""
+    """The tables that are dropped, renamed, or get a constraint."""
     names = {SNAPSHOTS.name, LOADED_TABLES}
-    for load, now, then in wanted.moves:
+    for load in wanted.dropped:
+        names |= {load.relation, load.past, load.parent}
+    for load in wanted.closing:
+        names.add(load.relation)
+    for load in wanted.kept:
         names |= {load.past} if load.is_closed else set()
-        if now == then != load.table:
-            continue
-        names |= {
-            now,
-            *((load.past,) if then is None else ()),
-            *((load.parent,) if load.parent else ()),
-        }
+        names |= {load.partition, load.parent} if load != load.settled else set()
     there = columns_of(session, wanted.schemas.main, names)
     return [quoted(wanted.schemas.main, name) for name in there]
 
@@ -221,9 +215,8 @@ def _lock(session: Session, views: Sequence[str], tables: Sequence[str], contend
 
 
 def _view_sources(session: Session, wanted: Swap, others: Iterable[TenantSchemas]) -> Sources:
-    """The sources of each view. Call it before the renames: this tenant's tables have their old names."""
+    """The sources of each view. The new tables are in the loading schema still."""
     schemas, fresh = wanted.schemas, wanted.fresh_loads
-    names = {(load.table, load.name): now for load, now, then in wanted.moves if then is not None}
     found: dict[str, list[tuple[str, Source]]] = {
         SNAPSHOTS.name: [(schemas.main, Source(schemas.loading, SNAPSHOTS.name, {}))]
     }
@@ -231,9 +224,7 @@ def _view_sources(session: Session, wanted: Swap, others: Iterable[TenantSchemas
         places = [
             _Place(load, schemas.loading, table)
             if load == fresh.get(table)
-            else _Place(
-                replace(load, parent=load.parent and partitions_name(table)), schemas.main, names[table, load.name]
-            )
+            else _Place(load.settled, schemas.main, load.settled.relation)
             for load in loads
         ]
         for view, sources in _sources_of_table(table, schemas.loading, schemas.main, places):
@@ -241,8 +232,7 @@ def _view_sources(session: Session, wanted: Swap, others: Iterable[TenantSchemas
     for other in others:
         found[SNAPSHOTS.name].append((other.main, Source(other.main, SNAPSHOTS.name, {})))
         for table, loads in read_loads(session, other.main).items():
-            newest = newest_snapshot(loads)
-            places = [_Place(load, other.main, load.relation(newest)) for load in loads]
+            places = [_Place(load, other.main, load.relation) for load in loads]
             for view, sources in _sources_of_table(table, other.main, other.main, places):
                 found.setdefault(view, []).extend((other.main, source) for source in sources)
     columns = {
@@ -312,13 +302,9 @@ def _sources_of_load(place: _Place, facts: str) -> list[Source]:
 
 def _drops(session: Session, wanted: Swap) -> Iterator[str]:
     """The removal of the loads that have no snapshot any more, of keys that refer to them, and of histories without partitions."""
-    main, names, others = wanted.schemas.main, list[str](), list[str]()
-    for load, now, then in wanted.moves:
-        if then is None:
-            names += [now] if load.parent else [now, load.past]
-        else:
-            others.append(now)
-            names += [load.past] if load.is_closed else []
+    main = wanted.schemas.main
+    names = [name for load in wanted.dropped for name in (load.settled.relation, load.past)]
+    names += [load.past for load in wanted.kept if load.is_closed]
     referring = session.rows(
         """SELECT child.relname, conname FROM pg_constraint
            JOIN pg_class AS child ON child.oid = conrelid JOIN pg_class AS parent ON parent.oid = confrelid
@@ -326,7 +312,7 @@ def _drops(session: Session, wanted: Swap) -> Iterator[str]:
              AND child.relnamespace = parent.relnamespace AND child.relname = ANY(%s)""",
         quoted(main),
         names,
-        others,
+        [load.settled.relation for load in wanted.kept],
     )
     for child, constraint in referring:
         yield f"ALTER TABLE {quoted(main, child)} DROP CONSTRAINT {quoted(constraint)}"
@@ -338,29 +324,21 @@ def _drops(session: Session, wanted: Swap) -> Iterator[str]:
             yield f"DROP TABLE {quoted(main, partitions_name(table))}"
 
 
-def _renames(wanted: Swap) -> Iterator[str]:
-    """The renames: first away from the tables' own names, then to them."""
+def _moves(wanted: Swap) -> Iterator[str]:
+    """The moves of the new tables, under the names of their loads."""
     schemas = wanted.schemas
-    moves = [(now, then, then == load.table) for load, now, then in wanted.moves if then is not None and now != then]
-    for now, then, _ in sorted(moves, key=lambda move: move[2]):
-        yield f"ALTER TABLE {quoted(schemas.main, now)} RENAME TO {quoted(then)}"
-    yield from (close_load(schemas.main, load) for load in wanted.closing)
     for table, load in sorted(wanted.fresh_loads.items()):
-        name = load.relation(newest_snapshot(wanted.after[table]))
-        if name != table:
-            yield f"ALTER TABLE {quoted(schemas.loading, table)} RENAME TO {quoted(name)}"
-        yield from (_move(schemas, one) for one in (name, load.past))
-        yield f"ALTER TABLE {quoted(schemas.main, name)} RESET (autovacuum_enabled)"
+        yield f"ALTER TABLE {quoted(schemas.loading, table)} RENAME TO {quoted(load.own_name)}"
+        yield from (_move(schemas, one) for one in (load.own_name, load.past))
+        yield f"ALTER TABLE {quoted(schemas.main, load.own_name)} RESET (autovacuum_enabled)"
 
 
 def _move(schemas: TenantSchemas, name: str) -> str:
     return f"ALTER TABLE {quoted(schemas.loading, name)} SET SCHEMA {quoted(schemas.main)}"
 
 
-def loads_with_dependents(
-    session: Session, schema: str, views: str, loads: Iterable[tuple[WholeLoad, str]]
-) -> list[WholeLoad]:
-    """Those of these loads, each with the name of its table, on which something else depends. `views`: the schema of our own views."""
+def loads_with_dependents(session: Session, schema: str, views: str, loads: Iterable[WholeLoad]) -> list[WholeLoad]:
+    """Those of these loads on whose tables something else depends. `views`: the schema of our views over all tenants."""
     rows = session.rows(
         """SELECT DISTINCT used.relname::text
            FROM pg_depend AS needs
@@ -372,10 +350,10 @@ def loads_with_dependents(
              AND NOT (shown.relnamespace = used.relnamespace AND shown.relname = ANY(%s))""",
         quoted(schema),
         quoted(views),
-        [*map(history_name, TABLES)],
+        [name for table in TABLES for name in _views_of(table)],
     )
     names = {name for (name,) in rows}
-    return [load for load, relation in loads if names & {relation, load.past}]
+    return [load for load in loads if names & {load.relation, load.past}]
 
 
 def _grants(wanted: Swap) -> Iterator[str]:
@@ -383,8 +361,9 @@ def _grants(wanted: Swap) -> Iterator[str]:
     yield from grants_on_schemas([main], wanted.views)
     for name in (SNAPSHOTS.name, LOADED_TABLES):
         yield from grants_on_table(main, name, SNAPSHOTS)
-    for name in wanted.after:
-        yield from grants_on_table(main, history_name(name), TABLES[name])
-    for name, load in wanted.fresh_loads.items():
-        for relation in (load.relation(newest_snapshot(wanted.after[name])), load.past):
-            yield from grants_on_table(main, relation, TABLES[name])
+    for table in wanted.after:
+        for name in _views_of(table):
+            yield from grants_on_table(main, name, TABLES[table])
+    for table, load in wanted.fresh_loads.items():
+        for relation in (load.own_name, load.past):
+            yield from grants_on_table(main, relation, TABLES[table])

@@ -92,13 +92,13 @@ def create_views(  # noqa: PLR0917  what is there and what is wanted
     session.run(*statements, "SET LOCAL search_path = pg_catalog")
 
 
-def history_views(sources: Sources, observed: ObservedOf) -> list[View]:
-    """The views of the histories in the schema of one tenant, with all columns."""
-    histories = (table_views(with_observed(table, observed))[1] for table in TABLES.values())
-    return [View(table, _union(table, sources[table.name])) for table in histories if table.name in sources]
+def own_views(sources: Sources, observed: ObservedOf) -> list[View]:
+    """The views in the schema of one tenant: the newest snapshot and the history of each table, with all columns."""
+    views = (view for table in TABLES.values() for view in table_views(with_observed(table, observed)))
+    return [View(view, _union(view, sources[view.name])) for view in views if view.name in sources]
 
 
-def create_history_views(session: Session, schema: str, views: Sequence[View], existing: Columns) -> None:
+def create_own_views(session: Session, schema: str, views: Sequence[View], existing: Columns) -> None:
     """Create or replace the views of one tenant, and drop those of `existing` that are not wanted, in the caller's transaction."""
     unfit = existing.keys() - {
         one.table.name for one in views if _extends(one.columns, existing.get(one.table.name, {}))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.definitions import fitting_name, history_name, partition_name, partitions_name
@@ -39,6 +40,8 @@ class WholeLoad:
     """SHA-256 of the file of `last`."""
     parent: str = ""
     """The partitioned table that it is a part of, for one snapshot: an earlier version made it."""
+    partition: str = ""
+    """The name of its table, if it is such a part."""
     is_closed: bool = False
     """Whether it has the constraint that tells the planner that it has one snapshot alone. It then needs no table beside it."""
 
@@ -49,17 +52,25 @@ class WholeLoad:
 
     @property
     def own_name(self) -> str:
-        """The name of its table, unless that has the newest rows."""
+        """The name of its table, which has the load's name in it."""
         return partition_name(self.table, self.name)
+
+    @property
+    def relation(self) -> str:
+        """The name of its table now."""
+        return self.partition or self.own_name
+
+    @property
+    def settled(self) -> Self:
+        """The same once the names of views are free (`free_names`)."""
+        if not self.parent:
+            return self
+        return replace(self, parent=partitions_name(self.table), partition=self.own_name)
 
     @property
     def past(self) -> str:
         """The table of the rows that have ended."""
         return fitting_name(f"{self.own_name}_past")
-
-    def relation(self, newest: str) -> str:
-        """The name of its table, where `newest` is the newest snapshot with this table."""
-        return self.table if newest == self.last and newest in self.snapshots else self.own_name
 
 
 Loads = Mapping[str, Collection[WholeLoad]]
@@ -74,9 +85,10 @@ def newest_snapshot(loads: Iterable[WholeLoad]) -> str:
 def read_loads(session: Session, schema: str) -> dict[str, list[WholeLoad]]:
     """The whole loads in a library's schema."""
     found: dict[str, list[WholeLoad]] = {}
-    for parent, snapshot in _partitions(session, schema):
+    for parent, partition, snapshot in _partitions(session, schema):
         table = parent.removesuffix(history_name("")).removesuffix(partitions_name(""))
-        found.setdefault(table, []).append(WholeLoad(table, snapshot, (snapshot,), snapshot, parent=parent))
+        load = WholeLoad(table, snapshot, (snapshot,), snapshot, parent=parent, partition=partition)
+        found.setdefault(table, []).append(load)
     if LOADED_TABLES in columns_of(session, schema, [LOADED_TABLES]):
         rows = session.rows(
             f"SELECT table_name, load, snapshot, shown, rules, sha256 FROM {quoted(schema, LOADED_TABLES)} ORDER BY 1, 2, 3"  # noqa: S608  quoted
@@ -116,19 +128,27 @@ def validate_closed(session: Session, schema: str, load: WholeLoad) -> None:
     session.run(f"ALTER TABLE {quoted(schema, load.own_name)} VALIDATE CONSTRAINT {ONE_SNAPSHOT}")
 
 
-def _partitions(session: Session, schema: str) -> Iterator[tuple[str, str]]:
-    """Partitioned table and snapshot of each partition."""
+def _partitions(session: Session, schema: str) -> Iterator[tuple[str, str, str]]:
+    """Partitioned table, name and snapshot of each partition."""
     rows = session.rows(
-        """SELECT parent.relname, pg_get_expr(child.relpartbound, child.oid)
+        """SELECT parent.relname, child.relname, pg_get_expr(child.relpartbound, child.oid)
            FROM pg_inherits
            JOIN pg_class AS parent ON parent.oid = inhparent AND parent.relkind = 'p'
            JOIN pg_class AS child ON child.oid = inhrelid
            WHERE parent.relnamespace = %s::text::regnamespace
-           ORDER BY 1, 2""",
+           ORDER BY 1, 3""",
         quoted(schema),
     )
-    for parent, bound in rows:
-        yield parent, bound.split("'")[1]
+    for parent, partition, bound in rows:
+        yield parent, partition, bound.split("'")[1]
+
+
+def free_names(schema: str, loads: Loads) -> Iterator[str]:
+    """The statements that give the names of the tables of an earlier version to the views that have them now."""
+    for load in (load for there in loads.values() for load in there if load.parent):
+        for now, then in ((load.partition, load.settled.partition), (load.parent, load.settled.parent)):
+            if now != then:
+                yield f"ALTER TABLE IF EXISTS {quoted(schema, now)} RENAME TO {quoted(then)}"
 
 
 def loads_afterwards(

@@ -11,8 +11,10 @@ from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.postgres.conftest import Ask
 
 INDEXES = """
-    SELECT tablename, string_agg(regexp_replace(indexdef, '^.* USING ', ''), '; ' ORDER BY indexdef COLLATE "C")
-    FROM pg_indexes WHERE schemaname = %s AND tablename LIKE 'publication%%' AND tablename NOT LIKE '%%_past' GROUP BY 1 ORDER BY 1"""
+    SELECT replace(tablename, '_20261120t020000z', ''),
+        string_agg(regexp_replace(indexdef, '^.* USING ', ''), '; ' ORDER BY indexdef COLLATE "C")
+    FROM pg_indexes
+    WHERE schemaname = %s AND tablename LIKE 'publication%%' AND tablename NOT LIKE '%%_past' GROUP BY 1 ORDER BY 1"""
 
 
 @pytest.mark.parametrize("peer", [name for name in PEERS if name != "bookferry"])

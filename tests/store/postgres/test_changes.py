@@ -125,7 +125,7 @@ def test_only_rows_that_differ_are_written(data: DataFolder, postgres: Database,
     """A changed title is one row; its authors stay as they are. Unchanged rows are not touched."""
     records = library(4)
     assert postgres.load(data, library_snapshot(data, records)).written is None
-    before = dict(ask("SELECT id, ctid::text FROM old.publications"))
+    before = dict(ask("SELECT id, ctid::text FROM old.publications_20261120t020000z"))
     changed = {"publications": [record.replace('"Title 2"', '"Another"') for record in records["publications"][:3]]}
     loaded = postgres.load(data, library_snapshot(data, changed, day=1))
     assert loaded.tables["publication_authors"] == 6
@@ -136,7 +136,7 @@ def test_only_rows_that_differ_are_written(data: DataFolder, postgres: Database,
         "publication_categories": 1,
         "publication_files": 1,
     }
-    after = dict(ask("SELECT id, ctid::text FROM old.publications"))
+    after = dict(ask("SELECT id, ctid::text FROM old.publications_20261120t020000z"))
     assert {one for one, place in before.items() if after.get(one) != place} == {2, 4}
     assert ask("SELECT id, snapshot, until FROM old.publications_20261120t020000z_past ORDER BY id") == [
         (2, "20261120T020000Z", "20261121T020000Z"),
@@ -183,7 +183,7 @@ def damaged_night(data: DataFolder, ask: Ask) -> None:
 
 
 def table_of_its_own(data: DataFolder, ask: Ask) -> None:
-    ask("CREATE TABLE old.mine (id bigint REFERENCES old.publications)")
+    ask("CREATE TABLE old.mine (id bigint REFERENCES old.publications_20261120t020000z)")
     ask("INSERT INTO old.mine VALUES (2)")
 
 
@@ -297,7 +297,7 @@ def test_a_load_goes_although_rows_of_another_refer_to_it(
     assert postgres.load(data, later).written == {"hard_copies": 0}
     whole()
     postgres.load(data, library_snapshot(data, versions(1, 2), day=2))
-    keys = "SELECT count(*) FROM pg_constraint WHERE conrelid = 'old.hard_copies'::regclass AND contype = 'f'"
+    keys = "SELECT count(*) FROM pg_constraint WHERE conrelid = 'old.hard_copies_20261120t020000z'::regclass AND contype = 'f'"
     assert ask(keys) == [(1,)]
     shutil.rmtree(first.path)
     postgres.load(data, library_snapshot(data, versions(1, 3), day=3))
