@@ -17,6 +17,7 @@ from pipelines.migration.earlier_rows import FACTS, MOST_GROUPS
 from pipelines.migration.model.comparable import KEYS, RECORDS, STEP, ComparableLibrary
 from pipelines.migration.model.plan import CONFLICTS, ISSUES, ROWS, Plan
 from pipelines.migration.normalise import normalise
+from pipelines.records import rules
 from pipelines.records.additional_fields import ANY_VALUE
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables.registry import raw_table
@@ -148,7 +149,7 @@ def test_rows_of_other_code_are_not_taken_over(
     tmp_path: Path, library: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = normalise(write_raw(tmp_path / "first", library[:100]), tmp_path / "a")
-    monkeypatch.setattr(earlier_rows, "_code", lambda: "of another version")
+    monkeypatch.setattr(rules, "_code", lambda _parts: "of another version")
     assert read_again(tmp_path, library[:100], first)
 
 

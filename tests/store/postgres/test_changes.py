@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import TemporaryError
+from pipelines.records import rules
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.postgres import changes
 from pipelines.store.postgres.loading import Database
@@ -206,6 +207,16 @@ def test_a_night_that_cannot_follow_is_loaded_whole(
     shutil.rmtree(night.path.with_name("snapshot=20261120T020000Z"), ignore_errors=True)
     assert postgres.load(data, night).written is None  # the first night goes
     assert postgres.load(data, library_snapshot(data, versions(3), day=2)).written is not None
+
+
+def test_a_night_that_other_code_staged_is_loaded_whole(
+    data: DataFolder, postgres: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal records may have other rows then. The night after follows again."""
+    postgres.load(data, library_snapshot(data, versions(1)))
+    monkeypatch.setattr(rules, "_code", lambda parts: f"later {parts}")
+    loads = [postgres.load(data, library_snapshot(data, versions(1), day=day)) for day in (1, 2)]
+    assert [load.written is None for load in loads] == [True, False]
 
 
 def test_many_changes_are_loaded_whole(data: DataFolder, postgres: Database, monkeypatch: pytest.MonkeyPatch) -> None:
