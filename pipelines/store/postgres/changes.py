@@ -47,9 +47,13 @@ _CODE = ("store/postgres", "store/catalogue.py", "records/tables")
 
 def load_rules(table: Table, snapshot: Snapshot) -> str:
     """The name of the rules of a table's rows: changes are written only into rows of the same. Empty for snapshots without such a name."""
-    resource = MADE_FROM[table.name].removeprefix("raw_")
+    resource = _resource_of(table)
     staged = snapshot.manifest.staging_rules.get(resource)
     return name_of_rules(_CODE, VERSION, staged, [column.name for column in table.columns]) if staged else ""
+
+
+def _resource_of(table: Table) -> str:
+    return MADE_FROM[table.name].removeprefix("raw_")
 
 
 _DOWNLOADED = {
@@ -119,7 +123,7 @@ class Differences:
 
     def find_records(self, tables: Sequence[Table]) -> bool:
         """Find the records that differ. Returns whether they are few enough."""
-        for resource in dict.fromkeys(MADE_FROM[table.name].removeprefix("raw_") for table in tables):
+        for resource in dict.fromkeys(_resource_of(table) for table in tables):
             of_both = [side.manifest.resources[resource] for side in self._sides]
             if any(facts.without_id or facts.records != facts.distinct_ids for facts in of_both):
                 return False  # ids do not tell its records apart
@@ -132,9 +136,7 @@ class Differences:
                 f"CREATE TABLE {resource} AS SELECT coalesce(n.id, o.id) AS id, n.id IS NULL AS gone FROM {new} AS n "  # noqa: S608  as above
                 f"FULL JOIN {old} AS o ON n.id = o.id WHERE n.one IS DISTINCT FROM o.one OR n.other IS DISTINCT FROM o.other"
             )
-            downloaded = [
-                table for table in tables if table.name in _DOWNLOADED and MADE_FROM[table.name] == f"raw_{resource}"
-            ]
+            downloaded = [table for table in tables if table.name in _DOWNLOADED and _resource_of(table) == resource]
             for table in downloaded:
                 self._compare_downloads(table, resource)
             for ids in (resource, *(_DOWNLOADED[table.name] for table in downloaded)):
@@ -145,7 +147,7 @@ class Differences:
 
     def find_rows(self, table: Table) -> tuple[pa.RecordBatchReader, pa.RecordBatchReader]:
         """The new rows of these records, and the keys of those that end, with `gone` where no new row has this key."""
-        resource, keys = MADE_FROM[table.name].removeprefix("raw_"), column_list(table.key)
+        resource, keys = _resource_of(table), column_list(table.key)
         ids = _DOWNLOADED.get(table.name, resource)
         columns = column_list(tuple(column.name for column in table.columns))
         database = self._database.cursor()
