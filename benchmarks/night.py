@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import family_cpu_seconds, in_words
-from benchmarks.peers.configuration import TENANT, write_configuration
+from benchmarks.peers.configuration import NO_LIMIT, TENANT, write_configuration
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [str(Path(sys.executable).with_name("bookferry")), "backup", TENANT, "--json"]
@@ -39,25 +39,30 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.night", description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, nargs="+", default=[SMALL, REAL, LARGE], help="default: 50 5445 100000")
+    parser.add_argument("--requests-per-minute", type=int, default=NO_LIMIT, help="the service's limit; default: none")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     arguments = parser.parse_args()
-    figures = [one for records in arguments.records for one in nights(records)]
+    figures = [one for records in arguments.records for one in nights(records, arguments.requests_per_minute)]
     print(json.dumps(figures) if arguments.json else f"{in_words()}\n\n{table(figures)}")
 
 
-def nights(records: int) -> list[dict[str, Any]]:
+def nights(records: int, requests_per_minute: int = NO_LIMIT) -> list[dict[str, Any]]:
     """Two nights of one library, in a data folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        return [{"publications": records, "night": night, **one_night(records, Path(folder))} for night in NIGHTS]
+        return [
+            {"publications": records, "limit": requests_per_minute, "night": night}
+            | one_night(records, Path(folder), requests_per_minute)
+            for night in NIGHTS
+        ]
 
 
-def one_night(records: int, folder: Path) -> dict[str, float]:
+def one_night(records: int, folder: Path, requests_per_minute: int) -> dict[str, float]:
     """Seconds and CPU seconds of the three parts of a backup."""
     which = ["--real"] if records == REAL else ["--records", str(records)]
     serve = [sys.executable, "-m", "benchmarks.server", "--times", *which]
     with subprocess.Popen(serve, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        config = write_configuration(server.stdout.readline().split()[1], folder)
+        config = write_configuration(server.stdout.readline().split()[1], folder, requests_per_minute)
         started = time.monotonic()
         process = subprocess.Popen(
             COMMAND, cwd=folder, env=os.environ | {"BOOKFERRY_CONFIG": str(config)}, stdout=subprocess.DEVNULL

@@ -6,7 +6,8 @@
 `bookferry` is the whole load: rows, keys, indexes, statistics and the swap of the tables. dlt, ADBC and pandas load the same rows and then
 make the same keys and indexes (`peers/postgres_loads.py`); `pandas multi`, the slower form, loads fewer publications. `bookferry rows` are
 the rows alone. `nightly` is the load of the next snapshot, in which one record in a hundred is changed: it writes the changes alone.
-`again` loads that snapshot a second time, which is always a whole load. Each is a process of its own; CPU is that of the process and of the
+`signed anew` is that of a third one, in which others are, and the service has signed the addresses of all files anew. `again` loads the
+third snapshot a second time, which is always a whole load. Each is a process of its own; CPU is that of the process and of the
 server, and memory is watched from outside.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -39,7 +41,11 @@ from tests.postgres import database, postgres_server
 
 TENANT = "bench"
 CHANGED = 100
-"""In the second snapshot, one record in so many has another title."""
+"""In each later snapshot, one record in so many has another title."""
+
+SNAPSHOTS = 3
+
+_ADDRESS = re.compile(rb'(url":"https://[^"]*)')
 
 
 def main() -> None:
@@ -63,31 +69,32 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         data = DataFolder((arguments.data or Path(temporary)).absolute())
         if not data.snapshots():
-            make_snapshot(data, arguments.records)
-            make_snapshot(data, arguments.records, changed=CHANGED)
+            for night in range(SNAPSHOTS):
+                make_snapshot(data, arguments.records, night)
         figures = measure(data, arguments.peers, arguments.pandas, arguments.wal_level)
     print(json.dumps(figures) if arguments.json else f"{in_words()}\n\n{table(figures)}")
 
 
 def measure(data: DataFolder, peers: list[str], some: int, wal_level: str) -> dict[str, Any]:
-    """Run every peer once, each on its own database; after Bookferry's load, those of the next night."""
-    first, second = sorted(data.snapshots(), key=lambda one: one.manifest.snapshot)
+    """Run every peer once, each on its own database; after Bookferry's load, those of the next nights."""
+    first, *later = sorted(data.snapshots(), key=lambda one: one.manifest.snapshot)
     loads: dict[str, dict[str, Any]] = {}
     with postgres_server(wal_level) as server:
         for peer in peers:
             with database(server) as address:
                 loads[peer] = _watched(peer, address, data, first, some)
                 if peer == "bookferry":
-                    _settle(address)
-                    loads["nightly"] = _watched(peer, address, data, second, some)
-                    loads["again"] = _watched(peer, address, data, second, some)
+                    for name, night in zip(("nightly", "signed anew"), later, strict=True):
+                        _settle(address)
+                        loads[name] = _watched(peer, address, data, night, some)
+                    loads["again"] = _watched(peer, address, data, later[-1], some)
     return {"wal_level": wal_level, "loads": loads, "ratios": ratios(loads)}
 
 
 def ratios(loads: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
     """The seconds, and the CPU of client and server, that each other tool takes for a publication, as multiples of Bookferry's.
 
-    Of a tool in two forms, the cheaper one counts. `nightly`: the share of a whole load that the load of the next snapshot takes.
+    Of a tool in two forms, the cheaper one counts. `nightly`, `signed anew`: the shares of a whole load that they take.
     """
     if "bookferry" not in loads:
         return {}
@@ -99,7 +106,7 @@ def ratios(loads: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
             tool: [own for peer, own in each.items() if peer.startswith(tool)] for tool in ("pandas", "dlt", "ADBC")
         }
         found[name] = {tool: round(min(own) / each["bookferry"], 2) for tool, own in tools.items() if own}
-        found[name]["nightly"] = round(each["nightly"] / each["again"], 2)
+        found[name] |= {night: round(each[night] / each["again"], 2) for night in ("nightly", "signed anew")}
     return found
 
 
@@ -113,7 +120,7 @@ def table(figures: dict[str, Any]) -> str:
         speeds = f"{one['seconds']:.1f} | {one['publications_per_second']:,} | {one['rows_per_second']:,}"
         machine = f"{one['cpu_client']:.1f} | {one['cpu_server']:.1f} | {one['peak_mib']:,}"
         lines.append(f"| `{name}` | {one['publications']:,} | {speeds} | {machine} |")
-    lines += ["", "Each tool in its faster form, and the next night, as multiples of Bookferry's whole load:", ""]
+    lines += ["", "Each tool in its faster form, and the next nights, as multiples of Bookferry's whole load:", ""]
     lines += [
         f"- {name}: " + ", ".join(f"{tool} {ratio:.2f}" for tool, ratio in compared.items())
         for name, compared in figures["ratios"].items()
@@ -162,23 +169,24 @@ def work(arguments: argparse.Namespace) -> dict[str, Any]:
     return {**asdict(load), "cpu_client": round(cpu_seconds() - before, 2)}
 
 
-def make_snapshot(data: DataFolder, count: int, changed: int = 0) -> None:
+def make_snapshot(data: DataFolder, count: int, night: int = 0) -> None:
     """Make a snapshot of the generated library, by the steps of a backup without its listing.
 
-    `changed`: a snapshot of the next night, in which one record in so many has another title.
+    `night`: 0 for the first one; 1 for the next one, in which some records have another title; 2 for one in which others have, and in which
+    all addresses are signed anew.
     """
     data.prepare()
-    now = datetime(2026, 11, 20, 2, 0, tzinfo=UTC) + timedelta(days=bool(changed))
+    now = datetime(2026, 11, 20, 2, 0, tzinfo=UTC) + timedelta(days=night)
     capture = begin_capture(
         data, TENANT, "run", ["publications"], base_url="https://library.example.org", api="v2", now=now
     )
-    _write_raw(capture, Publications(count), count, changed)
+    _write_raw(capture, Publications(count), count, night)
     staging.stage(capture, "publications")
     files.skip_files(capture)
     data.publish(capture, now)
 
 
-def _write_raw(capture: Capture, publications: Publications, count: int, changed: int) -> None:
+def _write_raw(capture: Capture, publications: Publications, count: int, night: int) -> None:
     schema = raw_table("publications").schema
     pages_at_once = 40
     with capture.raw_writer("publications") as writer:
@@ -187,9 +195,9 @@ def _write_raw(capture: Capture, publications: Publications, count: int, changed
             for first in range(start, min(count, start + BLOCK * pages_at_once), BLOCK):
                 page = b"[" + publications.json(first, first + BLOCK) + b"]"
                 records = msgspec.json.decode(page, type=list[msgspec.Raw])
-                if changed:
+                if night:
                     records = [
-                        record if (first + place) % changed else _with_other_title(record)
+                        _of_night(record, night, has_other_title=(first + place) % CHANGED == night - 1)
                         for place, record in enumerate(records)
                     ]
                 ids = [msgspec.json.decode(one, type=_OnlyId).id for one in records]
@@ -211,8 +219,11 @@ def _write_raw(capture: Capture, publications: Publications, count: int, changed
     capture.save()
 
 
-def _with_other_title(record: msgspec.Raw) -> msgspec.Raw:
-    return msgspec.Raw(bytes(record).replace(b'"title":"', b'"title":"Changed: ', 1))
+def _of_night(record: msgspec.Raw, night: int, *, has_other_title: bool) -> msgspec.Raw:
+    changed = bytes(record)
+    if has_other_title:
+        changed = changed.replace(b'"title":"', b'"title":"Changed: ', 1)
+    return msgspec.Raw(_ADDRESS.sub(rb"\1?X-Amz-Signature=5f6e", changed) if night > 1 else changed)
 
 
 class _OnlyId(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""The bookferry.toml of a measured Bookferry: the local server, with the limit lifted."""
+"""The bookferry.toml of a measured Bookferry: the local server, with the limit lifted unless another one is given."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 
 TENANT = "bench"
 
+NO_LIMIT = 1_000_000
+"""Requests a minute: more than any machine sends."""
 
-def write_configuration(base_url: str, folder: Path) -> Path:
+
+def write_configuration(base_url: str, folder: Path, requests_per_minute: int = NO_LIMIT) -> Path:
     """Write bookferry.toml into `folder`, and its credentials into this process's environment."""
     os.environ |= {"BENCH_USER": "bench", "BENCH_PASSWORD": "bench"}
     config = folder / "bookferry.toml"
@@ -19,7 +22,7 @@ def write_configuration(base_url: str, folder: Path) -> Path:
         'api = "v2"\n'
         'username_env = "BENCH_USER"\n'
         'password_env = "BENCH_PASSWORD"\n'
-        "requests_per_minute = 1000000\n"
+        f"requests_per_minute = {requests_per_minute}\n"
         "files = false\n",
         encoding="utf-8",
     )

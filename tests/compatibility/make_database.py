@@ -1,6 +1,6 @@
-"""Makes a dump of a database into which a checkout has loaded two nights of two libraries: a later Bookferry must go on with it.
+"""Makes a dump of a database into which a checkout has loaded some nights of two libraries: a later Bookferry must go on with it.
 
-Run `python tests/compatibility/make_database.py ARCHIVE` with PYTHONPATH set to that checkout.
+Run `python tests/compatibility/make_database.py ARCHIVE NIGHTS` with PYTHONPATH set to that checkout.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from tests.postgres import database, postgres_server
 from tests.store.postgres.conftest import library, library_snapshot
 
 TENANTS = ("old", "second")
-NIGHTS = (0, 1)
 
 
 def night(data: DataFolder, day: int, tenant: str) -> Snapshot:
-    """The snapshot of a night, the same in every checkout: the type of an observed column changes in the second."""
+    """The snapshot of a night, the same in every checkout: the second has another type of an observed column, the third other people."""
     users = [{"id": 1, "email": "a@example.org", "name": f"Name {day}", "roles": ["admin"], "phone": "1"}]
     tasks = [{"id": 10, "title": "t", "publication_id": 2, "assignee_id": 1, "own": 1 if day == 0 else "two"}]
-    return library_snapshot(data, library(3, first=day + 1, users=users, tasks=tasks), tenant=tenant, day=day)
+    return library_snapshot(data, library(3, first=min(day, 1) + 1, users=users, tasks=tasks), tenant=tenant, day=day)
 
 
-def main(archive: Path) -> None:
+def main(archive: Path, nights: int) -> None:
     """Load, dump without comments and commands of psql, and compress."""
     with tempfile.TemporaryDirectory() as folder, postgres_server() as server, database(server) as address:
         data = DataFolder(Path(folder) / "library-data")
-        for day in NIGHTS:
+        for day in range(nights):
             for tenant in TENANTS:
                 Database(address).load(data, night(data, day, tenant))
         url = sa.make_url(address)
@@ -45,4 +44,4 @@ def main(archive: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -50,9 +50,14 @@ def grants_on_table(schema: str, name: str, table: Table) -> Iterator[str]:
     if impersonal == table:
         yield f"GRANT SELECT ON {relation} TO {ROLE}"
         return
-    yield f"REVOKE ALL ON {relation} FROM PUBLIC, {ROLE}"
+    yield from revoked_grants(schema, name)
     columns = column_list(tuple(column.name for column in staged_columns(impersonal)))
     yield f"GRANT SELECT ({columns}) ON {relation} TO {ROLE}"
+
+
+def revoked_grants(schema: str, name: str) -> Iterator[str]:
+    """Revokes what default privileges granted on a table."""
+    yield f"REVOKE ALL ON {quoted(schema, name)} FROM PUBLIC, {ROLE}"
 
 
 def grants_on_schemas(schemas: Sequence[str], views: str) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """What changed from one snapshot to the next, and how it is written into the tables of the first.
 
 A record's rows are the same where its bytes are the same and the rules of staging are, so that the SHA-256 of the records tells which ones
-to read. One transaction ends the rows that changed, and writes the new ones. It takes no lock that a reader would wait for, and an older
-transaction goes on to see the older night (I5).
+to read. Where a service signs the addresses of files anew for each response, many records have another SHA-256 and the same rows; then the
+rows are compared, and of a record that changed in nothing else the checksum alone is written. One transaction ends the rows that changed,
+and writes the new ones. It takes no lock that a reader would wait for, and an older transaction goes on to see the older night (I5).
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import bounded_duckdb, escaped, literal, quoted, read_parquet, register_key
 from pipelines.store.postgres.copying import CopyProgress, copy_rows
 from pipelines.store.postgres.definitions import column_list, create_table
+from pipelines.store.postgres.schemas import columns_of
 from pipelines.store.postgres.server import Server, Session
-from pipelines.store.postgres.whole_loads import LOADED_TABLES, Loads, WholeLoad, newest_snapshot
+from pipelines.store.postgres.whole_loads import LOADED_TABLES, Loads, WholeLoad, has_checksums, newest_snapshot
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
 
@@ -87,7 +89,7 @@ def changes_into(
         there = loads.get(table.name, ())
         newest = newest_snapshot(there)
         load = next((load for load in there if newest in load.snapshots), None)
-        if load is None or load.is_closed or load.last != newest:
+        if load is None or load.is_closed or load.last != newest or load.has_checksums != has_checksums(table):
             return None
         if not load.rules or load.rules != load_rules(table, snapshot):
             return None
@@ -110,7 +112,8 @@ def _depth(table: Table) -> int:
 class Differences:
     """The rows that differ between two snapshots, found with DuckDB in bounded memory.
 
-    Checksums and results of downloads are compared by hashes of 128 bits: the texts themselves would not fit into memory.
+    What is compared are hashes, because the texts themselves would not fit into memory: a hash of 64 bits for each half of a checksum, and
+    one for the other columns of a row. Each is compared with that of the same record in the other snapshot alone.
     """
 
     def __init__(
@@ -118,6 +121,8 @@ class Differences:
     ) -> None:
         self._database = database
         self._sides = (before, after)
+        self._compared = set[str]()
+        """The resources whose rows were compared, because too many checksums differ."""
         for fingerprint in data.keys.fingerprints:
             register_key(database, data.keys.get(fingerprint))
 
@@ -136,14 +141,51 @@ class Differences:
                 f"CREATE TABLE {resource} AS SELECT coalesce(n.id, o.id) AS id, n.id IS NULL AS gone FROM {new} AS n "  # noqa: S608  as above
                 f"FULL JOIN {old} AS o ON n.id = o.id WHERE n.one IS DISTINCT FROM o.one OR n.other IS DISTINCT FROM o.other"
             )
-            downloaded = [table for table in tables if table.name in _DOWNLOADED and _resource_of(table) == resource]
+            most = max(FEW, MOST_CHANGED * max(facts.records for facts in of_both))
+            of_resource = [table for table in tables if _resource_of(table) == resource]
+            if self._count(resource) > most:
+                self._compare_rows(of_resource, resource)
+            downloaded = [table for table in of_resource if table.name in _DOWNLOADED]
             for table in downloaded:
                 self._compare_downloads(table, resource)
-            for ids in (resource, *(_DOWNLOADED[table.name] for table in downloaded)):
-                [(count,)] = self._database.execute(f"SELECT count(*) FROM {ids}").fetchall()  # noqa: S608  as above
-                if count > max(FEW, MOST_CHANGED * max(facts.records for facts in of_both)):
-                    return False
+            if any(self._count(ids) > most for ids in (resource, *(_DOWNLOADED[table.name] for table in downloaded))):
+                return False
         return True
+
+    def find_checksums(self, table: Table) -> pa.RecordBatchReader | None:
+        """Id and SHA-256 of the records that changed in nothing else; None where rows were not compared."""
+        resource = _resource_of(table)
+        if table.name != STAGED[resource][0].name or resource not in self._compared:
+            return None
+        others = f"SELECT id, sha256 FROM {self._file(self._sides[1], table)} WHERE id IN (SELECT id FROM {_signed_anew(resource)})"  # noqa: S608  names and files of ours
+        return _read(self._database, others)
+
+    def _compare_rows(self, tables: Sequence[Table], resource: str) -> None:
+        """Leave among the records that differ those with other rows."""
+        self._compared.add(resource)
+        signed_anew = _signed_anew(resource)
+        self._database.execute(f"ALTER TABLE {resource} RENAME TO {signed_anew}")
+        differing = [f"SELECT id FROM {signed_anew} WHERE gone", *map(self._differing_rows, tables)]  # noqa: S608  as above
+        self._database.execute(
+            f"CREATE TABLE {resource} AS SELECT id, gone FROM {signed_anew} WHERE id IN ({' UNION ALL '.join(differing)})"  # noqa: S608  as above
+        )
+        self._database.execute(f"DELETE FROM {signed_anew} WHERE id IN (SELECT id FROM {resource})")  # noqa: S608  as above
+
+    def _differing_rows(self, table: Table) -> str:
+        """A SELECT of the ids of records with other rows in a table, whatever their checksums and downloads are."""
+        names = column_list(tuple(column.name for column in table.columns if column.made_from == "payload"))
+        old, new = (
+            f"(SELECT {quoted(table.key[0])} AS id, sum(CAST(hash({names}) AS HUGEINT)) AS rows FROM {self._file(side, table)} GROUP BY 1)"  # noqa: S608  as above
+            for side in self._sides
+        )
+        return (
+            f"SELECT coalesce(n.id, o.id) FROM {new} AS n FULL JOIN {old} AS o ON n.id = o.id "  # noqa: S608  as above
+            "WHERE n.rows IS DISTINCT FROM o.rows"
+        )
+
+    def _count(self, name: str) -> int:
+        [(count,)] = self._database.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608  a name of ours
+        return int(count)
 
     def find_rows(self, table: Table) -> tuple[pa.RecordBatchReader, pa.RecordBatchReader]:
         """The new rows of these records, and the keys of those that end, with `gone` where no new row has this key."""
@@ -174,12 +216,12 @@ class Differences:
             return
         names = column_list((*table.key, *(column.name for column in table.columns if not column.made_from)))
         old, new = (
-            f"(SELECT {quoted(table.key[0])} AS id, hash({names}, 1) AS one, hash({names}, 2) AS other FROM {self._file(side, table)})"  # noqa: S608  as above
+            f"(SELECT {quoted(table.key[0])} AS id, hash({names}) AS row FROM {self._file(side, table)})"  # noqa: S608  as above
             for side in self._sides
         )
         self._database.execute(
             f"CREATE TABLE {_DOWNLOADED[table.name]} AS SELECT id FROM {resource} UNION SELECT coalesce(n.id, o.id) FROM {new} AS n "  # noqa: S608  as above
-            f"FULL JOIN {old} AS o ON n.id = o.id AND n.one = o.one AND n.other = o.other WHERE n.id IS NULL OR o.id IS NULL"
+            f"FULL JOIN {old} AS o ON n.id = o.id AND n.row = o.row WHERE n.id IS NULL OR o.id IS NULL"
         )
 
     def _file(self, snapshot: Snapshot, table: Table) -> str:
@@ -224,6 +266,8 @@ def copy_changes(
         for table in tables:
             rows, ended = found.find_rows(table)
             cursor.adbc_ingest(_ended(table), ended, mode="create", db_schema_name=schema)
+            if (checksums := found.find_checksums(table)) is not None:
+                cursor.adbc_ingest(_checksums(table), checksums, mode="create", db_schema_name=schema)
             cursor.execute(create_table(schema, table))
             done.append((table, copy_rows(cursor, schema, table, table.columns, rows)))
     return done
@@ -233,14 +277,27 @@ def _ended(table: Table) -> str:
     return f"{table.name}_ended"
 
 
-def write_changes(
-    session: Session, loading: str, main: str, changes: Sequence[Change], snapshot: Snapshot
+def _checksums(table: Table) -> str:
+    return f"{table.name}_checksums"
+
+
+def _signed_anew(resource: str) -> str:
+    """The table of ids whose checksum alone is another one: most often the addresses of files are."""
+    return f"{resource}_signed_anew"
+
+
+def write_changes(  # noqa: PLR0917  where, what, and between which snapshots
+    session: Session, loading: str, main: str, changes: Sequence[Change], before: str, snapshot: Snapshot
 ) -> dict[str, int]:
     """Write the changed rows, in the caller's transaction. Returns table → rows that were written or removed.
 
     Rows are updated, not replaced, where a row of the same key is there, so that rows that refer to them stay valid.
     """
     name, written = snapshot.manifest.snapshot, {change.table.name: 0 for change in changes}
+    there = columns_of(session, loading, [_checksums(change.table) for change in changes])
+    for change in changes:
+        if change.load.has_checksums:
+            session.run(*_write_checksums(loading, main, change, before, name, found=_checksums(change.table) in there))
     plans = ("seqscan", "hashjoin", "mergejoin")  # without them the server finds each row by its key
     session.run(*(f"SET LOCAL enable_{plan} = off" for plan in plans))
     for change in changes:
@@ -249,12 +306,25 @@ def write_changes(
         written[change.table.name] += session.count(_remove_rows(loading, change))
     for change in changes:
         written[change.table.name] += session.count(_write_rows(loading, change, name))
+    session.run(*(f"SET LOCAL enable_{plan} = DEFAULT" for plan in plans))
     for change in changes:
         facts = snapshot.manifest.tables[change.table.name]
         values = ", ".join(map(literal, (change.table.name, change.load.name, name)))
         rules, sha256 = literal(change.load.rules), literal(facts.sha256)
         session.run(f"INSERT INTO {quoted(main, LOADED_TABLES)} VALUES ({values}, true, {rules}, {sha256})")  # noqa: S608  quoted
     return written
+
+
+def _write_checksums(
+    loading: str, main: str, change: Change, before: str, snapshot: str, *, found: bool
+) -> Iterator[str]:
+    """The statements that write the checksums that no row has: those found, and for other records those of the night before."""
+    into = f"INSERT INTO {quoted(main, change.load.checksums)} SELECT {literal(snapshot)}, c.id, c.sha256 FROM"
+    others = [_ended(change.table), *([_checksums(change.table)] if found else [])]
+    still = "".join(f" AND NOT EXISTS (SELECT FROM {quoted(loading, name)} AS o WHERE o.id = c.id)" for name in others)
+    yield f"{into} {quoted(main, change.load.checksums)} AS c WHERE c.snapshot = {literal(before)}{still}"
+    if found:
+        yield f"{into} {quoted(loading, _checksums(change.table))} AS c"
 
 
 def _is_ended(loading: str, table: Table) -> str:

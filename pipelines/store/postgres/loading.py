@@ -45,9 +45,10 @@ from pipelines.store.postgres.swapping import VIEWS_LOCK, Swap, loads_with_depen
 from pipelines.store.postgres.whole_loads import (
     Loads,
     WholeLoad,
+    create_beside,
     create_loaded_tables,
-    create_past,
     forget_rules,
+    has_checksums,
     hide_snapshots,
     loads_afterwards,
     read_loads,
@@ -169,7 +170,7 @@ class Database:
                 copied = self._copy_changes(load, found)
             with session.transaction():
                 session.run(f"SET LOCAL lock_timeout = {round(self._seconds * 1000)}")
-                written = write_changes(session, schemas.loading, schemas.main, changes, snapshot)
+                written = write_changes(session, schemas.loading, schemas.main, changes, before, snapshot)
                 hide_snapshots(session, schemas.main, load.loads, load.gone)
                 replace_snapshots(session, schemas.main, load.known, read_loads(session, schemas.main))
         except psycopg.errors.LockNotAvailable:
@@ -249,7 +250,7 @@ class Database:
             with self._server.session() as beside:
                 name = loads[table.name].name
                 keyed = add_own_keys(beside, schemas.loading, table, schemas.tenant, snapshot.manifest.snapshot, name)
-                beside.run(*create_past(schemas.loading, loads[table.name], table.key[0]))
+                beside.run(*create_beside(schemas.loading, loads[table.name], table.key[0]))
                 return copied, keyed
 
         with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
@@ -309,7 +310,15 @@ class _Load:
         """The loads of new tables."""
         name, tables = self.snapshot.manifest.snapshot, self.snapshot.manifest.tables
         return [
-            WholeLoad(table.name, name, (name,), name, load_rules(table, self.snapshot), tables[table.name].sha256)
+            WholeLoad(
+                table.name,
+                name,
+                (name,),
+                name,
+                load_rules(table, self.snapshot),
+                tables[table.name].sha256,
+                has_checksums=has_checksums(table),
+            )
             for table in self.tables
         ]
 

@@ -16,9 +16,10 @@ import psycopg
 from pipelines.errors import TemporaryError
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import TABLES
+from pipelines.records.tables.shared_columns import SHA256
 from pipelines.store.catalogue import SNAPSHOTS
 from pipelines.store.parquet import literal, quoted
-from pipelines.store.postgres.analysts import grants_on_schemas, grants_on_table
+from pipelines.store.postgres.analysts import grants_on_schemas, grants_on_table, revoked_grants
 from pipelines.store.postgres.definitions import history_name, partitions_name
 from pipelines.store.postgres.observed import RESOURCE_OF, observed_in_views
 from pipelines.store.postgres.postgres_errors import UNTOUCHED
@@ -183,11 +184,11 @@ def _tables_to_lock(session: Session, wanted: Swap) -> list[str]:
     """The tables that are dropped, renamed, or get a constraint."""
     names = {SNAPSHOTS.name, LOADED_TABLES}
     for load in wanted.dropped:
-        names |= {load.relation, load.past, load.parent}
+        names |= {load.relation, load.parent, *load.beside}
     for load in wanted.closing:
         names.add(load.relation)
     for load in wanted.kept:
-        names |= {load.past} if load.is_closed else set()
+        names |= {*load.beside} if load.is_closed else set()
         names |= {load.partition, load.parent} if load != load.settled else set()
     there = columns_of(session, wanted.schemas.main, names)
     return [quoted(wanted.schemas.main, name) for name in there]
@@ -277,7 +278,7 @@ def _sources_of_table(
         if load.parent or load.is_closed:
             yield view, [Source(place.schema, place.relation, {})]
         elif load.last == newest:
-            yield view, [Source(place.schema, place.relation, {}, f'{shown} COLLATE "default"')]
+            yield view, [_own_rows(place, shown)]
         else:
             yield (
                 view,
@@ -292,19 +293,28 @@ def _sources_of_load(place: _Place, facts: str) -> list[Source]:
     """The rows of every snapshot of a load."""
     if place.load.is_closed:
         return [Source(place.schema, place.relation, {})]
-    beside = f" CROSS JOIN {shown_snapshots(facts, place.load)} AND r.snapshot <= n.snapshot"
-    snapshot = 'n.snapshot COLLATE "default"'
+    own = _own_rows(place, "n.snapshot")
+    rows = f" CROSS JOIN {shown_snapshots(facts, place.load, own.beside)} AND r.snapshot <= n.snapshot"
     return [
-        Source(place.schema, place.relation, {}, snapshot, beside),
-        Source(place.schema, place.load.past, {}, snapshot, f"{beside} AND n.snapshot < r.until"),
+        replace(own, beside=rows),
+        replace(own, relation=place.load.past, beside=f"{rows} AND n.snapshot < r.until"),
     ]
+
+
+def _own_rows(place: _Place, snapshot: str) -> Source:
+    """The rows of a load's table with their checksums in a snapshot, which is an expression. Queries without checksums read no checksum."""
+    source = Source(place.schema, place.relation, {}, f'{snapshot} COLLATE "default"')
+    if not place.load.has_checksums:
+        return source
+    checksums = f"{quoted(place.schema, place.load.checksums)} AS c ON c.snapshot = {snapshot} AND c.id = r.id"
+    return replace(source, beside=f" LEFT JOIN {checksums}", others={SHA256.name: "coalesce(c.sha256, r.sha256)"})
 
 
 def _drops(session: Session, wanted: Swap) -> Iterator[str]:
     """The removal of the loads that have no snapshot any more, of keys that refer to them, and of histories without partitions."""
     main = wanted.schemas.main
-    names = [name for load in wanted.dropped for name in (load.settled.relation, load.past)]
-    names += [load.past for load in wanted.kept if load.is_closed]
+    names = [name for load in wanted.dropped for name in (load.settled.relation, *load.beside)]
+    names += [name for load in wanted.kept if load.is_closed for name in load.beside]
     referring = session.rows(
         """SELECT child.relname, conname FROM pg_constraint
            JOIN pg_class AS child ON child.oid = conrelid JOIN pg_class AS parent ON parent.oid = confrelid
@@ -329,7 +339,7 @@ def _moves(wanted: Swap) -> Iterator[str]:
     schemas = wanted.schemas
     for table, load in sorted(wanted.fresh_loads.items()):
         yield f"ALTER TABLE {quoted(schemas.loading, table)} RENAME TO {quoted(load.own_name)}"
-        yield from (_move(schemas, one) for one in (load.own_name, load.past))
+        yield from (_move(schemas, one) for one in (load.own_name, *load.beside))
         yield f"ALTER TABLE {quoted(schemas.main, load.own_name)} RESET (autovacuum_enabled)"
 
 
@@ -353,7 +363,7 @@ def loads_with_dependents(session: Session, schema: str, views: str, loads: Iter
         [name for table in TABLES for name in _views_of(table)],
     )
     names = {name for (name,) in rows}
-    return [load for load in loads if names & {load.relation, load.past}]
+    return [load for load in loads if names & {load.relation, *load.beside}]
 
 
 def _grants(wanted: Swap) -> Iterator[str]:
@@ -367,3 +377,5 @@ def _grants(wanted: Swap) -> Iterator[str]:
     for table, load in wanted.fresh_loads.items():
         for relation in (load.own_name, load.past):
             yield from grants_on_table(main, relation, TABLES[table])
+        if load.has_checksums:
+            yield from revoked_grants(main, load.checksums)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 
 from pipelines.records.tables.description import Column, Table
@@ -27,6 +27,8 @@ class Source:
     """The expression of the snapshot."""
     beside: str = ""
     """What follows the relation in FROM."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Column → the expression that stands in its place."""
 
 
 Columns = Mapping[str, Mapping[str, str]]
@@ -152,6 +154,8 @@ def _column(column: Column, source: Source) -> str:
     own = source.columns.get(column.name)
     if own is None:
         return f"NULL::{kind} AS {name}"
+    if column.name in source.others:
+        return f"{source.others[column.name]} AS {name}"
     if own == kind:
         return f"r.{name}"
     return f"to_jsonb(r.{name}) AS {name}" if column.json else f"r.{name}::{kind} AS {name}"

@@ -2,7 +2,9 @@
 
 A whole load fills new tables. The next night then writes only the rows that changed: those that end go from the table into one beside it,
 `..._past`, with the snapshot from which they are no longer there. So each night is there in full, and costs the space of its changes.
-`loaded_tables` says which snapshots these are. Databases of earlier versions have a partition for each snapshot besides.
+A record's checksum may be another one every night although nothing else is, because a service signs the addresses of files anew. Such
+checksums are in the table `..._checksums`. `loaded_tables` says which snapshots these are. Databases of earlier versions have a partition
+for each snapshot besides.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.shared_columns import SHA256
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.definitions import fitting_name, history_name, partition_name, partitions_name
 from pipelines.store.postgres.schemas import columns_of
@@ -44,6 +48,8 @@ class WholeLoad:
     """The name of its table, if it is such a part."""
     is_closed: bool = False
     """Whether it has the constraint that tells the planner that it has one snapshot alone. It then needs no table beside it."""
+    has_checksums: bool = False
+    """Whether the table `checksums` is beside it."""
 
     @property
     def is_single(self) -> bool:
@@ -72,9 +78,24 @@ class WholeLoad:
         """The table of the rows that have ended."""
         return fitting_name(f"{self.own_name}_past")
 
+    @property
+    def checksums(self) -> str:
+        """The table of the checksums that are others than in the rows: snapshot, record, SHA-256."""
+        return fitting_name(f"{self.own_name}_checksums")
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The tables beside its table."""
+        return (self.past, self.checksums) if self.has_checksums else (self.past,)
+
 
 Loads = Mapping[str, Collection[WholeLoad]]
 """Table → its whole loads."""
+
+
+def has_checksums(table: Table) -> bool:
+    """Whether the rows of a table have the checksum of a record."""
+    return any(column.made_from == SHA256.made_from for column in table.columns)
 
 
 def newest_snapshot(loads: Iterable[WholeLoad]) -> str:
@@ -93,7 +114,7 @@ def read_loads(session: Session, schema: str) -> dict[str, list[WholeLoad]]:
         rows = session.rows(
             f"SELECT table_name, load, snapshot, shown, rules, sha256 FROM {quoted(schema, LOADED_TABLES)} ORDER BY 1, 2, 3"  # noqa: S608  quoted
         )
-        closed = _closed_tables(session, schema)
+        closed, there = _closed_tables(session, schema), _tables(session, schema)
         grouped: dict[tuple[str, str], list[tuple[str, bool, str, str]]] = {}
         for table, name, *facts in rows:
             grouped.setdefault((table, name), []).append((facts[0], facts[1], facts[2], facts[3]))
@@ -101,8 +122,14 @@ def read_loads(session: Session, schema: str) -> dict[str, list[WholeLoad]]:
             shown = tuple(snapshot for snapshot, is_shown, _, _ in facts if is_shown)
             last, _, rules, sha256 = facts[-1]
             load = WholeLoad(table, name, shown, last, rules, sha256)
-            found.setdefault(table, []).append(replace(load, is_closed=load.own_name in closed))
+            load = replace(load, is_closed=load.own_name in closed, has_checksums=load.checksums in there)
+            found.setdefault(table, []).append(load)
     return found
+
+
+def _tables(session: Session, schema: str) -> set[str]:
+    rows = session.rows("SELECT tablename FROM pg_tables WHERE schemaname = %s", schema)
+    return {name for (name,) in rows}
 
 
 def _closed_tables(session: Session, schema: str) -> set[str]:
@@ -211,13 +238,19 @@ def forget_rules(session: Session, schema: str, loads: Iterable[WholeLoad]) -> N
         session.run(f"UPDATE {quoted(schema, LOADED_TABLES)} SET rules = '' WHERE {which}")  # noqa: S608  quoted
 
 
-def create_past(schema: str, load: WholeLoad, record: str) -> Iterator[str]:
-    """The statements that create the table of ended rows beside a new table. `record`: the column of a record's id."""
+def create_beside(schema: str, load: WholeLoad, record: str) -> Iterator[str]:
+    """The statements that create the tables beside a new table. `record`: the column of a record's id."""
     past = quoted(schema, load.past)
     yield f"CREATE TABLE {past} AS SELECT *, NULL::text AS until FROM {quoted(schema, load.table)} WITH NO DATA"  # noqa: S608  quoted
     yield f"CREATE INDEX ON {past} ({quoted(record)})"
     comment = f"Rows of {load.table} that have ended: `snapshot` is the first snapshot with the row, `until` the first without it."
     yield f"COMMENT ON TABLE {past} IS {literal(comment)}"
+    if load.has_checksums:
+        checksums = quoted(schema, load.checksums)
+        columns = 'snapshot text COLLATE "C", id bigint, sha256 text NOT NULL, PRIMARY KEY (snapshot, id)'
+        yield f"CREATE TABLE {checksums} ({columns})"
+        comment = f"Checksums of records in later snapshots, where the one in the row of {load.table} is of an earlier snapshot."
+        yield f"COMMENT ON TABLE {checksums} IS {literal(comment)}"
 
 
 def hide_snapshots(session: Session, schema: str, loads: Loads, gone: Collection[str]) -> None:
@@ -233,17 +266,22 @@ def hide_snapshots(session: Session, schema: str, loads: Loads, gone: Collection
 
 
 def remove_unseen_rows(session: Session, schema: str, load: WholeLoad) -> None:
-    """Remove the ended rows that no snapshot has any more."""
+    """Remove the ended rows and the checksums that no snapshot has any more."""
     session.run(
         f"DELETE FROM {quoted(schema, load.past)} AS r WHERE NOT EXISTS (SELECT FROM {shown_snapshots(schema, load)} "  # noqa: S608  quoted
         "AND r.snapshot <= n.snapshot AND n.snapshot < r.until)"
     )
+    if load.has_checksums:
+        session.run(
+            f"DELETE FROM {quoted(schema, load.checksums)} AS c WHERE NOT EXISTS "  # noqa: S608  quoted
+            f"(SELECT FROM {shown_snapshots(schema, load)} AND n.snapshot = c.snapshot)"
+        )
 
 
-def shown_snapshots(schema: str, load: WholeLoad) -> str:
-    """The snapshots of a load, as the end of a SELECT to which conditions can be added. Their alias is `n`."""
+def shown_snapshots(schema: str, load: WholeLoad, joined: str = "") -> str:
+    """The snapshots of a load, as the end of a SELECT to which conditions can be added. Their alias is `n`. `joined`: more of FROM."""
     which = f"n.table_name = {literal(load.table)} AND n.load = {literal(load.name)}"
-    return f"{quoted(schema, LOADED_TABLES)} AS n WHERE {which} AND n.shown"
+    return f"{quoted(schema, LOADED_TABLES)} AS n{joined} WHERE {which} AND n.shown"
 
 
 def _own(loads: Loads) -> Iterator[WholeLoad]:

@@ -29,8 +29,9 @@ Records = dict[str, dict[int, dict[str, Any]]]
 """Resource → id → record."""
 
 
-def publication(number: int, version: int) -> dict[str, Any]:
-    """A record whose own row and lists depend on its version."""
+def publication(number: int, version: int, signed: int = 0) -> dict[str, Any]:
+    """A record whose own row and lists depend on its version. `signed`: when the address of its cover was."""
+    url = f"https://files.example.org/c?X-Amz-Signature={signed}"
     return {
         "id": number,
         "title": f"Title {number}, {version // 4}",
@@ -38,16 +39,19 @@ def publication(number: int, version: int) -> dict[str, Any]:
         "doi": f"10.5555/{number}.{version // 3}",
         "authors": [{"name": f"Author {place + version // 2}", "type": "person"} for place in range(version % 3)],
         "categories": [{"id": place, "name": f"Category {place}"} for place in range((version + number) % 3)],
-        "cover": {"id": f"c{version % 5}", "storage": "store", "metadata": {"size": version}} if version % 4 else None,
+        "cover": {"id": f"c{version % 5}", "storage": "store", "metadata": {"size": version}, "url": url}
+        if version % 4
+        else None,
         "shelf_mark": f"{version}\0" if version % 7 == 1 else version,
     }
 
 
-def others(numbers: Mapping[int, int]) -> Records:
+def others(numbers: Mapping[int, int], signed: int = 0) -> Records:
     """Records of other resources that refer to publications, to each other, and now and then to one that is not there."""
     return {
         "users": {
-            one: {"id": one, "name": f"N{v}", "roles": ["admin", "reader"][: v % 3]} for one, v in numbers.items()
+            one: {"id": one, "name": f"N{v}", "roles": ["admin", "reader"][: v % 3], "avatar_url": f"?sig={signed}"}
+            for one, v in numbers.items()
         },
         "locations": {one: {"id": one, "name": f"Shelf {v // 2}"} for one, v in numbers.items()},
         "hard_copies": {
@@ -68,12 +72,15 @@ NUMBERS = st.dictionaries(st.integers(1, 6), st.integers(0, 12), min_size=1)
 
 NIGHTS = st.lists(
     st.tuples(
-        NUMBERS, st.sampled_from([True, True, False]), st.sampled_from(["", "", "", "later", "again", "whole", "prune"])
+        NUMBERS,
+        st.sampled_from([True, True, False]),
+        st.sampled_from(["", "", "", "later", "again", "whole", "prune"]),
+        st.integers(0, 2),
     ),
     min_size=2,
     max_size=6,
 )
-"""Of each night the versions, whether the other resources are backed up, too, and what happens besides."""
+"""Of each night the versions, whether the other resources are backed up, too, what happens besides, and how addresses are signed."""
 
 
 @settings(
@@ -81,18 +88,28 @@ NIGHTS = st.lists(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(nights=NIGHTS, pruned=st.integers(0, 5))
-def test_every_night_is_what_its_files_say(
-    server: str, tmp_path_factory: pytest.TempPathFactory, nights: list[tuple[dict[int, int], bool, str]], pruned: int
+@given(nights=NIGHTS, pruned=st.integers(0, 5), few=st.sampled_from([1, 3, changes.FEW]))
+def test_every_night_is_what_its_files_say(  # noqa: PLR0917  two fixtures, and what hypothesis gives
+    server: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    nights: list[tuple[dict[int, int], bool, str, int]],
+    pruned: int,
+    few: int,
 ) -> None:
-    """Nights of any content, of all resources or of publications alone, in any order, loaded again, pruned, or loaded whole."""
+    """Nights of any content, of all resources or of publications alone, in any order, loaded again, pruned, or loaded whole.
+
+    With more than a `few` records that differ, their rows are compared.
+    """
+    monkeypatch.setattr(changes, "FEW", few)
     data = DataFolder(tmp_path_factory.mktemp("nights") / "data")
     with database(server) as address, psycopg.connect(address, autocommit=True) as connection:
         ask = asking(connection)
         postgres, later, loaded = Database(address), list[Snapshot](), list[Snapshot]()
-        for day, (versions, complete, what) in enumerate(nights):
-            records: Records = {"publications": {one: publication(one, version) for one, version in versions.items()}}
-            snapshot = library_snapshot(data, payloads(records | (others(versions) if complete else {})), day=day)
+        for day, (versions, complete, what, signed) in enumerate(nights):
+            found = {one: publication(one, version, signed) for one, version in versions.items()}
+            records: Records = {"publications": found} | (others(versions, signed) if complete else {})
+            snapshot = library_snapshot(data, payloads(records), day=day)
             if what == "later":
                 later.append(snapshot)
                 continue
@@ -161,6 +178,28 @@ def test_rows_of_pruned_nights_go(data: DataFolder, postgres: Database, ask: Ask
     assert ask(past) == [(6,)]
     assert_same_views(data, ask, *instants(2), *instants(5))
     assert postgres.loaded_snapshots("old") == [f"202611{day}T020000Z" for day in (20, 22, 24, 25)]
+
+
+def test_addresses_that_are_signed_anew_change_no_row(
+    data: DataFolder, postgres: Database, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checksums of such records are those of each night all the same; a night that signs nothing keeps those of the night before."""
+    monkeypatch.setattr(changes, "FEW", 2)
+    nights = list[Snapshot]()
+    for day, (signed, changed) in enumerate(((0, 1), (1, 2), (1, 3), (2, 3))):
+        records = {one: publication(one, changed if one == 1 else 1, signed) for one in range(1, 9)}
+        nights.append(library_snapshot(data, payloads({"publications": records}), day=day))
+        written = postgres.load(data, nights[-1]).written
+        assert (written or {}).get("publications") == (None, 1, 1, 0)[day]
+    checksums = "SELECT snapshot, count(*) FROM old.publications_20261120t020000z_checksums GROUP BY 1 ORDER BY 1"
+    assert ask(checksums) == [("20261121T020000Z", 7), ("20261122T020000Z", 7), ("20261123T020000Z", 8)]
+    assert_same_views(data, ask, *instants(1), *instants(3))
+    for view in ("publications", "publications_history"):
+        assert "checksums" not in str(ask(f"EXPLAIN SELECT id, title FROM {view}"))
+    shutil.rmtree(nights[1].path)
+    assert postgres.load(data, library_snapshot(data, versions(*[1] * 8), day=4)).written is not None
+    assert "20261121T020000Z" not in dict(ask(checksums))
+    assert_same_views(data, ask, *instants(3), *instants(4))
 
 
 def others_named(data: DataFolder, ask: Ask) -> None:

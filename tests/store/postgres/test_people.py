@@ -30,7 +30,8 @@ def test_analysts_read_everything_that_is_not_personal(data: DataFolder, postgre
     assert ask("SELECT id FROM old.users") == ask("SELECT id FROM users") == [(1,)]
     assert ask("SELECT count(*) FROM old.publications_history") == [(4,)]
     tables = ("users", "users_history", "users_20261120t020000z", "users_20261120t020000z_past")
-    for personal in (f"{columns} FROM old.{table}" for table in tables for columns in ("name", "*")):
+    personal_columns = [f"{columns} FROM old.{table}" for table in tables for columns in ("name", "*")]
+    for personal in (*personal_columns, "sha256 FROM old.users_20261120t020000z_checksums"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             ask(f"SELECT {personal}")
     with pytest.raises(psycopg.errors.UndefinedColumn):

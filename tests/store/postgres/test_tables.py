@@ -13,7 +13,7 @@ import pytest
 from benchmarks.postgres import make_snapshot
 from pipelines.errors import ConfigurationError
 from pipelines.records.shapes.columns import OBSERVED
-from pipelines.records.tables.registry import TABLES
+from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.postgres.comparison import assert_same_views
@@ -64,7 +64,8 @@ def test_keys_and_comments_come_from_the_descriptions(data: DataFolder, postgres
            JOIN pg_attribute ON attnum = number
            WHERE contype = 'p' AND attrelid = conrelid AND connamespace = 'old'::regnamespace GROUP BY 1"""
     )
-    assert dict(primary) == {f"old.{name}_{FIRST}": list(table.key) for name, table in TABLES.items()} | {
+    checksums = {f"old.{tables[0].name}_{FIRST}_checksums": ["snapshot", "id"] for tables in STAGED.values()}
+    assert dict(primary) == {f"old.{name}_{FIRST}": list(table.key) for name, table in TABLES.items()} | checksums | {
         "old.snapshots": ["tenant", "snapshot"],
         "old.loaded_tables": ["table_name", "load", "snapshot"],
     }
@@ -82,7 +83,7 @@ def test_keys_and_comments_come_from_the_descriptions(data: DataFolder, postgres
         f"""SELECT replace(relname, '_{FIRST}', '')::text, attname::text, col_description(attrelid, attnum)
            FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
            WHERE relnamespace = 'old'::regnamespace AND relkind = 'r' AND attname NOT IN ('tenant', 'snapshot') AND attnum > 0
-             AND relname NOT IN ('snapshots', 'loaded_tables') AND relname NOT LIKE '%%_past'"""
+             AND relname NOT IN ('snapshots', 'loaded_tables') AND relname !~ '_(past|checksums)$'"""
     )
     described = {row for row in found if not row[2].startswith(OBSERVED)}
     assert described == {(n, column.name, column.comment) for n, table in TABLES.items() for column in table.columns}
