@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 import pyarrow as pa
@@ -22,9 +22,13 @@ import pyarrow.parquet as pq
 from pipelines.errors import StorageError
 from pipelines.migration.model.comparable import KEYS, RECORDS, ComparableLibrary
 from pipelines.records.additional_fields import FieldRule
+from pipelines.records.residue import ADDRESS_QUERY
 from pipelines.records.rules import name_of_rules
 from pipelines.store.durable import sha256_of, storage_errors, write_atomically
 from pipelines.store.parquet import bounded_duckdb, escaped, literal
+
+if TYPE_CHECKING:
+    import duckdb
 
 FACTS = "normalised.json"
 """The name of the file beside the tables. It is written last."""
@@ -164,21 +168,38 @@ def earlier_rows(raw: Path, folder: Path, earlier: Sequence[Path], rules: str) -
         yield None
         return
     with bounded_duckdb("256MB", 1, folder / ".spilled") as database:
-        found_places = database.sql(f"""
-            SELECT earlier.place
-            FROM read_parquet({literal(escaped(raw))}, file_row_number = true) AS raw
-            LEFT JOIN (
-                SELECT sha256, min(file_row_number) AS place
-                FROM read_parquet({literal(escaped(side.path(RECORDS)))}, file_row_number = true)
-                GROUP BY sha256
-            ) AS earlier ON earlier.sha256 = raw.sha256
-            ORDER BY raw.file_row_number
-        """).to_arrow_reader(10_000)  # noqa: S608  addresses of ours, quoted
+        found_places = _places(database, raw, side).to_arrow_reader(10_000)
         rows = EarlierRows(side, facts, (place for batch in found_places for place in batch.column(0).to_pylist()))
         try:
             yield rows
         finally:
             rows.close()
+
+
+def _places(database: duckdb.DuckDBPyConnection, raw: Path, side: ComparableLibrary) -> duckdb.DuckDBPyRelation:
+    """For each row of a raw table, the row of the earlier side that is the same record.
+
+    Records are the same by their SHA-256; by that without the queries of addresses where a service signs them anew for each response.
+    """
+    raw_rows, earlier = (
+        f"read_parquet({literal(escaped(path))}, file_row_number = true)" for path in (raw, side.path(RECORDS))
+    )
+    database.execute(f"""
+        CREATE TEMP TABLE earlier AS
+            SELECT sha256, min(file_row_number) AS place FROM {earlier} GROUP BY sha256;
+        CREATE TEMP TABLE others AS
+            SELECT file_row_number AS number FROM {raw_rows} WHERE sha256 NOT IN (SELECT sha256 FROM earlier);
+        CREATE TEMP TABLE unsigned AS
+            SELECT file_row_number AS number, sha256(regexp_replace(payload, {literal(ADDRESS_QUERY)}, '\\1"', 'g')) AS sha256
+            FROM {raw_rows} WHERE file_row_number IN (SELECT number FROM others);
+    """)  # noqa: S608  addresses of ours, quoted
+    return database.sql(f"""
+        SELECT earlier.place
+        FROM {raw_rows} AS raw
+        LEFT JOIN unsigned ON unsigned.number = raw.file_row_number
+        LEFT JOIN earlier ON earlier.sha256 = coalesce(unsigned.sha256, raw.sha256)
+        ORDER BY raw.file_row_number
+    """)  # noqa: S608  as above
 
 
 def _is_whole(side: ComparableLibrary, facts: NormalisedFacts) -> bool:

@@ -24,6 +24,7 @@ from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalPublicatio
 from pipelines.records.identifiers.configured import kinds_described
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.records.residue import without_queries
 from pipelines.records.tables.description import Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import TableWriter, table_writer
@@ -94,7 +95,7 @@ class _Side:
     def _read(self, payloads: pa.Table) -> list[_Read]:
         texts = cast("list[bytes]", payloads.column("payload").cast(pa.binary()).to_pylist())
         hashes, read = cast("list[str]", payloads.column("sha256").to_pylist()), self._reader.read
-        return [(read(text), sha256) for text, sha256 in zip(texts, hashes, strict=True)]
+        return [(read(text), _unsigned(text, sha256)) for text, sha256 in zip(texts, hashes, strict=True)]
 
     def _write(
         self,
@@ -126,7 +127,12 @@ class _Side:
 
 
 _Read = tuple[CanonicalPublication | None, str]
-"""A record that was read, none where it cannot be moved, and the SHA-256 of its JSON."""
+"""A record that was read, none where it cannot be moved, and the SHA-256 that tells whether it is still the same."""
+
+
+def _unsigned(payload: bytes, sha256: str) -> str:
+    unsigned = without_queries(payload)
+    return sha256 if unsigned is payload else hashlib.sha256(unsigned).hexdigest()
 
 
 def _records_batch(

@@ -234,8 +234,7 @@ def add_snapshot(schema: str, load: WholeLoad, snapshot: str) -> str:
 def forget_rules(session: Session, schema: str, loads: Iterable[WholeLoad]) -> None:
     """Note that no changes may be written into the tables of these loads."""
     for load in loads:
-        which = f"table_name = {literal(load.table)} AND load = {literal(load.name)}"
-        session.run(f"UPDATE {quoted(schema, LOADED_TABLES)} SET rules = '' WHERE {which}")  # noqa: S608  quoted
+        session.run(f"UPDATE {quoted(schema, LOADED_TABLES)} AS n SET rules = '' WHERE {_is_of(load)}")  # noqa: S608  quoted
 
 
 def create_beside(schema: str, load: WholeLoad, record: str) -> Iterator[str]:
@@ -258,10 +257,9 @@ def hide_snapshots(session: Session, schema: str, loads: Loads, gone: Collection
     for load in _own(loads):
         hidden = [snapshot for snapshot in load.snapshots if snapshot in gone]
         if hidden:
-            which = f"table_name = {literal(load.table)} AND load = {literal(load.name)}"
             names = ", ".join(map(literal, hidden))
             facts = quoted(schema, LOADED_TABLES)
-            session.run(f"UPDATE {facts} SET shown = false WHERE {which} AND snapshot IN ({names})")  # noqa: S608  quoted
+            session.run(f"UPDATE {facts} AS n SET shown = false WHERE {_is_of(load)} AND snapshot IN ({names})")  # noqa: S608  quoted
             remove_unseen_rows(session, schema, load)
 
 
@@ -280,8 +278,12 @@ def remove_unseen_rows(session: Session, schema: str, load: WholeLoad) -> None:
 
 def shown_snapshots(schema: str, load: WholeLoad, joined: str = "") -> str:
     """The snapshots of a load, as the end of a SELECT to which conditions can be added. Their alias is `n`. `joined`: more of FROM."""
-    which = f"n.table_name = {literal(load.table)} AND n.load = {literal(load.name)}"
-    return f"{quoted(schema, LOADED_TABLES)} AS n{joined} WHERE {which} AND n.shown"
+    return f"{quoted(schema, LOADED_TABLES)} AS n{joined} WHERE {_is_of(load)} AND n.shown"
+
+
+def _is_of(load: WholeLoad) -> str:
+    """The condition on the rows `n` of `loaded_tables` that are about a load."""
+    return f"n.table_name = {literal(load.table)} AND n.load = {literal(load.name)}"
 
 
 def _own(loads: Loads) -> Iterator[WholeLoad]:
