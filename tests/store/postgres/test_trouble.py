@@ -23,7 +23,7 @@ from tests.store.snapshot_factory import STARTED_AT, make_snapshot, publication_
 
 
 class FolderWithHook(Folder):
-    """A folder that calls `hook` when the file of the authors is opened, halfway through a load."""
+    """A folder that calls `hook` when the fifth file is opened: three are read beside each other, so that two tables are there."""
 
     def __init__(self, folder: Folder, hook: Callable[[], None]) -> None:
         super().__init__(folder.path)
@@ -31,7 +31,7 @@ class FolderWithHook(Folder):
 
     def open(self, key: str) -> BufferedReader:
         """Open a file; the hook comes first for that one."""
-        if key.endswith("publication_authors.parquet"):
+        if key.endswith("publication_files.parquet"):
             self._happens()
         return super().open(key)
 
