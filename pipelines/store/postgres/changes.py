@@ -40,6 +40,10 @@ FEW = 10_000
 MOST_CHANGED = 0.1
 """Share of the records of a resource up to which changes are written alone. With more, a whole load is faster (benchmarks/postgres.py)."""
 
+COMPARED = 0.02
+"""Share of the records of a resource from which their rows are compared: their checksums may be all that differs. To compare the rows of a
+million publications takes longer than to write the rows of so many."""
+
 BATCH_ROWS = 10_000
 """Rows of a batch of changes."""
 
@@ -122,7 +126,7 @@ class Differences:
         self._database = database
         self._sides = (before, after)
         self._compared = set[str]()
-        """The resources whose rows were compared, because too many checksums differ."""
+        """The resources whose rows were compared, because many checksums differ."""
         for fingerprint in data.keys.fingerprints:
             register_key(database, data.keys.get(fingerprint))
 
@@ -141,9 +145,10 @@ class Differences:
                 f"CREATE TABLE {resource} AS SELECT coalesce(n.id, o.id) AS id, n.id IS NULL AS gone FROM {new} AS n "  # noqa: S608  as above
                 f"FULL JOIN {old} AS o ON n.id = o.id WHERE n.one IS DISTINCT FROM o.one OR n.other IS DISTINCT FROM o.other"
             )
-            most = max(FEW, MOST_CHANGED * max(facts.records for facts in of_both))
+            records_of_larger = max(facts.records for facts in of_both)
+            most = max(FEW, MOST_CHANGED * records_of_larger)
             of_resource = [table for table in tables if _resource_of(table) == resource]
-            if self._count(resource) > most:
+            if self._count(resource) > COMPARED * records_of_larger:
                 self._compare_rows(of_resource, resource)
             downloaded = [table for table in of_resource if table.name in _DOWNLOADED]
             for table in downloaded:

@@ -88,7 +88,12 @@ NIGHTS = st.lists(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(nights=NIGHTS, pruned=st.integers(0, 5), few=st.sampled_from([1, 3, changes.FEW]))
+@given(
+    nights=NIGHTS,
+    pruned=st.integers(0, 5),
+    few=st.sampled_from([1, 3, changes.FEW]),
+    compared=st.sampled_from([changes.COMPARED, 0.5, 1]),
+)
 def test_every_night_is_what_its_files_say(  # noqa: PLR0917  two fixtures, and what hypothesis gives
     server: str,
     tmp_path_factory: pytest.TempPathFactory,
@@ -96,12 +101,14 @@ def test_every_night_is_what_its_files_say(  # noqa: PLR0917  two fixtures, and 
     nights: list[tuple[dict[int, int], bool, str, int]],
     pruned: int,
     few: int,
+    compared: float,
 ) -> None:
     """Nights of any content, of all resources or of publications alone, in any order, loaded again, pruned, or loaded whole.
 
-    With more than a `few` records that differ, their rows are compared.
+    `compared`: the share of records that differ from which their rows are compared; `few`: changed records that are written alone.
     """
     monkeypatch.setattr(changes, "FEW", few)
+    monkeypatch.setattr(changes, "COMPARED", compared)
     data = DataFolder(tmp_path_factory.mktemp("nights") / "data")
     with database(server) as address, psycopg.connect(address, autocommit=True) as connection:
         ask = asking(connection)
@@ -180,11 +187,8 @@ def test_rows_of_pruned_nights_go(data: DataFolder, postgres: Database, ask: Ask
     assert postgres.loaded_snapshots("old") == [f"202611{day}T020000Z" for day in (20, 22, 24, 25)]
 
 
-def test_addresses_that_are_signed_anew_change_no_row(
-    data: DataFolder, postgres: Database, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_addresses_that_are_signed_anew_change_no_row(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """The checksums of such records are those of each night all the same; a night that signs nothing keeps those of the night before."""
-    monkeypatch.setattr(changes, "FEW", 2)
     nights = list[Snapshot]()
     for day, (signed, changed) in enumerate(((0, 1), (1, 2), (1, 3), (2, 3))):
         records = {one: publication(one, changed if one == 1 else 1, signed) for one in range(1, 9)}
