@@ -38,7 +38,7 @@ FEW = 10_000
 """Changed records that are always written alone: that takes less time than making the tables of a small library anew."""
 
 MOST_CHANGED = 0.1
-"""Share of the records of a resource up to which changes are written alone. A tenth of a million takes half of the time of a whole load; with
+"""Share of the records of a resource up to which changes are written alone. A tenth of a million takes half of the time of a whole load; of
 many more, a whole load is faster, and leaves tables without gaps."""
 
 COMPARED = 0.02
