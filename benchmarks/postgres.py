@@ -43,7 +43,7 @@ TENANT = "bench"
 CHANGED = 100
 """In each later snapshot, one record in so many has another title."""
 
-SNAPSHOTS = 3
+LATER_NIGHTS = ("nightly", "signed anew")
 
 _ADDRESS = re.compile(rb'(url":"https://[^"]*)')
 
@@ -69,7 +69,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         data = DataFolder((arguments.data or Path(temporary)).absolute())
         if not data.snapshots():
-            for night in range(SNAPSHOTS):
+            for night in range(1 + len(LATER_NIGHTS)):
                 make_snapshot(data, arguments.records, night)
         figures = measure(data, arguments.peers, arguments.pandas, arguments.wal_level)
     print(json.dumps(figures) if arguments.json else f"{in_words()}\n\n{table(figures)}")
@@ -84,7 +84,7 @@ def measure(data: DataFolder, peers: list[str], some: int, wal_level: str) -> di
             with database(server) as address:
                 loads[peer] = _watched(peer, address, data, first, some)
                 if peer == "bookferry":
-                    for name, night in zip(("nightly", "signed anew"), later, strict=True):
+                    for name, night in zip(LATER_NIGHTS, later, strict=True):
                         _settle(address)
                         loads[name] = _watched(peer, address, data, night, some)
                     loads["again"] = _watched(peer, address, data, later[-1], some)
@@ -106,7 +106,7 @@ def ratios(loads: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
             tool: [own for peer, own in each.items() if peer.startswith(tool)] for tool in ("pandas", "dlt", "ADBC")
         }
         found[name] = {tool: round(min(own) / each["bookferry"], 2) for tool, own in tools.items() if own}
-        found[name] |= {night: round(each[night] / each["again"], 2) for night in ("nightly", "signed anew")}
+        found[name] |= {night: round(each[night] / each["again"], 2) for night in LATER_NIGHTS}
     return found
 
 

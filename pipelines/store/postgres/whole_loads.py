@@ -114,7 +114,7 @@ def read_loads(session: Session, schema: str) -> dict[str, list[WholeLoad]]:
         rows = session.rows(
             f"SELECT table_name, load, snapshot, shown, rules, sha256 FROM {quoted(schema, LOADED_TABLES)} ORDER BY 1, 2, 3"  # noqa: S608  quoted
         )
-        closed, there = _closed_tables(session, schema), _tables(session, schema)
+        closed, own = _closed_tables(session, schema), list[WholeLoad]()
         grouped: dict[tuple[str, str], list[tuple[str, bool, str, str]]] = {}
         for table, name, *facts in rows:
             grouped.setdefault((table, name), []).append((facts[0], facts[1], facts[2], facts[3]))
@@ -122,14 +122,11 @@ def read_loads(session: Session, schema: str) -> dict[str, list[WholeLoad]]:
             shown = tuple(snapshot for snapshot, is_shown, _, _ in facts if is_shown)
             last, _, rules, sha256 = facts[-1]
             load = WholeLoad(table, name, shown, last, rules, sha256)
-            load = replace(load, is_closed=load.own_name in closed, has_checksums=load.checksums in there)
-            found.setdefault(table, []).append(load)
+            own.append(replace(load, is_closed=load.own_name in closed))
+        there = columns_of(session, schema, [load.checksums for load in own])
+        for load in own:
+            found.setdefault(load.table, []).append(replace(load, has_checksums=load.checksums in there))
     return found
-
-
-def _tables(session: Session, schema: str) -> set[str]:
-    rows = session.rows("SELECT tablename FROM pg_tables WHERE schemaname = %s", schema)
-    return {name for (name,) in rows}
 
 
 def _closed_tables(session: Session, schema: str) -> set[str]:
