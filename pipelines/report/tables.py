@@ -67,7 +67,8 @@ class LineWriter:
 
     def write(self, line: Sequence[str | int]) -> None:
         """Append one line."""
-        self._file.write("\t".join(str(one) if isinstance(one, int) else self._cell(one) for one in line) + "\n")
+        cells = [str(one) if isinstance(one, int) else self._cell(one) for one in line]
+        self._file.write("\t".join(cells) + "\n")
 
 
 def cell(text: str) -> str:

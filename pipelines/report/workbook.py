@@ -51,13 +51,12 @@ _EXACT = 2**53
 _NO_CHARACTERS = re.compile("[\ud800-\udfff\ufffe\uffff]")
 """What XML cannot hold, besides control characters, which are escaped."""
 
-_SPECIAL = re.compile("[&<>]|_x|[^ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""In a text whose XML is not the text itself."""
-
+_MARKUP = re.compile("[&<>_]")
 _LIKE_AN_ESCAPE = re.compile("_(?=x[0-9a-fA-F]{4}_)")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")
 
-_CELL = '<c r="'
+_ROW = "\0"
+"""Where the number of its row goes in the XML of a cell; no text has this character there, because control characters are escaped."""
 
 Cell = str | int | float | bool | None
 
@@ -70,6 +69,32 @@ class Column(NamedTuple):
     is_link: bool = False
 
 
+class _Cells:
+    """Makes the cells of one column. Each has `_ROW` in the place of its row's number, so that cells with the same text are made once."""
+
+    def __init__(self, letters: str, *, is_link: bool) -> None:
+        self.letters = letters
+        self.is_link = is_link
+        self.text = lru_cache(CACHED_TEXTS)(self.styled_text)
+        self._begin = f'<c r="{letters}{_ROW}"'
+
+    def styled_text(self, value: str, style: str = "") -> str:
+        """A cell of type text. `style`: the attribute with the number of its format."""
+        return f'{self._begin}{style} t="inlineStr"><is><t{_xml(value)}</t></is></c>'
+
+    def other(self, value: float | None) -> str:
+        """A number or a boolean; as text, what is no number for a spreadsheet."""
+        if isinstance(value, bool):
+            return f'{self._begin} t="b"><v>{value:d}</v></c>'
+        if value is None or (abs(value) > _EXACT if isinstance(value, int) else not math.isfinite(value)):
+            return f'{self._begin} t="inlineStr"><is><t>{value}</t></is></c>'
+        return (
+            f'{self._begin} s="{WHOLE}"><v>{value}</v></c>'
+            if isinstance(value, int)
+            else f"{self._begin}><v>{value:.16G}</v></c>"
+        )
+
+
 class WorkbookWriter:
     """Writes the rows of one table. Made by `open_workbook`."""
 
@@ -77,11 +102,10 @@ class WorkbookWriter:
         self.rows = 0
         self._archive = archive
         self._name = name
-        self._columns = [(f"{_CELL}{parts.letters(place)}", column.is_link) for place, column in enumerate(columns)]
+        self._columns = [_Cells(parts.letters(place), is_link=column.is_link) for place, column in enumerate(columns)]
         self._headings = [column.heading for column in columns]
         self._widths = [column.width for column in columns]
         self._sheet_rows = sheet_rows
-        self._xml = lru_cache(CACHED_TEXTS)(_xml)
         self._sheets: list[Sheet] = []
         self._linked = 0
         self._compressor = ThreadPoolExecutor(1, thread_name_prefix="workbook")
@@ -95,15 +119,14 @@ class WorkbookWriter:
             self._begin_sheet()
         self._row += 1
         self.rows += 1
-        number, xml = self._row, self._xml
         cells = [
-            f'{begin}{number}" t="inlineStr"><is><t{xml(value)}</t></is></c>'
-            if type(value) is str and not (is_link and self._can_be_clicked(value))
-            else self._other_cell(begin, value)
-            for (begin, is_link), value in zip(self._columns, row, strict=True)
+            (self._link(column, value) if column.is_link and self._can_be_clicked(value) else column.text(value))
+            if isinstance(value, str)
+            else column.other(value)
+            for column, value in zip(self._columns, row, strict=True)
             if value is not None and value != ""
         ]
-        self._append(f'<row r="{number}">{"".join(cells)}</row>')
+        self._append_row(cells)
 
     def end(self) -> None:
         """Finish the last sheet and the file."""
@@ -124,20 +147,10 @@ class WorkbookWriter:
         with suppress(Exception):  # the first error is the one to report
             self._part.close()
 
-    def _other_cell(self, begin: str, value: Cell) -> str:
-        """A number, a boolean, a text that is no cell of its type, or an address to click."""
-        cell = f"{begin}{self._row}"
-        if isinstance(value, bool):
-            return f'{cell}" t="b"><v>{value:d}</v></c>'
-        if isinstance(value, str):
-            self._links.append((cell.removeprefix(_CELL), value))
-            self._linked += 1
-            return f'{cell}" s="{LINK}" t="inlineStr"><is><t{self._xml(value)}</t></is></c>'
-        if value is None or (abs(value) > _EXACT if isinstance(value, int) else not math.isfinite(value)):
-            return f'{cell}" t="inlineStr"><is><t>{value}</t></is></c>'
-        return (
-            f'{cell}" s="{WHOLE}"><v>{value}</v></c>' if isinstance(value, int) else f'{cell}"><v>{value:.16G}</v></c>'
-        )
+    def _link(self, column: _Cells, address: str) -> str:
+        self._links.append((f"{column.letters}{self._row}", address))
+        self._linked += 1
+        return column.styled_text(address, f' s="{LINK}"')
 
     def _can_be_clicked(self, text: str) -> bool:
         return self._linked < MOST_LINKS and _is_address(text)
@@ -151,11 +164,8 @@ class WorkbookWriter:
         self._bytes = 0
         self._row = 1
         self._append(parts.sheet_start(self._widths, is_first=number == 1))
-        cells = [
-            f'{begin}1" s="{HEADING}" t="inlineStr"><is><t{_xml(heading)}</t></is></c>'
-            for (begin, _is_link), heading in zip(self._columns, self._headings, strict=True)
-        ]
-        self._append(f'<row r="1">{"".join(cells)}</row>')
+        headings = zip(self._columns, self._headings, strict=True)
+        self._append_row([column.styled_text(heading, f' s="{HEADING}"') for column, heading in headings])
 
     def _end_sheet(self) -> None:
         number, last = len(self._sheets) + 1, max(self._row, 2)
@@ -172,6 +182,9 @@ class WorkbookWriter:
     def _add_part(self, name: str, xml: str) -> None:
         with self._archive.open(name, "w") as part:  # unlike `writestr`, it writes no date
             part.write(xml.encode())
+
+    def _append_row(self, cells: Sequence[str]) -> None:
+        self._append(f'<row r="{_ROW}">{"".join(cells)}</row>'.replace(_ROW, str(self._row)))
 
     def _append(self, xml: str) -> None:
         self._chunk.append(xml)
@@ -226,11 +239,11 @@ def columns_for(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list
 def _xml(value: str) -> str:
     """The end of the tag before a text, and its XML, cut at what a cell takes."""
     text = shortened(value)
-    if _SPECIAL.search(text):
+    if not text.isprintable() or _MARKUP.search(text):  # hardly any text
         text = _NO_CHARACTERS.sub("\ufffd", _LIKE_AN_ESCAPE.sub("_x005F_", text))
         text = _CONTROLS.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
         text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f' xml:space="preserve">{text}' if text[:1].isspace() or text[-1:].isspace() else f">{text}"
+    return f">{text}" if text == text.strip() else f' xml:space="preserve">{text}'
 
 
 def _is_address(text: str) -> bool:

@@ -10,7 +10,7 @@ import base64
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
 MASK = "[redacted]"
@@ -69,8 +69,8 @@ def keep_secret(*secrets: str) -> None:
 
 def redact(text: str, *secrets: str) -> str:
     """Returns `text` without `secrets`, those of `keep_secret`, and anything that looks like a credential or a signed address."""
-    known = _kept.union(secrets) - {""}
-    if not _may_match(text) and not any(secret in text for secret in known):
+    known = _kept.union(secrets) - {""} if secrets else _kept
+    if not _may_match(text) and not _has_one(text, known):
         return text
     finder = re.compile("|".join(map(_pattern_for, sorted(known, key=len, reverse=True))) or r"(?!)")
     while (masked := _masked(text, finder)) != text:  # this ends: a mask never grows, and the rest shrinks
@@ -92,7 +92,14 @@ def _may_match(text: str) -> bool:
     if "=" in text or "@" in text:
         return True
     lower = (text if text.isascii() else text.translate(_LIKE_ASCII)).lower()
-    return any(word in lower for word in _WORDS)
+    return _has_one(lower, _WORDS)
+
+
+def _has_one(text: str, words: Iterable[str]) -> bool:
+    for word in words:  # noqa: SIM110  `any` takes twice as long, for each text of a report
+        if word in text:
+            return True
+    return False
 
 
 def _masked(text: str, finder: re.Pattern[str]) -> str:
