@@ -82,7 +82,7 @@ class _Cells:
         """A cell of type text. `style`: the attribute with the number of its format."""
         return f'{self._begin}{style} t="inlineStr"><is><t{_xml(value)}</t></is></c>'
 
-    def other(self, value: float | None) -> str:
+    def other(self, value: float | bool | None) -> str:
         """A number or a boolean; as text, what is no number for a spreadsheet."""
         if isinstance(value, bool):
             return f'{self._begin} t="b"><v>{value:d}</v></c>'
