@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -84,7 +85,7 @@ NIGHTS = st.lists(
 
 
 @settings(
-    max_examples=12,
+    max_examples=12 if "CI" in os.environ else 4,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
