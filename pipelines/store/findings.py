@@ -262,7 +262,7 @@ def _examples(
 
 @contextmanager
 def _bounded(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    with storage_errors(snapshot.address), bounded_duckdb("160MB", 2, workdir) as database:
+    with storage_errors(snapshot.address), bounded_duckdb("192MB", 2, workdir) as database:
         database.execute("SET preserve_insertion_order = false")
         data.objects.attach(database)
         yield database
