@@ -11,6 +11,7 @@ import json
 import re
 import threading
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
 MASK = "[redacted]"
@@ -72,7 +73,7 @@ def redact(text: str, *secrets: str) -> str:
     known = _kept.union(secrets) - {""} if secrets else _kept
     if not _may_match(text) and not _has_one(text, known):
         return text
-    finder = re.compile("|".join(map(_pattern_for, sorted(known, key=len, reverse=True))) or r"(?!)")
+    finder = _finder_of(known)
     while (masked := _masked(text, finder)) != text:  # this ends: a mask never grows, and the rest shrinks
         text = masked
     return text
@@ -103,10 +104,17 @@ def _has_one(text: str, words: Iterable[str]) -> bool:
 
 
 def _masked(text: str, finder: re.Pattern[str]) -> str:
-    for pattern in _PATTERNS:
-        text = pattern.sub(rf"\1{MASK}", text)
+    if _may_match(text):  # a secret may be an ordinary word of many texts
+        for pattern in _PATTERNS:
+            text = pattern.sub(rf"\1{MASK}", text)
     # A mask itself is not searched: a secret may be a part of that word.
     return MASK.join(finder.sub(MASK, part) for part in text.split(MASK))
+
+
+@lru_cache(1)
+def _finder_of(secrets: frozenset[str]) -> re.Pattern[str]:
+    """The pattern that finds them; of two that begin alike, the longer one."""
+    return re.compile("|".join(map(_pattern_for, sorted(secrets, key=len, reverse=True))) or r"(?!)")
 
 
 def _pattern_for(secret: str) -> str:
