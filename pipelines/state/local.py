@@ -104,7 +104,8 @@ class SqliteStore:
 
     def moment(self, session: Session, library: str) -> Moment:  # noqa: ARG002
         """The time of the machine's monotonic clock: one machine at a time works on a data folder. A transaction excludes all others."""
-        return Moment(self._clock.monotonic())
+        now = self._clock.monotonic()
+        return Moment(now, asked_at=now)
 
     def stream(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield rows while they are read, on a connection of its own."""

@@ -26,9 +26,6 @@ from pipelines.service.redaction import outside_text
 ON_LEAVE = "on_leave"
 """Request extension: a function that is called just before the headers of the request leave, at each try."""
 
-AT_ONCE = 0.01
-"""Seconds that headers take on any line that is not stuck. The budget's margin covers so little, so it need not be stored again."""
-
 
 class RequestMeter:
     """Counts the requests that left this process for one library; safe to use from several threads."""
@@ -102,13 +99,10 @@ class _OutgoingRequest:
         """Note that headers leave, unless they are those of a CONNECT, which only the proxy sees."""
         if event.endswith("send_request_headers.started"):
             self._to_proxy = getattr(info.get("request"), "method", b"") == b"CONNECT"
-        elif not event.endswith("send_request_headers.complete") or self._left_just_now():
+        elif not event.endswith("send_request_headers.complete"):
             return
         if not self._to_proxy:
             self.leave()
-
-    def _left_just_now(self) -> bool:
-        return self.at is not None and self._clock.monotonic() - self.at < AT_ONCE
 
     def leave(self) -> None:
         """Charge the request as leaving now. May wait: see `Permit.sent`."""

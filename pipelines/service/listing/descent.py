@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from enum import Enum, auto
-from itertools import pairwise
 from math import ceil
+from operator import lt
 
 from pipelines.service.listing.drift import PAGES_REMEMBERED
 
@@ -47,7 +47,7 @@ class Descent:
         """The lowest place that was read. Places count from the oldest record, which has 0."""
         self._early = frozenset[int]() if self._newest_first else frozenset(ids)
         """The ids of the oldest page, which was read before its turn."""
-        self._recent: deque[frozenset[int]] = deque(maxlen=PAGES_REMEMBERED)
+        self._recent: deque[Sequence[int]] = deque(maxlen=PAGES_REMEMBERED)
         self._low: int | None = None
         """The lowest id on the way down."""
         self._distinct = len(self._early)
@@ -207,17 +207,19 @@ class Descent:
 
     def _note(self, ids: Sequence[int], *, complete: bool) -> None:
         """Compare the ids with those above, and count the new ones."""
-        ordered = _grows(ids[::-1] if self._newest_first else ids)
-        low, oldest = self._low, max(self._early, default=0)
+        low = self._low
+        self.in_order &= complete and _grows(ids[::-1] if self._newest_first else ids)
         fresh = [number for number in ids if number not in self._early and (low is None or number < low)]
-        known = set(ids).difference(fresh, self._early, *self._recent)
-        remembered = max((max(page) for page in self._recent if page), default=0)
-        self.in_order &= complete and ordered
-        self.in_order &= all(number > remembered for number in known) and all(number > oldest for number in fresh)
-        self._overlaps |= len(fresh) < len(ids) and self._phase is _Phase.DOWN
+        if len(fresh) < len(ids):
+            self._overlaps |= self._phase is _Phase.DOWN
+            known = set(ids).difference(fresh, self._early, *self._recent)
+            remembered = max((max(page) for page in self._recent if page), default=0)
+            self.in_order &= all(number > remembered for number in known)
+        if fresh:
+            self._low = min(fresh)
+            self.in_order &= self._low > max(self._early, default=0)
         self._distinct += len(fresh)
-        self._low = min(fresh, default=low)
-        self._recent.append(frozenset(ids))
+        self._recent.append(ids)
 
     def _above(self, number: int) -> int:
         """Return the place above the records of a page, by the newest X-Total."""
@@ -270,4 +272,4 @@ class Descent:
 
 
 def _grows(ids: Sequence[int]) -> bool:
-    return all(one < other for one, other in pairwise(ids))
+    return all(map(lt, ids, ids[1:]))

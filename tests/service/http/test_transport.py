@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.errors import TemporaryError
 from pipelines.service.clock import SystemClock
-from pipelines.service.http.budget import MARGIN, Budget
+from pipelines.service.http.budget import MARGIN, PROMPT, Budget
 from pipelines.service.http.retries import LEFT_AT
 from pipelines.service.http.retry_after import DEFAULT_PAUSE
 from pipelines.service.http.transport import BudgetTransport, RequestMeter
@@ -80,14 +80,14 @@ def test_the_later_moment_of_leaving_counts(budget: Budget, clock: ManualClock) 
     assert isinstance(response, httpx.Response)
     assert response.extensions[LEFT_AT] == clock.monotonic()
     assert meter.requests == 1
-    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN)
+    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
 
 
 def test_a_transport_that_tells_nothing_has_sent_it_when_it_answers(budget: Budget, clock: ManualClock) -> None:
     """I1: better charged late than not at all."""
     meter, _ = send(budget, clock, [], httpx.Response(200))
     assert meter.requests == 1
-    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN)
+    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
 
 
 def test_a_request_that_never_left_costs_nothing(budget: Budget, clock: ManualClock) -> None:
@@ -106,14 +106,14 @@ def test_a_request_to_the_proxy_is_not_one_to_the_library(budget: Budget, clock:
     assert seconds_until_free(budget, clock) == 0
     meter, _ = send(budget, clock, [*tunnel, (1.0, STARTED, b"GET"), (1.0, COMPLETE, b"")], httpx.Response(200))
     assert meter.requests == 1
-    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN)
+    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
 
 
 def test_a_request_whose_answer_was_lost_is_charged(budget: Budget, clock: ManualClock) -> None:
     """I1: it left, so the service may have counted it."""
     meter, _ = send(budget, clock, [(0.0, STARTED, b"GET")], httpx.ReadError("reset"))
     assert meter.requests == 1
-    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN)
+    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
 
 
 @pytest.mark.parametrize(
