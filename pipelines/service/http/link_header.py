@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _TARGET = re.compile(r"<([^<>]*+)>")
 _PARAMETER = re.compile(
@@ -28,8 +29,7 @@ _REST = re.compile(r'(?:[^",]++|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z))*+', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """One link of a header: its target as it was sent, and its parameters in order, names in lower case."""
 
     target: str
@@ -37,12 +37,15 @@ class Link:
 
     def parameter(self, name: str) -> str | None:
         """Return the value of the first parameter with this name: later ones do not count (RFC 8288, 3.3); `None` without one."""
-        return next((value for found, value in self.parameters if found == name), None)
+        for found, value in self.parameters:
+            if found == name:
+                return value
+        return None
 
     @property
     def relations(self) -> list[str]:
         """The relation types in lower case. An extension relation is an address, and never equals a registered name."""
-        return [each for each in re.split(r"[ \t]+", (self.parameter("rel") or "").lower()) if each]
+        return [each for each in (self.parameter("rel") or "").lower().replace("\t", " ").split(" ") if each]
 
 
 @dataclass(frozen=True)

@@ -71,15 +71,14 @@ class RetryTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Try until a response is worth returning."""
         started = self._clock.monotonic()
-        first: Future[httpx.Response] = Future()
         try:
             response = self._try_once(request)
         except httpx.TransportError as error:
-            first.set_exception(error)
+            first = _ended(error)
         else:
             if not is_temporary(response.status_code):
                 return response  # nearly always: then the retries need no set-up
-            first.set_result(response)
+            first = _ended(response)
         tries = [first.result]
         retrying = Retrying(
             retry=lambda state: _may_pass(state) and (request.method in REPEATABLE or _had_no_effect(state)),
@@ -141,6 +140,16 @@ class RetryTransport(httpx.BaseTransport):
             f"{request.method} {outside_text(request.url)} failed after {tries} in {seconds:.0f} s; last: {_what_came_back(state)}. "
             f"{_advice(request, state)}Nothing was lost: run the same command again {when}."
         ) from None
+
+
+def _ended(outcome: httpx.Response | Exception) -> Future[httpx.Response]:
+    """A try that has ended, whose `result` returns the response or raises the error."""
+    found: Future[httpx.Response] = Future()
+    if isinstance(outcome, Exception):
+        found.set_exception(outcome)
+    else:
+        found.set_result(outcome)
+    return found
 
 
 def _advice(request: httpx.Request, state: RetryCallState) -> str:

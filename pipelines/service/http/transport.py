@@ -131,8 +131,8 @@ class OriginTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send the request on if it goes to the library; else raise `ForeignOriginError` and send nothing."""
-        url = request.url
-        inside = origin_of(url) == self._origin and path_of(url).startswith(self._prefixes) and not climbs(path_of(url))
+        url, path = request.url, path_of(request.url)
+        inside = origin_of(url) == self._origin and path.startswith(self._prefixes) and not climbs(path)
         if not inside or url.userinfo:
             raise ForeignOriginError(
                 f"The service named {outside_text(url)}, which is not below its own {self._allowed}. Nothing was sent there: it "
@@ -157,5 +157,7 @@ def path_of(url: httpx.URL) -> str:
 
 def climbs(path: str) -> bool:
     """Whether some server on the way might leave the folder, however the dots are encoded."""
+    if "." not in path and "%" not in path:
+        return False
     plain = unquote(unquote(path))
     return any(segment.partition(";")[0] in (".", "..") for segment in re.split(r"[/\\]", plain))
