@@ -15,7 +15,7 @@ at most as many requests as slots.
   keeps one slot idle until the ticket is void, and delays no other process.
 - The store gives the time (`Store.moment`): that of the machine's monotonic clock for a file, which one machine at a time works on; that of
   the database for several machines. The request leaves after the commit's way from the database: up to the store's allowance, that is part
-  of the margin.
+  of the margin; a booking whose commit took longer is repeated.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PROMPT = 0.01
 0.02 % of the budget."""
 
 MOST_AHEAD = 10.0
-"""Seconds by which a booking may lie further ahead than one that is made now: a disk or a network is slow, or version 0.1.0 made it."""
+"""Seconds by which a booking may lie further ahead than one that is made now: a disk or a network is slow, or an earlier version made it."""
 
 TICKET_SECONDS = 2.0
 """Seconds until the ticket of a dead process is void. Waiting callers renew their tickets four times as often."""
