@@ -6,8 +6,8 @@ take the one whose slot was taken last. At that moment the slots of all the othe
 at most as many requests as slots.
 
 - When a slot is taken, the departure of its request is unknown: it may have to connect first. `acquire` books the slot for a request that
-  leaves within `PROMPT`, and `Permit.sent` books it anew if the headers leave later. A process that is killed in between has paid for the
-  request that it may have sent; its slot becomes free by itself.
+  leaves within `PROMPT` (and the store's allowance, see below), and `Permit.sent` books it anew if the headers leave later. A process that
+  is killed in between has paid for the request that it may have sent; its slot becomes free by itself.
 - The service counts requests when they arrive. A slow request and a quick one after it arrive closer together than they left. Therefore
   each slot stays taken `MARGIN` seconds longer.
 - A caller that finds no free slot draws a ticket. Each `Budget` has one ticket at a time (its threads take turns), so that processes share
@@ -49,7 +49,11 @@ PROMPT = 0.01
 0.02 % of the budget."""
 
 MOST_AHEAD = 10.0
-"""Seconds by which a booking may lie further ahead than one that is made now: a disk or a network is slow, or an earlier version made it."""
+"""Seconds by which a booking may lie further ahead than one that is made now: a commit is slow, or an earlier version made it."""
+
+MOST_LIKELY = 9.0
+"""Seconds for which a booking waits at most for a slow commit: less than `MOST_AHEAD`, from which on it would be taken for one of before a
+boot."""
 
 TICKET_SECONDS = 2.0
 """Seconds until the ticket of a dead process is void. Waiting callers renew their tickets four times as often."""
@@ -249,8 +253,11 @@ class Budget:
                 free_at = moment.now + likely + PROMPT + self._kept
                 update = "UPDATE budget_slots SET free_at = ? WHERE slot = ?"
                 held = db.execute(update, (free_at, booking.slot)).rowcount == 1
-            booking = self._booking(booking.slot, moment, likely) if held else self._acquire_slot()
-            likely = 2 * (self._clock.monotonic() - moment.asked_at)
+            if held:
+                booking = self._booking(booking.slot, moment, likely)
+                likely = min(2 * (self._clock.monotonic() - moment.asked_at), MOST_LIKELY)
+            else:
+                booking, likely = self._acquire_slot(), 0.0
         return booking
 
     def _booking(self, slot: int, moment: Moment, likely: float = 0.0) -> _Booking:

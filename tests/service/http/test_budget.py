@@ -231,6 +231,29 @@ def test_a_prompt_request_is_booked_once(path: Path, clock: ManualClock) -> None
         assert booked_until() == pytest.approx(acquired + booked + KEPT)
 
 
+class _SlowClock(ManualClock):
+    """Each look takes 20 ms: a commit is never prompt."""
+
+    def monotonic(self) -> float:
+        self._now += 0.02
+        return self._now
+
+
+def test_a_slow_disk_holds_no_slot_longer(path: Path) -> None:
+    """I1: a request that waited a minute for another slot, and then for a slow commit, is booked for a minute, not for three."""
+    clock = _SlowClock()
+    shared = file_budget(path, clock)
+    stopped = shared.acquire()
+    clock.sleep(100)
+    shared.acquire().sent()
+    stopped.sent()
+    with closing(sqlite3.connect(path)) as db:
+        before = db.execute("SELECT free_at FROM budget_slots").fetchall()
+        file_budget(path, clock)  # does not take it for one of before a boot
+        assert db.execute("SELECT free_at FROM budget_slots").fetchall() == before
+    assert [free_at - clock.monotonic() for (free_at,) in before] == [pytest.approx(KEPT, abs=0.5)]
+
+
 def test_a_killed_process_has_paid_for_its_possible_request(place: Place, clock: ManualClock) -> None:
     """I1: a slot without `sent` counts as sent at once, and then becomes free by itself."""
     budget(place, clock).acquire()
