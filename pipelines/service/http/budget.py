@@ -6,8 +6,9 @@ take the one whose slot was taken last. At that moment the slots of all the othe
 at most as many requests as slots.
 
 - When a slot is taken, the departure of its request is unknown: it may have to connect first. `acquire` books the slot for a request that
-  leaves within `PROMPT` (and the store's allowance, see below), and `Permit.sent` books it anew if the headers leave later. A process that
-  is killed in between has paid for the request that it may have sent; its slot becomes free by itself.
+  leaves within `PROMPT`, and `Permit.sent` books it anew if the headers leave later; on a state that several machines share, always,
+  because that checks the lease. A process that is killed in between has paid for the request that it may have sent; its slot becomes free
+  by itself.
 - The service counts requests when they arrive. A slow request and a quick one after it arrive closer together than they left. Therefore
   each slot stays taken `MARGIN` seconds longer.
 - A caller that finds no free slot draws a ticket. Each `Budget` has one ticket at a time (its threads take turns), so that processes share
@@ -181,7 +182,8 @@ class Budget:
                     db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
                 insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?) RETURNING slot"
                 (slot,) = db.execute(insert, (self._library, now + PROMPT + self._kept)).fetchone()
-                return self._booking(slot, moment), None, 0.0, False
+                until = -math.inf if self._store.allowance else moment.asked_at + PROMPT
+                return _Booking(slot, until), None, 0.0, False
             db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at <= ?", (self._library, now))
             ticket = self._renew(db, ticket, now + TICKET_SECONDS)
             free_at = self._free_at(db, now, lacking)
@@ -254,14 +256,11 @@ class Budget:
                 update = "UPDATE budget_slots SET free_at = ? WHERE slot = ?"
                 held = db.execute(update, (free_at, booking.slot)).rowcount == 1
             if held:
-                booking = self._booking(booking.slot, moment, likely)
+                booking = _Booking(booking.slot, moment.asked_at + likely + PROMPT + self._store.allowance)
                 likely = min(2 * (self._clock.monotonic() - moment.asked_at), MOST_LIKELY)
             else:
                 booking, likely = self._acquire_slot(), 0.0
         return booking
-
-    def _booking(self, slot: int, moment: Moment, likely: float = 0.0) -> _Booking:
-        return _Booking(slot, moment.asked_at + likely + PROMPT + self._store.allowance)
 
     def _give_back(self, slot: int) -> None:
         with self._store.transaction() as db:
