@@ -52,9 +52,8 @@ PROMPT = 0.01
 MOST_AHEAD = 10.0
 """Seconds by which a booking may lie further ahead than one that is made now: a commit is slow, or an earlier version made it."""
 
-MOST_LIKELY = 9.0
-"""Seconds for which a booking waits at most for a slow commit: less than `MOST_AHEAD`, from which on it would be taken for one of before a
-boot."""
+MOST_LIKELY = MOST_AHEAD - 1.0
+"""Seconds for which a booking waits at most for a slow commit. One beyond `MOST_AHEAD` would be taken for one of before a boot."""
 
 TICKET_SECONDS = 2.0
 """Seconds until the ticket of a dead process is void. Waiting callers renew their tickets four times as often."""
@@ -182,6 +181,7 @@ class Budget:
                     db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
                 insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?) RETURNING slot"
                 (slot,) = db.execute(insert, (self._library, now + PROMPT + self._kept)).fetchone()
+                # Where several machines share the state, `sent` checks the lease of every request
                 until = -math.inf if self._store.allowance else moment.asked_at + PROMPT
                 return _Booking(slot, until), None, 0.0, False
             db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at <= ?", (self._library, now))
