@@ -1,4 +1,7 @@
-"""Bookferry's backup without its orchestrator: listing, raw payloads, proof, staged tables, checksums, snapshot, catalogue."""
+"""Bookferry's backup without its orchestrator: listing, raw payloads, proof, staged tables, checksums, snapshot, catalogue.
+
+The process begins and ends as that of the command.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,15 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.peers.configuration import TENANT, write_configuration
-from pipelines.backup.flow import Backup
-from pipelines.inventory import default_resources
-from pipelines.store.snapshots.snapshots import Snapshot
+from pipelines.python_process import end, hide_unused, importing, search_seldom
+
+search_seldom()
+hide_unused()
+with importing():
+    from benchmarks.peers.configuration import TENANT, write_configuration
+    from pipelines.backup.flow import Backup
+    from pipelines.inventory import default_resources
+    from pipelines.store.snapshots.snapshots import Snapshot
 
 RUN = "bench"
 
@@ -57,3 +65,4 @@ def main(base_url: str, folder: Path) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1], Path(sys.argv[2]))
+    end(0)

@@ -10,7 +10,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,7 +23,7 @@ from typing import Self, cast
 import msgspec
 import pyarrow as pa
 
-from pipelines.python_process import hide_unused, python_command
+from pipelines.python_process import end, hide_unused, python_command
 from pipelines.records.batches import StagedBatch
 from pipelines.records.flat_records import RecordStager
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
@@ -49,9 +49,6 @@ _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",  # numpy's threads would only cost time
     "ARROW_DEFAULT_MEMORY_POOL": "jemalloc",  # where Arrow has it: the default keeps a fifth more of what is no longer needed
 }
-
-MOST_PENDING = 1
-"""Batches that may wait to be written, so that reading and writing do not stop for each other's fluctuations."""
 
 GROUP_BYTES = 8 * 1024 * 1024
 """Bytes of raw records per row group of the staged tables: each of their seventy columns has its own cost in every row group."""
@@ -226,19 +223,20 @@ class StagingProcess:
 def background_thread() -> Iterator[Callable[[Callable[[], None]], None]]:
     """Runs functions in one thread, in order, so that a batch is written while the next one is made. Yields the submitting function.
 
-    At most `MOST_PENDING` functions wait, because their batches take memory. An error in one of them ends the block.
+    None waits, because its batch takes memory: a function is submitted once the one before it has ended. An error ends the block.
     """
-    pending: deque[Future[None]] = deque()
+    running: Future[None] | None = None
 
     def submit(work: Callable[[], None]) -> None:
-        while len(pending) > MOST_PENDING:
-            pending.popleft().result()
-        pending.append(thread.submit(work))
+        nonlocal running
+        if running is not None:
+            running.result()
+        running = thread.submit(work)
 
     with ThreadPoolExecutor(1, thread_name_prefix="writing") as thread:
         yield submit
-        while pending:
-            pending.popleft().result()
+        if running is not None:
+            running.result()
 
 
 @contextmanager
@@ -285,3 +283,4 @@ def main(path: str, resource: str, described: str) -> None:
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+    end(0)

@@ -39,6 +39,9 @@ _JSON = frozenset({"content", "fingerprint", "authors", "identifiers", "identifi
 _HARDLY_REPEATED = _PROSE | _NAMES | _JSON
 """Columns whose values hardly repeat: a dictionary would only cost time, and minimum and maximum would help no query."""
 
+_NUMBERS = frozenset({"id", "publication_id", "asset_id", "size"})
+"""Columns of numbers that hardly repeat: without a dictionary the files are smaller, too."""
+
 
 class TableWriter:
     """Writes one Parquet file, a row group per batch; memory does not grow with the rows. `stamp`: see `table_writer`."""
@@ -80,7 +83,7 @@ def table_writer(
             schema,
             compression="zstd",
             compression_level=COMPRESSION_LEVEL,
-            use_dictionary=[name for name in schema.names if name not in _HARDLY_REPEATED],  # type: ignore[arg-type] # the stubs know bool only
+            use_dictionary=[name for name in schema.names if name not in _HARDLY_REPEATED | _NUMBERS],  # type: ignore[arg-type] # the stubs know bool only
             write_statistics=[name for name in schema.names if name not in _HARDLY_REPEATED],
             **encrypted,
         )

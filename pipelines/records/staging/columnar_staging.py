@@ -175,6 +175,12 @@ def _positions(owners: Any, sizes: Any) -> Any:
     return np.arange(len(owners)) - starts[owners]
 
 
+def _in_rows(columns: Mapping[str, _Column], rows: Any) -> dict[str, _Column]:
+    """These rows of some columns, taken together: each call of Arrow costs as much as a hundred values."""
+    taken = pa.RecordBatch.from_arrays([*columns.values()], names=[*columns]).take(pa.array(rows))
+    return dict(zip(columns, taken.columns, strict=True))
+
+
 def _batch(table: Table, columns: Mapping[str, Any]) -> tuple[str, pa.RecordBatch]:
     arrays = []
     for field in table.schema:
@@ -302,11 +308,8 @@ def _in_order(
         "verdict": verdicts,
         "rule": [rule or None for rule in rules],
     }
-    indices = pa.array(order)
-    placed = {
-        name: pc.take(column if isinstance(column, pa.Array) else pa.array(column, pa.string()), indices)
-        for name, column in columns.items()
-    }
+    arrays = [column if isinstance(column, pa.Array) else pa.array(column, pa.string()) for column in columns.values()]
+    placed = _in_rows(dict(zip(columns, arrays, strict=True)), order)
     positions = _positions(every, np.bincount(every, minlength=len(rows.ids)))
     return _batch(
         PUBLICATION_IDENTIFIERS,
@@ -347,18 +350,17 @@ def _files(rows: _Rows) -> tuple[str, pa.RecordBatch]:
     addresses = [of_assets("url", pa.string()), pc.struct_field(stored, "url")]
     has_url = [pc.fill_null(pc.not_equal(address, ""), False) for address in addresses]
     columns |= {"has_url": pc.or_(*has_url), "content_key": pa.array(_content_keys(columns, addresses), pa.string())}
-    indices = pa.array(order)
-    placed = {name: column.take(indices) for name, column in columns.items()}
+    placed = _in_rows(columns, order)
     empty = {field.name: _nulls(every, field.type) for field in PUBLICATION_FILES.schema if field.name not in placed}
     return _batch(PUBLICATION_FILES, {**empty, **placed, "status": pa.repeat(NOT_FETCHED, every)})
 
 
 def _content_keys(columns: Mapping[str, _Column], addresses: Sequence[_Column]) -> list[str]:
     """The key of each file; for files with ids of their own, without a call for each."""
-    described = [columns[name].to_pylist() for name in FileDescription._fields]
-    ids = described[0]
+    ids = columns["file_id"].to_pylist()
     if all(ids):
-        return stored_keys(ids, described[1], described[4])
+        return stored_keys(ids, columns["storage"].to_pylist(), columns["size"].to_pylist())
+    described = [columns[name].to_pylist() for name in FileDescription._fields]
     names = ("kind", "publication_id", "asset_id")
     files = zip(*(columns[name].to_pylist() for name in names), zip(*described, strict=True), strict=True)
     places = map(address_of, *(address.to_pylist() for address in addresses))
