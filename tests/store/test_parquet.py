@@ -114,6 +114,17 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
+def test_numbers_that_hardly_repeat_have_bounds_and_no_dictionary(large: dict[str, Path]) -> None:
+    """The bounds let a query skip row groups; a dictionary would have as many entries as the column."""
+    with open_table(large["plain"], None) as table:
+        columns = [table.metadata.row_group(0).column(index) for index in range(table.metadata.num_columns)]
+    found = {column.path_in_schema: column for column in columns}
+    assert not found["id"].has_dictionary_page
+    assert (found["id"].statistics.min, found["id"].statistics.max) == (0, 24_998)
+    assert not found["sha256"].has_dictionary_page
+    assert found["sha256"].statistics is None
+
+
 def test_bookferry_reads_it_with_the_key_only(file: Path) -> None:
     with open_table(file, KEY) as table:
         assert table.read().equals(PEOPLE)
