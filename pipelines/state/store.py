@@ -63,7 +63,7 @@ class Store(Protocol):
     """The tables of the state, for one purpose. Several threads may use it; it survives a fork, and works again after `close`.
 
     `taken`: SQL for the number of slots that a library has taken. `allowance`: seconds that a commit may take before the budget's time is
-    read again; 0 where it has no way to go, because one machine alone has the state.
+    read again; 0 where it has no way to go.
     """
 
     taken: str

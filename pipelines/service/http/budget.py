@@ -122,6 +122,7 @@ class Budget:
         self._on_pause = on_pause or on_wait
         self._kept = window + MARGIN
         self._threads = _FairLock()
+        self._is_shared = not state.is_own
         self._store = state.open(self._clock)
         ahead = "SELECT count(*) FROM budget_queue q WHERE q.library = l.library AND ticket < ? AND void_at > ?"
         self._looking = f"SELECT {self._store.taken}, ({ahead}), paused_until FROM budget_libraries l WHERE library = ?"  # noqa: S608  our own words
@@ -182,7 +183,7 @@ class Budget:
                 insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?) RETURNING slot"
                 (slot,) = db.execute(insert, (self._library, now + PROMPT + self._kept)).fetchone()
                 # Where several machines share the state, `sent` checks the lease of every request
-                until = -math.inf if self._store.allowance else moment.asked_at + PROMPT
+                until = -math.inf if self._is_shared else moment.asked_at + PROMPT
                 return _Booking(slot, until), None, 0.0, False
             db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at <= ?", (self._library, now))
             ticket = self._renew(db, ticket, now + TICKET_SECONDS)
