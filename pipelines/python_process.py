@@ -50,7 +50,7 @@ def search_seldom() -> None:
 def hide_unused() -> None:
     """Hide `UNUSED` from this process, as if it were not installed, and import `SELDOM_USED` on demand.
 
-    numpy starts no threads: we calculate nothing with them, and their start takes a tenth of a second of the processor.
+    numpy starts no threads: we calculate nothing with them, and their start takes a tenth of a second of CPU.
     """
     sys.meta_path.insert(0, _Hiding())
     import_on_demand(SELDOM_USED)
