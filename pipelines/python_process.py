@@ -37,6 +37,8 @@ httpx its command line, and mako the colors of its errors. Only notebooks use pa
 SELDOM_USED = frozenset({"dagster._daemon", "alembic.autogenerate"})
 """What libraries import whole, and use in few processes: a run of Dagster needs one type in the package of its daemon."""
 
+NUMPY_THREADS = "OPENBLAS_NUM_THREADS"
+"""The variable for the threads of numpy. We calculate nothing with them, and their start takes a tenth of a second of CPU."""
 
 YOUNG_OBJECTS = 20_000
 """New objects until Python looks for cycles among them: with Python's 700, the search is a tenth of a small backup."""
@@ -50,11 +52,11 @@ def search_seldom() -> None:
 def hide_unused() -> None:
     """Hide `UNUSED` from this process, as if it were not installed, and import `SELDOM_USED` on demand.
 
-    numpy starts no threads: we calculate nothing with them, and their start takes a tenth of a second of CPU.
+    numpy starts no threads, unless the user asks for them.
     """
     sys.meta_path.insert(0, _Hiding())
     import_on_demand(SELDOM_USED)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault(NUMPY_THREADS, "1")
 
 
 def import_on_demand(names: frozenset[str]) -> None:

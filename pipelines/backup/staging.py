@@ -23,7 +23,7 @@ from typing import Self, cast
 import msgspec
 import pyarrow as pa
 
-from pipelines.python_process import end, hide_unused, python_command
+from pipelines.python_process import NUMPY_THREADS, end, hide_unused, python_command
 from pipelines.records.batches import StagedBatch
 from pipelines.records.flat_records import RecordStager
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
@@ -46,7 +46,7 @@ KEY_VARIABLE = "BOOKFERRY_STAGING_KEY"
 """Passes the key for personal data to the staging process. Unlike arguments, the environment is hidden from other users."""
 
 _ENVIRONMENT = {
-    "OPENBLAS_NUM_THREADS": "1",  # numpy's threads would only cost time
+    NUMPY_THREADS: "1",
     "ARROW_DEFAULT_MEMORY_POOL": "jemalloc",  # where Arrow has it: the default keeps a fifth more of what is no longer needed
 }
 

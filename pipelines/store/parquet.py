@@ -39,8 +39,8 @@ _JSON = frozenset({"content", "fingerprint", "authors", "identifiers", "identifi
 _HARDLY_REPEATED = _PROSE | _NAMES | _JSON
 """Columns whose values hardly repeat: a dictionary would only cost time, and minimum and maximum would help no query."""
 
-_NUMBERS = frozenset({"id", "publication_id", "asset_id", "size"})
-"""Columns of numbers that hardly repeat: without a dictionary the files are smaller, too."""
+_WITHOUT_DICTIONARY = _HARDLY_REPEATED | {"id", "publication_id", "asset_id", "size"}
+"""These, and numbers that hardly repeat: without a dictionary the files are smaller, too."""
 
 
 class TableWriter:
@@ -83,7 +83,7 @@ def table_writer(
             schema,
             compression="zstd",
             compression_level=COMPRESSION_LEVEL,
-            use_dictionary=[name for name in schema.names if name not in _HARDLY_REPEATED | _NUMBERS],  # type: ignore[arg-type] # the stubs know bool only
+            use_dictionary=[name for name in schema.names if name not in _WITHOUT_DICTIONARY],  # type: ignore[arg-type] # the stubs know bool only
             write_statistics=[name for name in schema.names if name not in _HARDLY_REPEATED],
             **encrypted,
         )

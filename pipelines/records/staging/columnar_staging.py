@@ -300,16 +300,15 @@ def _in_order(
     order = np.argsort(every, kind="stable")
     every = every[order]
     types, values, verdicts, rules = zip(*found, strict=True) if found else ((), (), (), ())
-    columns = {
+    texts = {
         "type": types,
         "value": values,
-        "raw": pa.concat_arrays(raws),
         "source_field": fields,
         "verdict": verdicts,
         "rule": [rule or None for rule in rules],
     }
-    arrays = [column if isinstance(column, pa.Array) else pa.array(column, pa.string()) for column in columns.values()]
-    placed = _in_rows(dict(zip(columns, arrays, strict=True)), order)
+    columns = {name: pa.array(column, pa.string()) for name, column in texts.items()}
+    placed = _in_rows({**columns, "raw": pa.concat_arrays(raws)}, order)
     positions = _positions(every, np.bincount(every, minlength=len(rows.ids)))
     return _batch(
         PUBLICATION_IDENTIFIERS,
