@@ -72,14 +72,14 @@ def measure(folder: Path, records: int) -> dict[str, Any]:
     }
 
 
-def make_raw(path: Path, records: int, *, first: int, edited: bool, night: int = 0) -> None:
-    """The raw table of a generated library. Each publication has its own DOI. `night`: the hundredths that were edited a night later."""
+def make_raw(path: Path, records: int, *, first: int, edited: bool) -> None:
+    """The raw table of a generated library. Each publication has its own DOI."""
     table, publications = raw_table("publications"), Publications(first + records)
     with table_writer(path, table) as writer:
         for start in range(0, records, STEP):
             numbers = range(start, min(start + STEP, records))
             made = [
-                _record(raw, first + number + 1, edited=edited, night=night)
+                _record(raw, first + number + 1, edited=edited)
                 for block in range(start, numbers.stop, BLOCK)
                 for number, raw in enumerate(_block(publications, first + block), block)
                 if number < numbers.stop
@@ -97,15 +97,13 @@ def _block(publications: Publications, start: int) -> list[dict[str, Any]]:
     return msgspec.json.decode(b"[" + publications.json(start, start + BLOCK) + b"]", type=list[dict[str, Any]])
 
 
-def _record(record: dict[str, Any], number: int, *, edited: bool, night: int) -> tuple[int, bytes]:
+def _record(record: dict[str, Any], number: int, *, edited: bool) -> tuple[int, bytes]:
     record["title"] = f"{record['title']} {number}"
     for name in ("arxiv_id", "pmid", "issn", "isbn", "doi"):
         record.pop(name, None)
     record["identifiers"] = [{"type": "doi", "value": f"10.5555/{number}"}]
     if edited and number % 100 == 0:
         record["abstract"] = "Edited by somebody"
-    if (number + 50) % 100 < night:
-        record["abstract"] = "Edited in the night"
     record["id"] = number + APART * edited
     return record["id"], msgspec.json.encode(record)
 

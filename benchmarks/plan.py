@@ -1,12 +1,11 @@
-"""What a migration's plan costs from two raw snapshots to the sealed plan, the second plan after a night, and its verification.
+"""What a migration's plan costs from two raw snapshots to the sealed plan, and its verification.
 
     .venv/bin/python -m benchmarks.plan                     # 1,000,000 against 1,000,000 publications: some minutes
     .venv/bin/python -m benchmarks.plan --records 20000 --json
     .venv/bin/python -m benchmarks.plan --empty             # the target is empty, so that the plan creates every record
 
 The libraries are those of `matching.py`: nine tenths are in both. The target's reading is a raw table that is there already, because a
-service limits a reading, not the machine. `second plan`: one percent of the target's records changed since, all of them in the way in which
-a night changes them: somewhere in the list. `verification`: the target as it is then has every record of the plan; its reading is not
+service limits a reading, not the machine. `verification`: the target as it is then has every record of the plan; its reading is not
 counted. CPU is user and system time of this process and of the processes that it starts; memory is theirs together, sampled.
 """
 
@@ -61,8 +60,8 @@ client_auth = "none"
 SAMPLED_EVERY = 0.5
 """Seconds between two samples of memory: the watch is in this process, and its time counts."""
 
-READINGS = ("first", "second", "migrated")
-"""The readings of the target: for both plans and for the verification."""
+READINGS = ("planned", "migrated")
+"""The readings of the target: for the plan and for the verification."""
 
 
 def main() -> None:
@@ -70,13 +69,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure plans from raw snapshots, and their verification.")
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--empty", action="store_true", help="the target is empty")
-    parser.add_argument("--only-first", action="store_true", help="the first plan alone")
+    parser.add_argument("--only-plan", action="store_true", help="the plan alone")
     parser.add_argument("--folder", type=Path, help="folder for the snapshots; those that are there are used")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
-        figures = measure(folder, arguments.records, empty=arguments.empty, only_first=arguments.only_first)
+        figures = measure(folder, arguments.records, empty=arguments.empty, only_plan=arguments.only_plan)
     print(json.dumps(figures) if arguments.json else f"{in_words()}\n\n{table(figures)}")
 
 
@@ -93,18 +92,16 @@ def table(figures: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def measure(folder: Path, records: int, *, empty: bool = False, only_first: bool = False) -> dict[str, Any]:
-    """Make the snapshots where they are not there, plan twice, and verify."""
+def measure(folder: Path, records: int, *, empty: bool = False, only_plan: bool = False) -> dict[str, Any]:
+    """Make the snapshots where they are not there, plan, and verify."""
     if not (folder / "bookferry.toml").exists():
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
             process.submit(make_libraries, folder, records, empty=empty).result()
     os.environ |= {"BENCH_USER": "bench", "BENCH_PASSWORD": "bench"}
     steps: dict[str, Any] = {}
     with watched(steps, "plan"):
-        plan = plan_against(folder, "first")
-    if not only_first:
-        with watched(steps, "second plan"):
-            plan = plan_against(folder, "second")
+        plan = plan_against(folder, "planned")
+    if not only_plan:
         journal_creates(folder, plan)
         with watched(steps, "verification"):
             verified(folder, plan)
@@ -203,7 +200,7 @@ class PreparedReading:
 
 
 def make_libraries(folder: Path, records: int, *, empty: bool) -> None:
-    """Make the snapshot of the source, and the three readings of the target."""
+    """Make the snapshot of the source, and both readings of the target."""
     folder.mkdir(parents=True, exist_ok=True)
     data = DataFolder(folder / "library-data")
     data.prepare()
@@ -230,9 +227,8 @@ def make_libraries(folder: Path, records: int, *, empty: bool) -> None:
     files.skip_files(capture)
     data.publish(capture, NOW + timedelta(minutes=1))
     target = 0 if empty else records
-    for reading, hundredth in zip(READINGS, (0, 1, 1), strict=True):
-        first = 0 if reading == "migrated" else records // 10
-        make_raw(folder / f"target-{reading}.parquet", target, first=first, edited=True, night=hundredth)
+    for reading, first in zip(READINGS, (records // 10, 0), strict=True):
+        make_raw(folder / f"target-{reading}.parquet", target, first=first, edited=True)
     (folder / "bookferry.toml").write_text(CONFIG)
 
 

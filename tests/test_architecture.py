@@ -70,7 +70,6 @@ FLOORS = {
         {"apply"},
         {"plan"},
         {"normalise", "rehearsal", "session", "state_move"},
-        {"earlier_rows"},
         {"limits", "model"},
     ),
 }

@@ -36,12 +36,6 @@ MAX_WORD = 40
 MAX_DEPTH = 200
 """Depth to which the residue is searched for addresses; deeper values are left out."""
 
-_BEFORE_ADDRESS = tuple(f'{sign}"{name.removesuffix("url")}'.encode() for name in sorted(ADDRESSES) for sign in "{,")
-_ADDRESS_BEGINS = b'url":"'
-
-ADDRESS_QUERY = r'([{,]"(?:' + "|".join(sorted(ADDRESSES)) + r')":"[^"?\\]*)\?[^"\\]*"'
-"""Matches an address of a file with its query, which has the signature; group 1 is what stands before. For DuckDB: `without_queries`."""
-
 _NESTED = (dict, list)
 _POSITIONS = re.compile(r"\[\d+\]")
 _ADDRESS = re.compile(r"https?://[^\s\"\\]+", re.IGNORECASE)
@@ -140,22 +134,6 @@ def without_addresses(value: Any, depth: int = MAX_DEPTH) -> Any:
         for key, member in value.items()
         if key not in IGNORED
     }
-
-
-def without_queries(payload: bytes) -> bytes:
-    """A record's JSON without the queries of the addresses of files; `payload` itself where it has none.
-
-    What is left decides the record's rows. JSON with blanks between its members, and an address with an escape, is left as it is.
-    """
-    first, *parts = payload.split(_ADDRESS_BEGINS)
-    kept, before = [first], first
-    for part in parts:
-        query, end = part.find(b"?"), part.find(b'"')
-        is_signed = 0 <= query < end and b"\\" not in part[:end] and before.endswith(_BEFORE_ADDRESS)
-        kept.append(part[:query] + part[end:] if is_signed else part)
-        before = part
-    unsigned = _ADDRESS_BEGINS.join(kept) if parts else payload
-    return payload if len(unsigned) == len(payload) else unsigned
 
 
 def residue_counts(residues: Sequence[dict[str, Any]]) -> Counter[str]:

@@ -88,12 +88,6 @@ RECORDS = Table(
             "Identifiers that are not sent because they break the rules of their type.",
             required=True,
         ),
-        Column(
-            "sha256",
-            _TEXT,
-            "SHA-256 of the record's JSON as it was received, without the queries of the addresses of its files.",
-            required=True,
-        ),
     ),
 )
 KEYS = Table(

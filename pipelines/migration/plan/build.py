@@ -219,19 +219,6 @@ class PlanBuilder:
             sorted(sent),
             moved,
             first_day=tenant.partial_dates == "first_day",
-            earlier=self._earlier_sides(),
-        )
-
-    def _earlier_sides(self) -> tuple[list[Path], list[Path]]:
-        """Folders of source and target in earlier plans, the newest first."""
-        plans = all_plans(self._session.data)[::-1]
-        source, target = (
-            self._request.source.manifest.base_url,
-            self._session.settings.tenant(self._request.target).base_url,
-        )
-        return (
-            [plan.source.folder for plan in plans if is_same_library(plan.facts.source.base_url, source)],
-            [plan.target.folder for plan in plans if is_same_library(plan.facts.target.base_url, target)],
         )
 
     def build(self, libraries: tuple[ComparableLibrary, ComparableLibrary], journal: Journal) -> Plan:

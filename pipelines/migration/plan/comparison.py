@@ -91,32 +91,29 @@ def normalise_both(  # noqa: PLR0917  both sides, and what is compared of them
     additional: Mapping[str, FieldRule] | None = None,
     *,
     first_day: bool = False,
-    earlier: tuple[Sequence[Path], Sequence[Path]] = ((), ()),
 ) -> tuple[ComparableLibrary, ComparableLibrary]:
     """Normalise both sides from their raw tables, large ones in two processes.
 
     `sent`: verdicts of the identifiers that are sent. `additional`: the additional fields, with the values that the target takes; what it
     has already is compared whatever it is. `first_day`: a date of the source that is only a year or a month is sent as its first day.
-    `earlier`: for each side, folders of those that were normalised before, the newest first.
     """
     rules = dict(additional or {})
     any_value = {name: rule.of_target for name, rule in rules.items()}
     sides = (
-        (source, folder / "source", rules, earlier[0], first_day),
-        (target, folder / "target", any_value, earlier[1], False),
+        (source, folder / "source", rules, first_day),
+        (target, folder / "target", any_value, False),
     )
     with storage_errors(folder):
         rows = sum(pq.read_metadata(raw).num_rows for raw, *_ in sides)
     if rows < WORTH_A_PROCESS:
         of_source, of_target = (
-            normalise(raw, to, kinds_text, sent, fields, known, first_day=first)
-            for raw, to, fields, known, first in sides
+            normalise(raw, to, kinds_text, sent, fields, first_day=first) for raw, to, fields, first in sides
         )
         return of_source, of_target
     with two_processes() as processes:
         futures = [
-            processes.submit(normalise, raw, to, kinds_text, sent, fields, known, first_day=first)
-            for raw, to, fields, known, first in sides
+            processes.submit(normalise, raw, to, kinds_text, sent, fields, first_day=first)
+            for raw, to, fields, first in sides
         ]
         of_source, of_target = (future.result() for future in futures)
         return of_source, of_target

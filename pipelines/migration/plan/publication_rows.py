@@ -65,7 +65,7 @@ RANGE = 10 * STEP
 _MOST_AHEAD = 4
 """Ranges that are made or wait to be written."""
 
-_FOR_MATCHING = frozenset({"fingerprint", "content", "sha256"})
+_FOR_MATCHING = frozenset({"fingerprint", "content"})
 """Columns of `RECORDS` that no row needs."""
 
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
