@@ -35,7 +35,6 @@ def retention_job(settings: Settings) -> list[dg.JobDefinition]:
             zone,
             tenant=None,
             dry_run=False,
-            pass_over_busy=True,
             before_removal=partial(remove_from_tables, settings, backup.data),
         )
         for note in pruning.notes:

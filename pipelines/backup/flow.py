@@ -86,7 +86,7 @@ class Backup:
         self._asked = frozenset(asked)
         self._with_files = with_files
         self._clock = clock
-        self._leases = Leases(self.data)
+        self._leases = Leases(self.data, clock or SystemClock())
         self._copies: dict[str, CaptureCopy] = {}
         """Tenant → the copy of its capture, where several machines work on the data."""
         self._reports: dict[str, ReportProcess] = {}

@@ -51,7 +51,7 @@ class MigrationSession:
         self._on_wait = on_wait
         self._given_clock = clock
         self._read_seconds = read_seconds
-        self._leases = Leases(self.data)
+        self._leases = Leases(self.data, self.clock)
 
     def kinds_of(self, plan: Plan) -> Kinds:
         """The kinds of identifiers, with the additional fields that a plan moves."""

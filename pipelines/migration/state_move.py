@@ -26,6 +26,7 @@ from pipelines.settings.settings import Settings
 from pipelines.state.opening import libraries_of, local_state, postgres_state
 from pipelines.state.store import Session, State, Store
 from pipelines.state.tables import MOVED, library_key
+from pipelines.store.snapshots.leases import REMOVAL
 from pipelines.store.stores import open_data
 
 _BATCH = 1000
@@ -54,7 +55,7 @@ def move_state(settings: Settings, to: str, clock: Clock | None = None) -> Moved
     local, shared = local_state(settings, moving=True), postgres_state(settings, moving=True)
     with ExitStack() as leases:
         leases.callback(shared.close)
-        for tenant in sorted(settings.tenants):
+        for tenant in (*sorted(settings.tenants), REMOVAL):
             leases.enter_context(data.lease(tenant))
             leases.enter_context(shared.lease(tenant, data.objects.address))
         origin, destination = (local, shared) if to == "postgres" else (shared, local)

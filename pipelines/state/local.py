@@ -58,6 +58,10 @@ class LocalState:
         """Never: the lock file of the data folder is the lease."""
         return False
 
+    def acquired(self, tenant: str, data: str) -> bool:  # noqa: ARG002
+        """Never: the lock file of the data folder is the lease."""
+        return False
+
     def exclude_writers(self, session: Session) -> None:
         """Nothing: each transaction does."""
 

@@ -100,6 +100,10 @@ class PostgresState:
         self.close()
         return row is not None
 
+    def acquired(self, tenant: str, data: str) -> bool:
+        """Whether this session acquired that lease."""
+        return _lease_name(tenant, data) in self._session.leases
+
     def examine(self) -> tuple[ServerFacts, float]:
         """What the server says of itself, and the seconds of a round trip: the least of five. Raises the errors of a store."""
         facts, trips = self._session.facts, []

@@ -18,7 +18,7 @@ class Ticking(Protocol):
         """Return seconds since a moment that all processes on this machine share."""
         ...
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, /) -> None:
         """Return after `seconds` or slightly later."""
         ...
 
@@ -122,6 +122,10 @@ class State(Protocol):
 
     def is_leased(self, tenant: str, data: str) -> bool:
         """Whether a run has that right now."""
+        ...
+
+    def acquired(self, tenant: str, data: str) -> bool:
+        """Whether this run acquired that, and may since have lost it."""
         ...
 
     def exclude_writers(self, session: Session) -> None:

@@ -10,6 +10,7 @@ from pipelines.settings.settings import Settings
 from pipelines.state.opening import open_state
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
+from pipelines.store.snapshots.leases import REMOVAL
 from pipelines.store.snapshots.snapshots import DataFolder
 
 
@@ -28,7 +29,7 @@ def open_data(settings: Settings, keys: PersonalKeys | None = None) -> DataFolde
         if state.is_own:
             return Owner(_machine(folder))
         tenant = key.partition("tenant=")[2].partition("/")[0]
-        return Owner(identity(), state.fence(tenant, address))
+        return Owner(identity(), state.fence(REMOVAL if state.acquired(REMOVAL, address) else tenant, address))
 
     bucket = open_bucket(address, owner, os.environ)
     return DataFolder(settings.data, keys, bucket, state, lambda: _machine(folder))

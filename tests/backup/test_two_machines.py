@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -39,6 +40,24 @@ with Backup.open(Path(sys.argv[1])) as backup:
     backup.read_raw("old", "first", "publications")
 """
 """A backup that copies what it has read ten times a second instead of once a minute."""
+
+
+PRUNE = """
+import sys
+from pathlib import Path
+from zoneinfo import ZoneInfo
+from pipelines.backup.flow import Backup
+from pipelines.store.maintenance.retention import Policy, prune
+
+def wait(_):
+    print("removing", flush=True)
+    sys.stdin.read()
+
+with Backup.open(Path(sys.argv[1])) as backup:
+    result = prune(backup.data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant="old", dry_run=False, before_removal=wait)
+    print(*(one.snapshot for one in result.removed))
+"""
+"""A removal that goes on when nobody writes to it any more."""
 
 
 @pytest.fixture(scope="module")
@@ -172,8 +191,40 @@ def test_prune_beside_a_running_backup_of_another_machine_leaves_its_blobs(machi
     with Backup.open(one) as running:
         running.read_raw("old", "first", "publications")
         with Backup.open(other) as backup:
-            result = prune(
-                backup.data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False, pass_over_busy=True
-            )
+            result = prune(backup.data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     assert result.blobs_removed == 0
     assert any("Blobs were left as they are" in note for note in result.notes)
+
+
+def test_a_backup_that_meets_a_removal_of_another_machine_waits(
+    machine: Callable[[str], Path], sandbox: SandboxProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It sends nothing until then, and neither loses anything: both snapshots that stay are whole."""
+    one, other = machine("one"), machine("other")
+    snapshots = [finished(one, run)[0] for run in ("first", "second")]
+    before = sandbox.counts()["requests"]
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", PRUNE, str(other)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as removing,
+        ThreadPoolExecutor() as backups,
+    ):
+        assert removing.stdout is not None
+        assert removing.stdout.readline() == "removing\n"
+        backup = backups.submit(finished, one, "third")
+        deadline = time.monotonic() + PATIENCE
+        while not caplog.records:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert (backup.done(), sandbox.counts()["requests"]) == (False, before)
+        removed, _ = removing.communicate(timeout=PATIENCE)
+        snapshot, _ = backup.result()
+    assert removed.split() == [snapshots[0].name]
+    with Backup.open(other) as reader:
+        assert [one.name for one in reader.data.snapshots()] == [snapshots[1].name, snapshot.name]
+        assert all(verify(reader.data, one.key, now=reader._now()).ok for one in reader.data.snapshots())

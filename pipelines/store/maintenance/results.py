@@ -52,8 +52,9 @@ class ResultFiles(Generic[R]):
 
     def remove_orphans(self, data: DataFolder) -> None:
         """Remove the results of snapshots that are gone."""
+        entries = list(data.objects.below(self._folder))  # first: the snapshot of each of them is published by now
         current = {self._key(key) for key in data.snapshot_keys()}
-        for entry in list(data.objects.below(self._folder)):
+        for entry in entries:
             if entry.key not in current:
                 data.objects.delete(entry.key)
 

@@ -1,14 +1,15 @@
 """Retention: the rule for the snapshots to keep, and the removal of the others and of the blobs that nothing needs any more.
 
-The rule is a pure function of the manifests. Removal needs leases. A snapshot is hidden before it is deleted, so that a killed process
+The rule is a pure function of the manifests. Removal needs a lease. A snapshot is hidden before it is deleted, so that a killed process
 leaves only whole snapshots (I5); the next removal deletes the hidden ones.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -16,9 +17,10 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
+from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.settings.schedule import RetentionSettings
+from pipelines.state.store import Ticking
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import digest_of, storage_errors
 from pipelines.store.maintenance.drills import DRILLS
@@ -28,8 +30,9 @@ from pipelines.store.maintenance.verification import VERIFICATIONS
 from pipelines.store.objects.objects import ObjectInfo
 from pipelines.store.snapshots.capture_copies import copied_captures, remove_leftovers
 from pipelines.store.snapshots.captures import Capture
+from pipelines.store.snapshots.leases import REMOVAL, removal
 from pipelines.store.snapshots.manifest import MANIFEST
-from pipelines.store.snapshots.snapshots import BLOBS, DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import BLOBS, DataFolder, Snapshot, busy_error
 
 _BLOB = re.compile(rf"{BLOBS}/([0-9a-f]{{2}})/(\1[0-9a-f]{{62}}|\.\1[0-9a-f]{{62}}\.[0-9.]+)")
 """A blob, or the leftover of a killed process that was writing one."""
@@ -163,50 +166,46 @@ def prune(
     *,
     tenant: str | None,
     dry_run: bool,
-    pass_over_busy: bool = False,
     before_removal: Callable[[Mapping[str, Collection[str]]], None] = lambda _: None,
+    clock: Ticking = time,
 ) -> PruneResult:
     """Remove the snapshots of `tenant`, or of all tenants, that the policy does not keep; then the blobs that no snapshot names.
 
     `tenants`: those of the configuration, whose backups must not run while blobs are counted. Raises `StorageError`, before anything is
     removed, where a manifest cannot be read or a remaining table of files is damaged: the needed blobs are unknown then. A tenant with a
-    running job is skipped with a note, or raises `TenantBusyError`. `before_removal` is called with the snapshots that stay (tenant → ids)
-    before any file goes, also if all stay: a killed removal is continued.
+    running job is passed over with a note; if it is `tenant` itself, that raises `TenantBusyError`. `before_removal` is called with the
+    snapshots that stay (tenant → ids) before any file goes, also if all stay: a killed removal is continued.
     """
     policy.check()
-    with ExitStack() as leases:
-        selected, notes = _tenants(data) if tenant is None else [tenant], []
-        for name in list(selected) if not dry_run else ():
-            try:
-                leases.enter_context(data.lease(name))
-            except TenantBusyError as error:
-                if not pass_over_busy:
-                    raise
-                selected.remove(name)
-                notes.append(f"The snapshots of {name} were left as they are until the next time. {error}")
+    with nullcontext() if dry_run else removal(data, clock):
+        selected = _tenants(data) if tenant is None else [tenant]
+        busy = [name for name in selected if not dry_run and data.is_leased(name)]
+        if busy and tenant is not None:
+            raise busy_error(tenant)
+        selected = [name for name in selected if name not in busy]
         kept, superfluous = _select(data, selected, policy, zone)
         names = {snapshot.name for snapshot in superfluous}
         _check_file_tables(data, names)
         removed = [
             RemovedSnapshot(snapshot.name, snapshot.manifest.complete, _bytes(snapshot)) for snapshot in superfluous
         ]
-        pruning = PruneResult(dry_run=dry_run, kept=kept, removed=removed, notes=notes)
+        pruning = PruneResult(dry_run=dry_run, kept=kept, removed=removed)
+        if busy:
+            pruning.notes.append(
+                f"The snapshots of {', '.join(busy)} were left as they are until the next time: other runs are at work there."
+            )
         if dry_run:
-            _remove_unused_blobs(data, names, pruning, ())
+            _remove_unused_blobs(data, names, pruning)
             return pruning
-        for name in selected:
-            data.fence(name)  # a snapshot that another machine published meanwhile is not among those that stay
+        data.fence(REMOVAL)  # a snapshot that another machine published meanwhile is not among those that stay
         before_removal(_ids_by_tenant(selected, kept))
         _remove(data, selected, superfluous)
-        try:
-            everybody = sorted({*tenants, *_tenants(data), *selected})
-            for name in everybody:
-                if name not in selected:
-                    leases.enter_context(data.lease(name))
-        except TenantBusyError as error:
-            pruning.notes.append(f"Blobs were left as they are until the next time. {error}")
+        if busy := [name for name in sorted({*tenants, *_tenants(data)}) if data.is_leased(name)]:
+            pruning.notes.append(
+                f"Blobs were left as they are until the next time: {', '.join(busy)} may need them, where other runs are at work."
+            )
         else:
-            _remove_unused_blobs(data, set(), pruning, everybody)
+            _remove_unused_blobs(data, set(), pruning)
         return pruning
 
 
@@ -268,10 +267,10 @@ def _remove(data: DataFolder, tenants: Iterable[str], superfluous: Sequence[Snap
     DRILLS.remove_orphans(data)
 
 
-def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResult, tenants: Sequence[str]) -> None:
+def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResult) -> None:
     """Remove, or in a dry run count, the blobs that no snapshot names. `without`: snapshots that count as removed.
 
-    `tenants`: all, whose leases this run has. If it loses them, which are of one session, another machine may rely on a blob.
+    No run is at work. If this one loses its lease, another machine may rely on a blob.
     """
     if next(data.objects.below(BLOBS), None) is None:
         return
@@ -293,8 +292,7 @@ def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResu
         pruning.blobs_removed += 1
         pruning.blobs_bytes += blob.size
         if not pruning.dry_run:
-            if tenants:
-                data.fence(tenants[0])
+            data.fence(REMOVAL)
             data.objects.delete(blob.key)
 
 

@@ -33,6 +33,9 @@ from pipelines.store.snapshots.manifest import (
 
 BLOBS = "files/sha256"
 
+LOOK_SECONDS = 0.2
+"""`is_leased` has the lock for well under a millisecond; nobody takes that for a run."""
+
 PARALLEL_CHECKSUMS = 2
 """Files whose checksums are computed in parallel: nothing else works then."""
 
@@ -127,12 +130,9 @@ class DataFolder:
         self.prepare()
         lock = FileLock(self.path / f".lease-{tenant}.lock", thread_local=False)
         try:
-            lock.acquire(blocking=False)
+            lock.acquire(timeout=LOOK_SECONDS, poll_interval=LOOK_SECONDS / 10)
         except Timeout:  # is an OSError too
-            raise TenantBusyError(
-                f"Another run is at work on '{tenant}' at this moment (a backup or a migration), and one library has one run at a time. "
-                "Wait until it ends (`bookferry ui` shows it), then run this again if you still need to."
-            ) from None
+            raise busy_error(tenant) from None
         except OSError as error:
             raise storage_error(error, self.path) from error
         try:
@@ -291,6 +291,14 @@ class DataFolder:
         while next(self.objects.below(snapshot_key(tenant, snapshot_id(moment))), None) is not None:
             moment += timedelta(seconds=1)
         return snapshot_id(moment)
+
+
+def busy_error(tenant: str) -> TenantBusyError:
+    """Says that another run has the lease of a tenant."""
+    return TenantBusyError(
+        f"Another run is at work on '{tenant}' at this moment (a backup or a migration), and one library has one run at a time. "
+        "Wait until it ends (`bookferry ui` shows it), then run this again if you still need to."
+    )
 
 
 def snapshot_key(tenant: str, snapshot: str) -> str:

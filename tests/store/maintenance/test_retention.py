@@ -6,6 +6,8 @@ import hashlib
 import itertools
 import shutil
 import signal
+import threading
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +24,7 @@ from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.retention import Policy, PruneResult, prune, reasons_to_keep
 from pipelines.store.maintenance.verification import VERIFICATIONS, verify
 from pipelines.store.snapshots.captures import FileTotals, ResourceFacts
+from pipelines.store.snapshots.leases import Leases
 from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, blob_key, newest_complete, snapshot_id
 from tests.store.maintenance.test_verification import write_files
@@ -248,7 +251,7 @@ def test_a_run_that_lost_its_lease_takes_nothing_from_other_tables(week: DataFol
 
     week.state = Lost(week.path / "state.db")
     before, taken = names(week), list[object]()
-    with pytest.raises(StorageError, match="lost old"):
+    with pytest.raises(StorageError, match="lost snapshots-prune"):
         prune(week, [], Policy(last=1), UTC_ZONE, tenant=None, dry_run=False, before_removal=taken.append)
     assert (names(week), taken) == (before, [])
 
@@ -282,11 +285,44 @@ def test_the_results_of_verifications_are_removed_too(week: DataFolder) -> None:
 def test_nothing_is_removed_while_a_backup_runs_or_a_manifest_is_damaged(week: DataFolder) -> None:
     before = files_below(week.path / "snapshots")
     with week.lease("old"), pytest.raises(TenantBusyError):
-        pruned(week, last=1)
+        pruned(week, tenant="old", last=1)
     (week.snapshots("other")[0].path / "manifest.json").write_text("{")
     with pytest.raises(StorageError, match="damaged"):
         pruned(week, last=1)
     assert files_below(week.path / "snapshots") == before
+
+
+def test_a_tenant_at_work_is_passed_over(week: DataFolder) -> None:
+    """All others are pruned; a second run of another tenant's `prune` in the same minute is not refused either."""
+    make_snapshot(week, publication_payloads(1), tenant="other", now=STARTED_AT + timedelta(days=1))
+    with week.lease("old"):
+        result = pruned(week, last=1)
+        assert names(week) == ["old 20", "old 21", "other 21", "old 22", "old 23"]
+        assert pruned(week, tenant="other", last=1).removed == []
+    assert "The snapshots of old were left as they are" in result.notes[0]
+
+
+def test_a_backup_that_begins_meanwhile_waits(week: DataFolder) -> None:
+    """It begins when the last file is gone; a removal has one lease, however many tenants there are."""
+    events, backups = list[str](), list[threading.Thread]()
+
+    def back_up() -> None:
+        leases = Leases(week)
+        leases.acquire("old")
+        events.append(f"backup beside {len(week.snapshots('old'))} snapshots")
+        leases.release()
+
+    def begin(_: object) -> None:
+        assert [name for name in (*week.tenants(), "snapshots-prune") if week.is_leased(name)] == ["snapshots-prune"]
+        backups.append(threading.Thread(target=back_up))
+        backups[0].start()
+        while not week.is_leased("old"):
+            time.sleep(0.001)
+        events.append("removal")
+
+    prune(week, ["old"], Policy(last=1), UTC_ZONE, tenant=None, dry_run=False, before_removal=begin)
+    backups[0].join()
+    assert events == ["removal", "backup beside 2 snapshots"]
 
 
 class TestBlobs:

@@ -11,8 +11,24 @@ import pytest
 
 from pipelines.errors import StorageError, TenantBusyError
 from pipelines.service.clock import SystemClock
+from pipelines.store.snapshots.leases import MOST_SECONDS, POLL_SECONDS, Leases, removal
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.state_places import Place
+
+REMOVE = """
+import sys
+from pathlib import Path
+from pipelines.state.local import LocalState
+from pipelines.state.postgres import PostgresState
+from pipelines.store.snapshots.leases import removal
+from pipelines.store.snapshots.snapshots import DataFolder
+from pipelines.store.objects.folders import Folder
+work, data, database = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+state = PostgresState(database) if database else LocalState(work / "state.db")
+with removal(DataFolder(work, objects=Folder(data), state=state)):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
 
 HOLD = """
 import sys
@@ -85,3 +101,95 @@ def test_a_data_folder_that_cannot_be_created(tmp_path: Path) -> None:
 def _acquire(data: DataFolder, tenant: str) -> None:
     with data.lease(tenant):
         pass
+
+
+class Removal:
+    """`snapshots prune` in a process of its own, on a machine of its own where the state is in a database. Its clock ends it."""
+
+    def __init__(self, data: DataFolder, place: Place, sleeps: int) -> None:
+        path = data.path.with_name("other-machine") if place.address else data.path
+        self.sleeps = sleeps
+        self.time = 0.0
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", REMOVE, str(path), str(data.path), place.address],
+            cwd=Path(__file__).parents[3],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "held\n"
+
+    def monotonic(self) -> float:
+        """Seconds that were slept."""
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        """Pass time; after so many sleeps, the removal has ended."""
+        self.time += seconds
+        self.sleeps -= 1
+        if self.sleeps == 0:
+            self.end()
+
+    def end(self) -> None:
+        """Let the removal end."""
+        self.process.communicate()
+
+
+class TestRemoval:
+    """`snapshots prune` and runs do not break each other: who begins later waits."""
+
+    def test_a_run_waits_until_it_ends(self, data: DataFolder, place: Place, caplog: pytest.LogCaptureFixture) -> None:
+        """Meanwhile nobody else begins a run of the same tenant: it has its lease."""
+        clock = Removal(data, place, sleeps=3)
+        leases = Leases(data, clock)
+        leases.acquire("old")
+        assert (clock.time, clock.sleeps) == (3 * POLL_SECONDS, 0)
+        assert [record.getMessage() for record in caplog.records] == [
+            "`snapshots prune` removes old snapshots at this moment; waiting until it ends, for an hour at most."
+        ]
+        with pytest.raises(TenantBusyError, match="'old'"):
+            _acquire(data, "old")
+        leases.release()
+        _acquire(data, "old")
+
+    def test_so_does_another_removal(self, data: DataFolder, place: Place) -> None:
+        """Forty units may remove what is old in the same minute."""
+        clock = Removal(data, place, sleeps=2)
+        with removal(data, clock):
+            assert clock.sleeps == 0
+
+    def test_not_for_ever(self, data: DataFolder, place: Place) -> None:
+        """After an hour the run fails, and gives its own lease back."""
+        clock = Removal(data, place, sleeps=10_000_000)
+        with pytest.raises(TenantBusyError, match="removing old snapshots for an hour"):
+            Leases(data, clock).acquire("old")
+        assert MOST_SECONDS <= clock.time < MOST_SECONDS + 2 * POLL_SECONDS
+        _acquire(data, "old")
+        clock.end()
+
+    def test_a_killed_one_keeps_nobody(self, data: DataFolder, place: Place) -> None:
+        """The kernel or the database releases its lease."""
+        clock = Removal(data, place, sleeps=0)
+        clock.process.kill()
+        clock.end()
+        Leases(data, clock).acquire("old")
+
+
+def test_whoever_looks_at_a_lease_keeps_nobody_from_it(data: DataFolder) -> None:
+    """`dead_runs` and `snapshots prune` look at leases; a backup that begins in that instant is not refused."""
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(0.0001):
+            data.is_leased("old")
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        other = DataFolder(data.path)
+        for _ in range(200):
+            _acquire(other, "old")
+    finally:
+        ended.set()
+        looking.join()
