@@ -1,11 +1,14 @@
-"""Ends the runs whose process is gone: it was killed, or the machine restarted.
+"""Ends the runs whose process is gone: it was killed, or the machine restarted. A backup among them is requested once more.
 
 Dagster alone would show them as running until `dagster/max_runtime`, block their library's pool, and send no notification. Every run names
 its process (`resources.run_tags.PROCESS`). Only three can say that it is gone: the machine that it ran on, the launcher that started it
 and, of a backup or a migration, the lease in a state that machines share.
+
+Only a backup that Dagster launched is requested again: whoever started another one watches it, a migration writes only what a person began,
+and all other jobs have their next time. A run that a person terminates is none of these, because Dagster no longer shows it as running.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import dagster as dg
@@ -19,7 +22,7 @@ from pipelines.running_process import is_gone, is_on_this_kernel, read_process
 from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
 from resources.own_runs import is_own
-from resources.run_tags import ENDED_AS_DEAD, PROCESS
+from resources.run_tags import ENDED_AS_DEAD, INSTEAD_OF, PROCESS, REQUESTED_RESOURCES, TENANT
 
 SENSOR_SECONDS = 60
 """Between two evaluations. A run is ended after two that find its process gone: a run that is just ending may still be shown as running."""
@@ -29,6 +32,7 @@ OF_A_BACKUP = (
     " Nothing was published and the last good snapshot is untouched. The next backup of the same resources resumes where this one "
     "ended."
 )
+REQUESTED = " It was requested once more."
 
 _ENDED = {WorkerStatus.FAILED, WorkerStatus.NOT_FOUND, WorkerStatus.SUCCESS}
 
@@ -38,22 +42,43 @@ def dead_runs(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.S
 
     @dg.sensor(
         name="dead_runs",
+        job_name=NIGHTLY_BACKUP.name,
         minimum_interval_seconds=SENSOR_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Ends runs whose process is gone, so that they are reported as failed. Sends no request.",
+        description="Ends runs whose process is gone, so that they are reported as failed; requests a backup among them once more.",
     )
-    def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    def dead_runs(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         before = set((context.cursor or "").split())
         running = context.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
         gone = [run for run in running if is_own(settings, context, run) and _is_gone(settings, context.instance, run)]
         dead = [run for run in gone if run.run_id in before]
+        again = [run for run in dead if _is_wanted_again(settings, run)]
         for run in dead:
+            message = MESSAGE + (OF_A_BACKUP if _is_backup(run) else "") + (REQUESTED if run in again else "")
             context.instance.add_run_tags(run.run_id, {ENDED_AS_DEAD: now().isoformat(timespec="seconds")})
-            context.instance.report_run_failed(run, MESSAGE + (OF_A_BACKUP if _is_backup(run) else ""))
+            context.instance.report_run_failed(run, message)
         context.update_cursor(" ".join(run.run_id for run in gone if run not in dead))
-        return dg.SkipReason(f"Ended: {', '.join(run.run_id for run in dead)}." if dead else "No run is dead.")
+        for run in again:
+            yield _once_more(run)
+        if not again:
+            yield dg.SkipReason(f"Ended: {', '.join(run.run_id for run in dead)}." if dead else "No run is dead.")
 
     return dead_runs
+
+
+def _is_wanted_again(settings: Settings, run: dg.DagsterRun) -> bool:
+    """Whether a dead run is a backup that Dagster launched for the first time, and no other run of its libraries is at work by now."""
+    is_first = run.remote_job_origin is not None and INSTEAD_OF not in run.tags
+    return is_first and _is_backup(run) and not any(_is_leased(settings, tenant) for tenant in _tenants(settings, run))
+
+
+def _once_more(run: dg.DagsterRun) -> dg.RunRequest:
+    """The request for the same backup. Tags that chose the lost worker, such as its queue, are not repeated."""
+    kept = {name: run.tags[name] for name in (TENANT, REQUESTED_RESOURCES) if name in run.tags}
+    selection = sorted(run.asset_selection) if run.asset_selection else None
+    return dg.RunRequest(
+        run_key=f"instead of {run.run_id}", asset_selection=selection, tags={**kept, INSTEAD_OF: run.run_id}
+    )
 
 
 def _is_gone(settings: Settings, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:

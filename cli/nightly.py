@@ -1,20 +1,21 @@
-"""A check of `bookferry doctor`: whether Dagster's scheduler runs, and how a tenant's last run ended."""
+"""What `bookferry doctor` and `status` say of Dagster: whether its scheduler runs, and how the last runs ended."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import warnings
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cli.code_location import dagster_folder
 from cli.output import ago
 from pipelines.doctor.findings import CheckResult, note, ok, problem, warning
 from pipelines.errors import ExitStatus
 from pipelines.settings.settings import Settings
-from resources.run_tags import TENANT
+from resources.run_tags import DATA, TENANT, data_address
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -44,21 +45,108 @@ _RUN_IT = (
 )
 
 
-def scheduler_runs(settings: Settings, now: datetime) -> bool | None:
-    """Whether the scheduler of `bookferry ui` runs; `None` where its reports are not in a file here.
+class FailedRun(NamedTuple):
+    """A run that failed. `done_again`: another run of the same job and library has ended well since."""
 
-    Reads the file itself, read-only: Dagster takes a second to import. Its table is Dagster's own business, so any surprise is `None`.
-    """
-    home = dagster_folder(settings)
-    if not home.exists():
+    job: str
+    tenant: str
+    run: str
+    ended_at: datetime
+    done_again: bool
+
+
+def scheduler_runs(settings: Settings, now: datetime) -> bool | None:
+    """Whether the scheduler of Dagster runs; `None` where its reports cannot be read."""
+    if not dagster_folder(settings).exists():
         return False
     try:
-        with closing(sqlite3.connect(f"file:{home / 'history' / 'runs.db'}?mode=ro", uri=True)) as history:
-            rows = history.execute("SELECT timestamp FROM daemon_heartbeats WHERE daemon_type = 'SCHEDULER'").fetchall()
+        rows = _history(settings, "SELECT timestamp FROM daemon_heartbeats WHERE daemon_type = 'SCHEDULER'")
         reports = [datetime.fromisoformat(str(moment)).replace(tzinfo=UTC) for (moment,) in rows]
-    except (sqlite3.Error, ValueError):
+    except Exception:  # noqa: BLE001  the tables are Dagster's own business: any surprise means unknown
         return None
     return any((now - moment).total_seconds() < ALIVE_SECONDS for moment in reports)
+
+
+def failed_runs(settings: Settings, since: datetime) -> list[FailedRun] | None:
+    """The runs on this data that have failed since then, oldest first; `None` where the history cannot be read."""
+    if not dagster_folder(settings).exists():
+        return []
+    try:
+        rows = [_EndedRun(*row) for row in _history(settings, _ENDED_RUNS)]
+    except Exception:  # noqa: BLE001  as above
+        return None
+    ours = [
+        row for row in rows if row.data == data_address(settings) or (not row.data and row.tenant in settings.tenants)
+    ]
+    done = {
+        (row.job, row.tenant): row.ended for row in ours if row.status == "SUCCESS"
+    }  # oldest first: the last one stays
+    return [
+        FailedRun(
+            row.job,
+            row.tenant or "",
+            row.run,
+            datetime.fromtimestamp(row.ended, UTC),
+            done.get((row.job, row.tenant), 0.0) > row.ended,
+        )
+        for row in ours
+        if row.status == "FAILURE" and row.ended >= since.timestamp()
+    ]
+
+
+class _EndedRun(NamedTuple):
+    run: str
+    job: str
+    status: str
+    ended: float
+    tenant: str | None
+    data: str | None
+
+
+_ENDED_RUNS = f"""
+SELECT * FROM (
+    SELECT runs.run_id, pipeline_name, status, end_time, tenants.value, places.value
+    FROM runs
+    LEFT JOIN run_tags tenants ON tenants.run_id = runs.run_id AND tenants.key = '{TENANT}'
+    LEFT JOIN run_tags places ON places.run_id = runs.run_id AND places.key = '{DATA}'
+    WHERE end_time IS NOT NULL ORDER BY end_time DESC LIMIT 2000
+) ended ORDER BY end_time
+"""  # noqa: S608  names of tags are constants
+
+
+def _history(settings: Settings, query: str) -> list[tuple[Any, ...]]:
+    """Rows of the tables of Dagster's history, in its file or in the database of its `dagster.yaml`. Dagster takes a second to import."""
+    home = dagster_folder(settings)
+    address = _history_address(home / "dagster.yaml")
+    if address is None:
+        with closing(sqlite3.connect(f"file:{home / 'history' / 'runs.db'}?mode=ro", uri=True)) as history:
+            return history.execute(query).fetchall()
+    import psycopg  # noqa: PLC0415  most histories are in a file
+
+    with psycopg.connect(address, connect_timeout=5) as connection:
+        connection.read_only = True
+        return connection.execute(query.encode()).fetchall()
+
+
+def _history_address(instance: Path) -> str | None:
+    """The address of a history in Postgres; None where it is in a file."""
+    text = instance.read_text("utf-8") if instance.is_file() else ""
+    if "storage" not in text:
+        return None
+    import yaml  # noqa: PLC0415  most histories are in a file
+    from psycopg.conninfo import make_conninfo  # noqa: PLC0415
+
+    storage = (yaml.safe_load(text) or {}).get("storage")
+    if storage is None:
+        return None
+    postgres = {
+        name: os.environ[value["env"]] if isinstance(value, dict) and "env" in value else value
+        for name, value in (storage["postgres"].get("postgres_db") or storage["postgres"]).items()
+    }
+    if "postgres_url" in postgres:
+        return str(postgres["postgres_url"]).replace("+psycopg2", "", 1)
+    names = {"username": "user", "password": "password", "hostname": "host", "db_name": "dbname", "port": "port"}
+    return make_conninfo("", **{names[name]: value for name, value in postgres.items() if name in names})
 
 
 def _from_history(settings: Settings, home: Path, tenant: str) -> CheckResult:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from cli.nightly import scheduler_runs
+from cli.nightly import FailedRun, failed_runs, scheduler_runs
 from cli.output import Output, ago, print_table, print_warning
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
@@ -25,13 +27,24 @@ def show_status(settings: Settings, output: Output) -> ExitStatus:
     now = datetime.now(UTC)
     found = overview(settings, open_data(settings, personal_keys(settings)), now)
     scheduler = scheduler_runs(settings, now)
+    failed = failed_runs(settings, found.next_run - timedelta(days=1))
+    is_open = any(not run.done_again for run in failed or ())
+    status = max(found.exit_status, ExitStatus.PARTIAL) if is_open else found.exit_status
+    runs = None if failed is None else [_run_document(run) for run in failed]
     output.result(
-        {**document(found), "scheduler": scheduler}, lambda console: _print(console, found, now, scheduler=scheduler)
+        {**document(found), "ok": status is ExitStatus.COMPLETE, "scheduler": scheduler, "failed_runs": runs},
+        lambda console: _print(console, found, now, failed or [], scheduler=scheduler),
     )
-    return found.exit_status
+    return status
 
 
-def _print(console: Console, found: Overview, now: datetime, *, scheduler: bool | None) -> None:
+def _run_document(run: FailedRun) -> dict[str, Any]:
+    return {**run._asdict(), "ended_at": run.ended_at.isoformat(timespec="seconds")}
+
+
+def _print(
+    console: Console, found: Overview, now: datetime, failed: Sequence[FailedRun], *, scheduler: bool | None
+) -> None:
     if not found.libraries:
         console.print("bookferry.toml names no library. `bookferry init --tenant NAME` adds one.")
         return
@@ -39,11 +52,21 @@ def _print(console: Console, found: Overview, now: datetime, *, scheduler: bool 
     for library in found.libraries:
         for problem in library.problems:
             print_warning(console, f"{library.tenant}: {problem.message.removesuffix('.')}. {problem.todo}".rstrip())
+    for run in failed:
+        what = f"{run.job} of {run.tenant}" if run.tenant else run.job
+        ended = (
+            f"{what} failed at {run.ended_at.astimezone(found.next_run.tzinfo):%H:%M} (run {run.run.partition('-')[0]})"
+        )
+        if run.done_again:
+            console.print(f"{ended}, and was done again since.")
+        else:
+            print_warning(console, f"{ended}. `bookferry ui` shows why.")
     for plan in found.plans:
         if not plan.begun:
             console.print(f"Plan {plan.plan} waits for {plan.waits_for}: `bookferry {' '.join(plan.command)}`")
     console.print(f"Next backup: {found.next_run:%-d %B %Y %H:%M} {found.next_run.tzname()}, {_SCHEDULER[scheduler]}.")
     bad = [library.tenant for library in found.libraries if library.problems]
+    bad = [*dict.fromkeys([*bad, *(run.tenant or run.job for run in failed if not run.done_again)])]
     if bad:
         console.print(Text.assemble(("NEEDS ATTENTION:", "bold yellow"), f" {', '.join(bad)}."))
     else:

@@ -19,6 +19,9 @@ NOTIFIED = "bookferry/told"
 ENDED_AS_DEAD = "bookferry/gone"
 """When the sensor `dead_runs` ended a run whose process was gone."""
 
+INSTEAD_OF = "bookferry/instead_of"
+"""The run whose worker was lost, of the run that the sensor `dead_runs` requested in its place."""
+
 DATA = "bookferry/data"
 """The data that a run works on: several Bookferries may share an instance."""
 

@@ -28,7 +28,7 @@ from assets_defs.migration import JOBS, LOAD, PLAN, PROOF
 from pipelines.running_process import RunningProcess, is_gone, this_process
 from pipelines.service.clock import SystemClock
 from pipelines.settings.loading import load_settings
-from resources.run_tags import DATA, PROCESS, data_address
+from resources.run_tags import DATA, INSTEAD_OF, PROCESS, data_address
 from tests.assets_defs.installation import DagsterInstallation
 from tests.assets_defs.test_notifications import NotificationSensor
 from tests.sandbox.process import SandboxProcess
@@ -86,8 +86,9 @@ class Watch:
         self.instance = installation.instance
         self._cursor: str | None = None
 
-    def evaluate(self, times: int = 1) -> None:
-        """Evaluate it."""
+    def evaluate(self, times: int = 1) -> list[dg.RunRequest]:
+        """Evaluate it. Returns what it requests."""
+        requests = list[dg.RunRequest]()
         sensor = dead_runs(self.installation.settings)
         for _ in range(times):
             with SensorEvaluationContext(
@@ -100,8 +101,9 @@ class Watch:
                 instance=self.instance,
                 code_location_origin=location(OURS),
             ) as context:
-                sensor(context)
+                requests += [one for one in sensor(context) if isinstance(one, dg.RunRequest)]
                 self._cursor = context.cursor
+        return requests
 
     def run(self, place: str | None = None, name: str = "nightly_backup", asset: str = "", **tags: str) -> str:
         """Create a run in progress of a job, launched from a code location or by a command line. Returns its id.
@@ -177,6 +179,75 @@ def test_a_killed_run_is_ended_and_reported(
     assert watch.status(run.run_id) is FAILURE
     assert ("backup", "old", "failed") in notifications.evaluate()
     assert "Dagster says: The process of this run is gone" in notifications.calls[0].message
+
+
+class TestOnceMore:
+    """A backup whose worker was lost is requested once more, and nothing else is."""
+
+    def lost(self, watch: Watch, run: str) -> str:
+        """Let the process of a run be gone."""
+        watch.process(run, pid=ended_process())
+        return run
+
+    def test_a_backup(self, watch: Watch) -> None:
+        """The same assets and library, with the lost run as its tag; without the queue of the worker that is gone."""
+        tags = {"bookferry/tenant": "old", "bookferry/asked": "tasks", "dagster-celery/queue": "first"}
+        lost = self.lost(watch, watch.run(OURS, **tags))
+        [request] = watch.evaluate(times=4)
+        run = watch.instance.get_run_by_id(lost)
+        assert run is not None
+        assert {*request.asset_selection} == run.asset_selection
+        assert (request.job_name, request.run_key) == (None, f"instead of {lost}")
+        assert request.tags == {"bookferry/tenant": "old", "bookferry/asked": "tasks", INSTEAD_OF: lost}
+        [failure] = watch.instance.all_logs(lost, of_type=dg.DagsterEventType.RUN_FAILURE)
+        assert failure.message.endswith("It was requested once more.")
+
+    def test_not_a_second_time(self, watch: Watch) -> None:
+        """A backup that ends two workers would end them all."""
+        lost = self.lost(watch, watch.run(OURS, **{INSTEAD_OF: "another"}))
+        assert watch.evaluate(times=3) == []
+        assert watch.status(lost) is FAILURE
+
+    def test_not_what_dagster_did_not_launch(self, watch: Watch) -> None:
+        """Cron, or whoever typed the command, starts it again."""
+        command = self.lost(watch, watch.run(**{"bookferry/tenant": "old"}))
+        assert watch.evaluate(times=3) == []
+        assert watch.status(command) is FAILURE
+
+    def test_not_what_is_no_backup(self, watch: Watch, installation: DagsterInstallation) -> None:
+        """A migration writes what a person began, and nothing else."""
+        config = installation.settings.path
+        config.write_text(config.read_text().replace('api = "v2"', 'api = "v3"'))
+        installation.settings = load_settings(config)
+        runs = [watch.run(OURS, job, asset) for asset, job in JOBS.items()]
+        runs.append(watch.run(OURS, "verify_backups", "verification"))
+        for run in runs:
+            self.lost(watch, run)
+        assert watch.evaluate(times=3) == []
+        assert {watch.status(run) for run in runs} == {FAILURE}
+
+    def test_not_while_another_run_is_at_work(self, watch: Watch, installation: DagsterInstallation) -> None:
+        """It would be refused, and somebody would be notified of that."""
+        self.lost(watch, watch.run(OURS))
+        with installation.data.lease("old"):
+            assert watch.evaluate(times=3) == []
+
+    def test_not_what_a_person_terminates(self, watch: Watch) -> None:
+        """Although its worker is lost before it can end."""
+        run = self.lost(watch, watch.run(OURS))
+        watch.evaluate()
+        watch.instance.report_run_canceling(watch.instance.get_run_by_id(run))
+        assert watch.evaluate(times=3) == []
+
+    def test_dagster_accepts_the_request(self, watch: Watch, installation: DagsterInstallation) -> None:
+        """As the daemon resolves it: against the job that the sensor names."""
+        self.lost(watch, watch.run(OURS))
+        definitions = build_definitions(installation.settings).get_repository_def()
+        sensor = definitions.get_sensor_def("dead_runs")
+        assert [target.job_name for target in sensor.targets] == ["nightly_backup"]
+        [request] = watch.evaluate(times=3)
+        job = definitions.get_job("nightly_backup").get_subset(asset_selection={*request.asset_selection})
+        assert len(job.asset_layer.selected_asset_keys) == len(request.asset_selection)
 
 
 def test_runs_of_others_are_left_alone(watch: Watch) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.events import DagsterEvent, DagsterEventType
 from dagster._daemon.types import DaemonHeartbeat
+from psycopg.conninfo import conninfo_to_dict
 
-from cli.nightly import ALIVE_SECONDS, scheduler_runs
+from cli.nightly import ALIVE_SECONDS, failed_runs, scheduler_runs
 from pipelines.overview.libraries import ProblemCode, overview
 from pipelines.settings.loading import load_settings
 from pipelines.settings.tenant import SCOPES
@@ -19,6 +25,7 @@ from tests.backup.other_resources.signing import sign_in
 from tests.cli.command import Installation, Outcome, run
 from tests.cli.conftest import SMALL
 from tests.cli.terminal import printed
+from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
 
 
@@ -152,6 +159,71 @@ def test_the_scheduler_is_seen_in_dagsters_own_file(
     assert scheduler_runs(settings, now + timedelta(seconds=ALIVE_SECONDS + 1)) is False
     (installation.folder / "home" / "history" / "runs.db").write_bytes(b"no database")
     assert scheduler_runs(settings, now) is None
+
+
+class TestFailedRuns:
+    """What failed in the night is named, until it was done again."""
+
+    @pytest.fixture(params=["file", "address", "parts"])
+    def history(
+        self, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> Iterator[dg.DagsterInstance]:
+        """Dagster's history in its file, and in a database, as a `dagster.yaml` can name it."""
+        home = tmp_path / "home"
+        home.mkdir(mode=0o700)
+        monkeypatch.setenv("DAGSTER_HOME", str(home))
+        with ExitStack() as stack:
+            if request.param == "file":
+                (home / "dagster.yaml").write_text("")
+            else:
+                address = stack.enter_context(database(stack.enter_context(postgres_server())))
+                parts = conninfo_to_dict(address)
+                monkeypatch.setenv("HISTORY", address.replace("postgresql:", "postgresql+psycopg2:"))
+                monkeypatch.setenv("HISTORY_NAME", str(parts["dbname"]))
+                named = {
+                    "username": parts.get("user", "postgres"),
+                    "hostname": parts["host"],
+                    "db_name": {"env": "HISTORY_NAME"},
+                }
+                storage = {"postgres_url": {"env": "HISTORY"}} if request.param == "address" else {"postgres_db": named}
+                (home / "dagster.yaml").write_text(json.dumps({"storage": {"postgres": storage}}))
+                if request.param == "parts":  # Dagster itself takes no socket there
+                    (home / "written").mkdir()
+                    whole = json.dumps({"storage": {"postgres": {"postgres_url": {"env": "HISTORY"}}}})
+                    (home / "written" / "dagster.yaml").write_text(whole)
+                    home /= "written"
+            yield stack.enter_context(dg.DagsterInstance.from_config(str(home)))
+
+    def ended(self, history: dg.DagsterInstance, status: dg.DagsterRunStatus, **tags: str) -> str:
+        """A run that has ended now."""
+        run = history.create_run_for_job(dg.GraphDefinition("nightly_backup").to_job(), tags=tags)
+        history.report_run_failed(run, "killed") if status is dg.DagsterRunStatus.FAILURE else _succeed(history, run)
+        return run.run_id
+
+    def test_they_are_named_until_they_are_done_again(self, history: dg.DagsterInstance, library: Installation) -> None:
+        """Exit 3 until then. Runs of another Bookferry on the same instance do not count."""
+        variables = {**library.sign_in, "DAGSTER_HOME": os.environ["DAGSTER_HOME"]}
+        failure, success = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
+        self.ended(history, failure, **{"bookferry/tenant": "library", "bookferry/data": "/srv/elsewhere"})
+        assert library.run("status", "--json", variables=variables).document["failed_runs"] == []
+        lost = self.ended(history, failure, **{"bookferry/tenant": "library"})
+        shown = library.run("status", variables=variables)
+        assert (shown.status, shown.lines[-1]) == (3, "NEEDS ATTENTION: library.")
+        assert "! nightly_backup of library failed at" in shown.out
+        assert lost.partition("-")[0] in shown.out
+        self.ended(history, success, **{"bookferry/tenant": "library"})
+        again = library.run("status", "--json", variables=variables)
+        assert (again.status, again.document["ok"]) == (0, True)
+        [run] = again.document["failed_runs"]
+        assert (run["run"], run["tenant"], run["job"], run["done_again"]) == (lost, "library", "nightly_backup", True)
+        assert ", and was done again since." in library.run("status", variables=variables).out
+        settings, later = load_settings(library.folder / "bookferry.toml"), datetime.now(UTC) + timedelta(minutes=5)
+        assert failed_runs(settings, later) == [], "what counts is the night whose backups are the newest"
+
+
+def _succeed(history: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+    event = DagsterEvent(DagsterEventType.PIPELINE_SUCCESS.value, run.job_name, message="done")
+    history.report_dagster_event(event, run.run_id)
 
 
 def test_without_a_library(tmp_path: Path) -> None:

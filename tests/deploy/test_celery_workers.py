@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from assets_defs.backup import backup_keys
@@ -21,6 +22,7 @@ from pipelines.backup.flow import Backup, nightly_resources
 from pipelines.settings.loading import load_settings
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.capture_copies import CAPTURES, copied_captures
+from resources.run_tags import INSTEAD_OF
 from tests.cli.command import BOOKFERRY, ROOT, Outcome, environment, run
 from tests.cli.web_interface import WebInterface
 from tests.postgres import database, postgres_server
@@ -103,6 +105,17 @@ class Cluster:
         """The data, as any machine sees it."""
         return Backup.open(self.control.folder / "bookferry.toml")
 
+    def instead_of(self, lost: str) -> Callable[[], str | None]:
+        """Returns a function that looks for the run that was requested for a lost one. It may be at most one."""
+
+        def look() -> str | None:
+            with dg.DagsterInstance.from_config(self.control.variables["DAGSTER_HOME"]) as instance:
+                [*runs] = instance.get_runs(dg.RunsFilter(tags={INSTEAD_OF: lost}))
+            assert len(runs) <= 1
+            return runs[0].run_id if runs else None
+
+        return look
+
     def said(self) -> str:
         """The output of all machines."""
         return "\n".join(machine.said() for machine in (self.control, *self.workers))
@@ -180,7 +193,9 @@ def test_a_worker_is_lost_and_the_other_one_goes_on(cluster: Cluster) -> None:
             kill(workers[1])
             ended = {started: interface.wait_for(started) for started in runs}
             assert ended == {runs[0]: "SUCCESS", runs[1]: "FAILURE"}, cluster.said()
-            assert interface.wait_for(launch(interface, cluster, TENANTS[1])) == "SUCCESS"
+            again = cluster.instead_of(runs[1])
+            wait_until("it is requested once more", lambda: again() is not None)
+            assert interface.wait_for(again() or "") == "SUCCESS"
             interface.stop()
     finally:
         for worker in workers:
