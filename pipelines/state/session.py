@@ -23,6 +23,8 @@ from pipelines.state.postgres_errors import server_message, statement_error
 from pipelines.state.server import Connection, Server, ServerFacts, Statements
 from pipelines.state.store import weakly
 
+CANCEL_SECONDS = 5.0
+
 _abandoned: list[Connection] = []
 """Connections of a parent process: closing them here would end the parent's session."""
 
@@ -54,6 +56,7 @@ class ServerSession:
                 yield Statements(connection)
                 connection.execute("COMMIT")
             finally:
+                self._settle()
                 if connection.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
                     with suppress(psycopg.Error):
                         connection.execute("ROLLBACK")
@@ -140,6 +143,24 @@ class ServerSession:
             if self._lost is not None:
                 raise StorageError(self._lost) from None
             raise statement_error(what, self.server.place, self.server.secret, error) from None
+        except BaseException:
+            self._settle()
+            raise
+
+    def _settle(self) -> None:
+        """End a statement that the exception of a signal handler broke off, so that a run that is stopped can still clean up.
+
+        psycopg does so itself after a KeyboardInterrupt alone; Dagster raises another exception.
+        """
+        connection = self._connection
+        if connection is None or connection.info.transaction_status is not TransactionStatus.ACTIVE:
+            return
+        try:
+            connection.cancel_safe(timeout=CANCEL_SECONDS)
+            while connection.pgconn.get_result() is not None:
+                pass
+        except psycopg.Error as error:
+            self._lose(error)
 
     def _lose(self, error: psycopg.Error) -> None:
         self._disconnect()

@@ -24,6 +24,11 @@ mutation Launch($parameters: ExecutionParams!) {
   launchRun(executionParams: $parameters) {__typename ... on LaunchRunSuccess {run {runId}} ... on PythonError {message}}
 }
 """
+TERMINATE = """
+mutation Terminate($run: String!) {
+  terminateRun(runId: $run, terminatePolicy: SAFE_TERMINATE) {__typename ... on TerminateRunFailure {message} ... on PythonError {message}}
+}
+"""
 RUN = "query Run($run: ID!) {runOrError(runId: $run) {... on Run {status}}}"
 ENDED = {"SUCCESS", "FAILURE", "CANCELED"}
 ALL_ASSETS = "__ASSET_JOB"
@@ -88,6 +93,11 @@ class WebInterface:
         launched = self.ask(LAUNCH, {"parameters": {"selector": selector, "executionMetadata": metadata}})["launchRun"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
         return str(launched["run"]["runId"])
+
+    def terminate(self, run: str) -> None:
+        """Terminate a run, as the button of the pages does."""
+        ended = self.ask(TERMINATE, {"run": run})["terminateRun"]
+        assert ended["__typename"] == "TerminateRunSuccess", ended
 
     def wait_for(self, run: str, *statuses: str) -> str:
         """Wait until a run has one of these statuses, or has ended. Returns its status."""

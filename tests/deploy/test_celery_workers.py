@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,6 +37,7 @@ LIMIT = 120
 PAGES = 109
 TENANTS = ("one", "other")
 PATIENCE = 400
+CALLS = "calls.jsonl"
 
 
 @dataclass
@@ -50,10 +54,10 @@ class Machine:
         home.mkdir(parents=True)
         (folder / "bookferry.toml").write_text(config)
         instance = (ROOT / "deploy" / "celery" / "dagster.yaml").read_text("utf-8")
-        [option] = [
-            line for line in instance.splitlines() if "visibility_timeout" in line
-        ]  # of Redis; here the broker is a database
-        (home / "dagster.yaml").write_text(instance.replace(option, ""))
+        if not variables["CELERY_BROKER"].startswith("redis:"):
+            [option] = [line for line in instance.splitlines() if "visibility_timeout" in line]  # of Redis alone
+            instance = instance.replace(option, "")
+        (home / "dagster.yaml").write_text(instance)
         own = {"DAGSTER_HOME": str(home), "BOOKFERRY_CONFIG": str(folder / "bookferry.toml"), "HOME": str(folder)}
         return cls(folder, {**variables, **own})
 
@@ -70,10 +74,11 @@ class Machine:
         unit = (ROOT / "deploy" / "celery" / "bookferry-worker.service").read_text("utf-8")
         [line] = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
         name = self.folder.name
-        values = {"${CELERY_BROKER}": broker, "${CELERY_BACKEND}": results, "4": "1", "bookferry": f"bookferry,{name}"}
+        values = {"${CELERY_BROKER}": broker, "${CELERY_BACKEND}": results, "10": "1", "bookferry": f"bookferry,{name}"}
         _program, *arguments = (values.get(part, part) for part in line.removeprefix("ExecStart=").split())
-        # The database as a broker has no broadcasts; that needs no server beside the one there is.
-        quiet = ["--without-gossip", "--without-mingle", "--hostname", name]
+        quiet = ["--hostname", name]
+        if not broker.startswith("redis:"):
+            quiet += ["--without-gossip", "--without-mingle"]  # a database as the broker has no broadcasts
         worker = self._start([sys.executable, "-m", "celery", *arguments, *quiet], start_new_session=True)
         wait_until(f"{name} is ready", lambda: worker.poll() is not None or f"celery@{name} ready" in self.said())
         assert worker.poll() is None, self.said()
@@ -105,6 +110,11 @@ class Cluster:
         """The data, as any machine sees it."""
         return Backup.open(self.control.folder / "bookferry.toml")
 
+    def calls(self) -> str:
+        """The calls of `[notify]`, a line each."""
+        path = self.control.folder.parent / CALLS
+        return path.read_text("utf-8") if path.exists() else ""
+
     def instead_of(self, lost: str) -> Callable[[], str | None]:
         """Returns a function that looks for the run that was requested for a lost one. It may be at most one."""
 
@@ -121,29 +131,48 @@ class Cluster:
         return "\n".join(machine.said() for machine in (self.control, *self.workers))
 
 
+@contextmanager
+def broker(server: str) -> Iterator[dict[str, str]]:
+    """Redis, as the broker and for the results; a database where it is not installed."""
+    if (program := shutil.which("redis-server")) is None:
+        with database(server) as address:
+            driver = address.replace("postgresql://", "postgresql+psycopg2://")
+            yield {"CELERY_BROKER": f"sqla+{driver}", "CELERY_BACKEND": f"db+{driver}"}
+        return
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    redis = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        yield {"CELERY_BROKER": f"redis://127.0.0.1:{port}/0", "CELERY_BACKEND": f"redis://127.0.0.1:{port}/1"}
+    finally:
+        redis.terminate()
+        redis.wait(60)
+
+
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     with ExitStack() as stack:
         server = stack.enter_context(postgres_server())
-        state, history, queue = (stack.enter_context(database(server)) for _ in range(3))
+        state, history = (stack.enter_context(database(server)) for _ in range(2))
         s3 = stack.enter_context(s3_server())
         library = f"--tenant=library=real:{50 * PAGES - 5}"
         sandbox = stack.enter_context(SandboxProcess(library, "--requests-per-minute", str(LIMIT)))
-        driver = queue.replace("postgresql://", "postgresql+psycopg2://")
         variables = {
             **s3.environ,
             "TEST_POSTGRES": state,
             "TEST_USER": sandbox.user,
             "TEST_PASSWORD": sandbox.password,
             "DAGSTER_POSTGRES": history,
-            "CELERY_BROKER": f"sqla+{driver}",
-            "CELERY_BACKEND": f"db+{driver}",
+            **stack.enter_context(broker(server)),
             "PYTHONPATH": str(ROOT),
         }
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         night = datetime.now(UTC) + timedelta(hours=12)  # the schedule adds no backup of its own
         config = f'nightly_at = "{night:%H:%M}"\n' + SHARED.format(bucket=s3.bucket())
+        config += f"[notify]\nfailure = ['sh', '-c', 'cat >> {tmp_path / CALLS}']\n"
         config += "".join(TENANT.format(name=name, base_url=sandbox.base_url(), limit=LIMIT) for name in TENANTS)
         machines = [Machine.make(tmp_path / name, config, variables) for name in ("control", "first", "second")]
         yield Cluster(machines[0], machines[1:], sandbox)
@@ -167,6 +196,31 @@ def kill(worker: subprocess.Popen[str]) -> None:
     """The machine is gone: nothing of it says another word."""
     os.killpg(worker.pid, signal.SIGKILL)
     worker.wait(60)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+def test_a_run_that_a_person_terminates_is_canceled(cluster: Cluster) -> None:
+    """It ends, people are notified that it was stopped, nothing requests it again, and the next one resumes it."""
+    [machine, _] = cluster.workers
+    worker = machine.start_worker()
+    try:
+        with WebInterface(cluster.control) as interface:  # type: ignore[arg-type]  # it starts commands like an installation
+            run = launch(interface, cluster, TENANTS[0])
+            assert interface.wait_for(run, "STARTED") == "STARTED", cluster.said()
+            wait_until("it reads", lambda: cluster.sandbox.counts()["requests"] > 10)
+            interface.terminate(run)
+            assert interface.wait_for(run) == "CANCELED", cluster.said()
+            read = cluster.sandbox.counts()["requests"]
+            wait_until("people are notified", lambda: '"stopped"' in cluster.calls())
+            assert [call["result"] for call in map(json.loads, cluster.calls().splitlines())] == ["stopped"]
+            assert cluster.sandbox.counts()["requests"] - read <= 2, "the run is still at work"
+            assert cluster.instead_of(run)() is None
+            again = launch(interface, cluster, TENANTS[0])
+            assert interface.wait_for(again, "STARTED") == "STARTED", "the worker takes the next one"
+            interface.stop()
+    finally:
+        kill(worker)
 
 
 @pytest.mark.long

@@ -82,10 +82,42 @@ def test_dagster_accepts_the_instance(name: str, tmp_path: Path, monkeypatch: py
         assert limits.run_queue_config is not None
         assert limits.run_queue_config.max_concurrent_runs == 10
         assert instance.run_monitoring_enabled
+        assert not instance.nux_enabled
         assert type(instance.run_launcher).__name__ == (
             "CeleryRunLauncher" if "celery" in name else "DefaultRunLauncher"
         )
         assert instance.get_runs(limit=1) == []
+
+
+class TestCelery:
+    """What the instance and the worker's unit must agree on."""
+
+    instance = read("celery/dagster.yaml")
+    unit = (DEPLOY / "celery" / "bookferry-worker.service").read_text("utf-8")
+
+    def test_no_run_waits_in_the_broker_while_a_worker_lives(self) -> None:
+        """One worker alone has a process for each run that Dagster launches at once."""
+        [processes] = re.findall(r"--concurrency (\d+)", self.unit)
+        assert int(processes) == self.instance["concurrency"]["runs"]["max_concurrent_runs"]
+
+    def test_one_that_waits_is_not_failed_for_that(self) -> None:
+        """Dagster's own limit, three minutes, is for launchers whose worker begins at once."""
+        assert self.instance["run_monitoring"]["start_timeout_seconds"] >= 6 * 3600
+
+    def test_the_daemon_can_ask_for_the_state_of_any_run(self) -> None:
+        """Results of rpc:// are for the process that launched the run: for another one every run is lost."""
+        assert "rpc://" not in (DEPLOY / "celery" / "dagster.yaml").read_text("utf-8")
+
+    def test_a_worker_that_is_stopped_lets_its_runs_end(self) -> None:
+        """By default, systemd sends SIGTERM to each of its processes, which ends the runs."""
+        assert "KillMode=mixed" in self.unit.splitlines()
+
+    def test_redis_comes_with_the_extra_and_the_locks(self) -> None:
+        """Celery itself leaves the client of its broker to whoever installs it."""
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+        assert any(one.startswith("redis") for one in extras["celery"])
+        for lock in ("deploy/requirements.lock", "requirements-dev.lock"):
+            assert re.search(r"^redis==", (ROOT / lock).read_text("utf-8"), re.MULTILINE), lock
 
 
 def test_the_code_location_has_one_name_everywhere() -> None:

@@ -12,7 +12,8 @@ import pytest
 from tests.cli.command import ROOT
 
 UNITS = ROOT / "deploy" / "systemd"
-SERVICES = sorted(UNITS.glob("*.service"))
+CELERY = ROOT / "deploy" / "celery"
+SERVICES = sorted([*UNITS.glob("*.service"), *CELERY.glob("*.service")])
 PAGE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
@@ -21,12 +22,14 @@ needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reas
 @needs_systemd
 def test_systemd_finds_no_fault(tmp_path: Path) -> None:
     """With a program at the place of ours: a missing program is a fault, too."""
-    program = tmp_path / ".venv" / "bin" / "bookferry"
-    program.parent.mkdir(parents=True)
-    program.symlink_to("/bin/true")
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("bookferry", "celery"):
+        (programs / name).symlink_to("/bin/true")
     names = []
-    for path in UNITS.iterdir():
+    for path in [*UNITS.iterdir(), *CELERY.glob("*.service")]:
         text = path.read_text(encoding="utf-8").replace("/srv/bookferry", str(tmp_path))
+        text = text.replace("/opt/bookferry/bin", str(programs))
         (tmp_path / path.name).write_text(text, encoding="utf-8")
         names.append(str(tmp_path / path.name.replace("@", "@old")))
     command = ["systemd-analyze", "verify", "--man=no", *names]
@@ -48,8 +51,10 @@ def test_systemd_finds_little_exposed(path: Path) -> None:
 @pytest.mark.parametrize("path", SERVICES, ids=lambda path: path.name)
 def test_one_folder_can_be_written_but_not_the_program(path: Path) -> None:
     settings = dict(re.findall(r"^(\w+)=(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE))
-    assert settings["WorkingDirectory"] == settings["ReadWritePaths"] == "/srv/bookferry"
-    assert settings["ExecStart"].startswith(f"{settings['ReadOnlyPaths']}/bin/bookferry ")
+    home = "/srv/bookferry" if path.parent == UNITS else "/var/lib/bookferry"
+    assert settings["WorkingDirectory"] == settings["ReadWritePaths"] == home
+    program = settings["ExecStart"].removeprefix(f"{settings['ReadOnlyPaths']}/bin/").partition(" ")[0]
+    assert program in {"bookferry", "celery"}
     assert (settings["ProtectSystem"], settings["UMask"], settings["User"]) == ("strict", "0077", "bookferry")
 
 

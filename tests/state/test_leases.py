@@ -54,6 +54,34 @@ def until(found: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+class Stopped(BaseException):
+    """What Dagster raises in the main thread when a run is terminated: no KeyboardInterrupt, and no Exception."""
+
+
+def test_a_run_that_is_stopped_within_a_statement_keeps_its_lease_until_it_has_cleaned_up(shared_place: Place) -> None:
+    """The stop is what its caller sees; the session goes on, so that a slot is given back and the last pages are copied."""
+    state = shared_place.state(CLOCK)
+    assert isinstance(state, PostgresState)
+
+    def stop(_number: int, _frame: object) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        with state.lease("old", DATA):
+            permit = Budget(state, "library", 100).acquire()
+            store = state.open(CLOCK)
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(Stopped), store.transaction() as db:
+                db.execute("SELECT pg_sleep(60)")
+            permit.release()
+            assert Budget(state, "library", 100).used() == 0
+            assert state.fence("old", DATA) > 0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def is_free(state: State, tenant: str = "old") -> bool:
     """Whether the lease can be taken."""
     try:

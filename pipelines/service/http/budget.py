@@ -264,7 +264,8 @@ class Budget:
         return booking
 
     def _give_back(self, slot: int) -> None:
-        with self._store.transaction() as db:
+        """Give a slot back, or let it become free by itself: what ended the request must not be hidden by that."""
+        with contextlib.suppress(StorageError), self._store.transaction() as db:
             db.execute("DELETE FROM budget_slots WHERE slot = ?", (slot,))
 
     def _now(self, db: Session) -> float:
