@@ -37,6 +37,10 @@ _CREDENTIALS = {
     "s3.session-token": ("AWS_SESSION_TOKEN",),
 }
 """Property of PyIceberg → the variables of the bucket, as for the snapshots. Without variables, Amazon's usual sources are asked."""
+_RETRIES = {"s3.retry-strategy-impl": "pipelines.store.iceberg.retries.PatientRetries"}
+_CHECKSUMS = "AWS_REQUEST_CHECKSUM_CALCULATION"
+"""Amazon's library in pyarrow sends checksums behind the content, unless this variable says otherwise; a property for that there is none.
+Services such as radosgw 16 answer 411 (Length Required)."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
         warehouse = f"{settings.bucket or f'file://{settings.data}'}/{WAREHOUSE}"
     properties = {
         **_bucket_properties(environ),
+        **_RETRIES,
         **({"warehouse": warehouse} if warehouse else {}),
         **chosen.properties,
         **named,
@@ -121,6 +126,7 @@ def open_catalogue(settings: CatalogueSettings, folder: Path) -> Catalog:
         from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType  # noqa: PLC0415  an extra, and half a second
     except ImportError:
         raise ConfigurationError(f"[iceberg] needs PyIceberg, which is not installed. Run `{INSTALL}`.") from None
+    os.environ.setdefault(_CHECKSUMS, "when_required")
     folder.mkdir(parents=True, exist_ok=True)
     return AVAILABLE_CATALOGS[CatalogType(settings.kind)](settings.name, {**settings.properties})
 

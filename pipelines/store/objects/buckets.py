@@ -7,26 +7,32 @@ objects of a snapshot appear and disappear together.
 from __future__ import annotations
 
 import io
+import logging
+import math
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import obstore
 from obstore.store import from_url
 
-from pipelines.errors import ConfigurationError
+from pipelines.errors import ConfigurationError, TemporaryError
 from pipelines.settings.addresses import is_loopback
+from pipelines.state.store import Ticking
 from pipelines.store.objects import claims
-from pipelines.store.objects.bucket_errors import bucket_errors
+from pipelines.store.objects.bucket_errors import UnreachableError, bucket_errors
 from pipelines.store.objects.objects import ObjectInfo, checked_key
 
 if TYPE_CHECKING:
     import duckdb
+    from obstore import ObjectMeta
     from obstore.store import ClientConfig, ObjectStore  # names for type checkers only
 
 PART_BYTES = 8 * 1024 * 1024
@@ -46,28 +52,64 @@ ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 _RETRY_TIME = timedelta(seconds=60)
 RETRIES = 6
+"""Tries of obstore for each request within the first seconds, which save the parts of a large upload."""
+
+PATIENCE_SECONDS = 150.0
+"""For how long an operation is tried again while the service fails: a restart of its gateway takes a minute."""
+
+LONGEST_PAUSE = 5.0
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Bucket:
-    """The objects below a prefix of a bucket. `owner` returns to whom unfinished work belongs below a key, for claims."""
+    """The objects below a prefix of a bucket. `owner` returns to whom unfinished work belongs below a key, for claims.
 
-    def __init__(self, store: ObjectStore, address: str, owner: Callable[[str], claims.Owner]) -> None:
+    Every operation outlasts a minute in which the service fails. `once`: the same store without obstore's own tries.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        address: str,
+        owner: Callable[[str], claims.Owner],
+        *,
+        once: ObjectStore | None = None,
+        clock: Ticking = time,
+    ) -> None:
         self._store = store
+        self._once = once or store
         self.address = address
         self._owner = owner
+        self._clock = clock
+        self._answered = False
+        self._warning = threading.Lock()
+        self._warned_until = -math.inf
 
     def address_of(self, key: str) -> str:
         """`s3://bucket/prefix/key`."""
         return f"{self.address}/{checked_key(key)}"
 
     def put(self, key: str, content: bytes) -> bool:
-        """One conditional put: the store itself refuses a key that is taken."""
-        with bucket_errors("write", self.address_of(key)):
+        """One conditional put: the store itself refuses a key that is taken.
+
+        A try whose answer was lost may have taken the key. obstore, which tries again by itself, would not tell.
+        """
+        is_unclear = False
+
+        def put() -> bool:
+            nonlocal is_unclear
             try:
-                obstore.put(self._store, key, content, mode="create")
+                obstore.put(self._once, key, content, mode="create")
             except obstore.exceptions.AlreadyExistsError:
-                return False
-        return True
+                return is_unclear and self.read(key) == content
+            except obstore.exceptions.BaseError:
+                is_unclear = True
+                raise
+            return True
+
+        return self.lasting("write", key, put)
 
     def put_file(self, key: str, path: Path) -> bool:
         """A small file is put like any content; a large one is uploaded in parts, if the key is free."""
@@ -80,14 +122,16 @@ class Bucket:
         return True
 
     def _put_parts(self, key: str, path: Path) -> None:
-        with bucket_errors("write", self.address_of(key)):
-            part = max(PART_BYTES, -(-path.stat().st_size // MOST_PARTS))
-            obstore.put(self._store, key, path, use_multipart=True, chunk_size=part, max_concurrency=4)
+        part = max(PART_BYTES, -(-path.stat().st_size // MOST_PARTS))
+        self.lasting(
+            "write",
+            key,
+            lambda: obstore.put(self._store, key, path, use_multipart=True, chunk_size=part, max_concurrency=4),
+        )
 
     def replace(self, key: str, content: bytes) -> None:
         """One put."""
-        with bucket_errors("write", self.address_of(key)):
-            obstore.put(self._store, key, content)
+        self.lasting("write", key, lambda: obstore.put(self._store, key, content))
 
     def replace_file(self, key: str, path: Path) -> None:
         """One put, or one upload in parts, which replaces the old object when all parts are there."""
@@ -98,8 +142,7 @@ class Bucket:
 
     def read(self, key: str) -> bytes:
         """One get."""
-        with bucket_errors("read", self.address_of(key)):
-            return bytes(obstore.get(self._store, key).bytes())
+        return self.lasting("read", key, lambda: bytes(obstore.get(self._store, key).bytes()))
 
     def read_all(self, keys: Iterable[str]) -> Iterator[bytes | None]:
         """Read objects in parallel."""
@@ -115,38 +158,53 @@ class Bucket:
 
     def reader(self, key: str, size: int) -> io.BufferedReader:
         """A reader of an object of this size."""
-        return io.BufferedReader(_RangeReader(self._store, key, self.address_of(key), size), READ_AHEAD_BYTES)
+        return io.BufferedReader(_RangeReader(self.read_range, key, size), READ_AHEAD_BYTES)
 
     def size(self, key: str) -> int | None:
         """One head request."""
-        with bucket_errors("look at", self.address_of(key)), suppress(FileNotFoundError):
-            return obstore.head(self._store, key)["size"]
+        with suppress(FileNotFoundError):
+            return self.lasting("look at", key, lambda: obstore.head(self._store, key)["size"])
         return None
+
+    def read_range(self, key: str, start: int, length: int) -> obstore.Bytes:
+        """A part of an object."""
+        return self.lasting("read", key, lambda: obstore.get_range(self._store, key, start=start, length=length))
 
     def below(self, folder: str) -> Iterator[ObjectInfo]:
         """The store's listing. It must be sorted, because callers that remove unused objects compare it with sorted names."""
-        with bucket_errors("list", self.address_of(folder)):
-            last = b""
-            for page in obstore.list(self._store, folder, chunk_size=1000):
-                for entry in page:
-                    if (name := entry["path"].encode()) <= last:
-                        raise ConfigurationError(
-                            f"{self.address}: this store does not list objects in the order of their names, which Bookferry relies on. "
-                            "Use another kind of bucket."
-                        )
-                    last = name
-                    yield ObjectInfo(entry["path"], entry["size"])
+        last = ""
+        pages: Iterator[Sequence[ObjectMeta]] | None = None
+
+        def next_page() -> Sequence[ObjectMeta] | None:
+            nonlocal pages
+            pages = pages or obstore.list(self._store, folder, offset=last or None, chunk_size=1000)
+            try:
+                return next(pages, None)
+            except obstore.exceptions.BaseError:
+                pages = None  # the next try goes on after the last name
+                raise
+
+        while (page := self.lasting("list", folder, next_page)) is not None:
+            for entry in page:
+                if entry["path"].encode() <= last.encode():
+                    raise ConfigurationError(
+                        f"{self.address}: this store does not list objects in the order of their names, which Bookferry relies on. "
+                        "Use another kind of bucket."
+                    )
+                last = entry["path"]
+                yield ObjectInfo(entry["path"], entry["size"])
 
     def folders(self, folder: str) -> list[str]:
         """The common prefixes of the listing."""
-        with bucket_errors("list", self.address_of(folder)):
-            prefixes = obstore.list_with_delimiter(self._store, folder)["common_prefixes"]
+        prefixes = self.lasting(
+            "list", folder, lambda: obstore.list_with_delimiter(self._store, folder)["common_prefixes"]
+        )
         return sorted(name.rstrip("/").rpartition("/")[2] for name in prefixes)
 
     def delete(self, key: str) -> None:
         """One delete request."""
-        with bucket_errors("delete", self.address_of(key)), suppress(FileNotFoundError):
-            obstore.delete(self._store, key)
+        with suppress(FileNotFoundError):
+            self.lasting("delete", key, lambda: obstore.delete(self._store, key))
 
     def publish(self, folder: Path, key: str, files: Sequence[str]) -> None:
         """Claim the key, upload, compare the listing, then upload the last file."""
@@ -170,6 +228,41 @@ class Bucket:
 
         database.register_filesystem(BucketFiles(self))
 
+    def lasting(self, trying: str, key: str, operation: Callable[[], T]) -> T:
+        """The result of an operation, which is repeated while the service fails.
+
+        A service from which no answer ever came has another address, perhaps: that is said at once.
+        """
+        ends, pause = math.inf, 0.1
+        while True:
+            try:
+                with bucket_errors(trying, self.address_of(key)):
+                    result = operation()
+            except TemporaryError as error:
+                now = self._clock.monotonic()
+                ends = min(ends, now + PATIENCE_SECONDS)
+                self._answered = self._answered or not isinstance(error, UnreachableError)
+                if now >= ends or not self._answered:
+                    raise
+                self._warn(error, now)
+                self._clock.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            except FileNotFoundError:
+                self._answered = True
+                raise
+            else:
+                self._answered = True
+                return result
+
+    def _warn(self, error: TemporaryError, now: float) -> None:
+        """Say what is waited for, once for all operations of that time."""
+        with self._warning:
+            is_known = now < self._warned_until
+            self._warned_until = max(self._warned_until, now + PATIENCE_SECONDS)
+        if not is_known:
+            what = str(error).partition("). ")[0]
+            _log.warning("%s). What fails is tried again for %.1f minutes.", what, PATIENCE_SECONDS / 60)
+
     def _read_if_there(self, key: str) -> bytes | None:
         with suppress(FileNotFoundError):
             return self.read(key)
@@ -179,10 +272,9 @@ class Bucket:
 class _RangeReader(io.RawIOBase):
     """Reads an object by ranges, as a file."""
 
-    def __init__(self, store: ObjectStore, key: str, address: str, size: int) -> None:
-        self._store = store
+    def __init__(self, read: Callable[[str, int, int], obstore.Bytes], key: str, size: int) -> None:
+        self._read = read
         self._key = key
-        self._address = address
         self._size = size
         self._position = 0
 
@@ -203,15 +295,19 @@ class _RangeReader(io.RawIOBase):
         length = min(len(buffer), self._size - self._position)
         if length <= 0:
             return 0
-        with bucket_errors("read", self._address):
-            content = obstore.get_range(self._store, self._key, start=self._position, length=length)
+        content = self._read(self._key, self._position, length)
         buffer[: len(content)] = memoryview(content)
         self._position += len(content)
         return len(content)
 
 
 def open_bucket(
-    address: str, owner: Callable[[str], claims.Owner], environ: Mapping[str, str], *, retries: int = RETRIES
+    address: str,
+    owner: Callable[[str], claims.Owner],
+    environ: Mapping[str, str],
+    *,
+    retries: int = RETRIES,
+    clock: Ticking = time,
 ) -> Bucket:
     """Open the bucket of an address that the settings have checked. No request is sent yet."""
     client: ClientConfig = {"connect_timeout": "10s", "timeout": "120s", "allow_http": False}
@@ -224,10 +320,11 @@ def open_bucket(
                 "the way. Use its https address; http is for this machine only."
             )
         client["allow_http"] = True
-    with bucket_errors("open", address):
-        store = from_url(
-            address,
-            client_options=client,
-            retry_config={"max_retries": retries, "retry_timeout": _RETRY_TIME},
-        )
-    return Bucket(store, address, owner)
+
+    def store(tries: int) -> ObjectStore:
+        with bucket_errors("open", address):
+            return from_url(
+                address, client_options=client, retry_config={"max_retries": tries, "retry_timeout": _RETRY_TIME}
+            )
+
+    return Bucket(store(retries), address, owner, once=store(0), clock=clock)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Self
 from zoneinfo import ZoneInfo
@@ -23,6 +25,8 @@ from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.parquet import TableWriter, table_writer
 from pipelines.store.snapshots.captures import Capture
 from tests.store.iceberg.conftest import Library, counts, queried, settings_in
+from tests.store.s3 import S3
+from tests.store.s3_proxy import Proxy, s3_proxy
 
 ROOT = Path(__file__).parents[3]
 FIRST, SECOND, THIRD = "20261120T020000Z", "20261121T020000Z", "20261122T020000Z"
@@ -134,6 +138,38 @@ def test_snapshots_that_somebody_removed_by_hand(library: Library) -> None:
     library.data.objects.hide(gone.key, "manifest.json")
     prune_to_one(library, "old")
     assert {*counts(library.table().scan().to_arrow())} == {("old", SECOND)}
+
+
+class TestOtherServices:
+    """S3 services that are not Amazon's, and any of them on a bad day."""
+
+    @pytest.fixture
+    def proxy(self, s3: S3, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+        """A store whose requests are seen."""
+        with s3_proxy(s3) as proxy:
+            for name, value in proxy.s3.environ.items():
+                monkeypatch.setenv(name, value)
+            monkeypatch.delenv("AWS_REQUEST_CHECKSUM_CALCULATION", raising=False)
+            yield proxy
+
+    @pytest.fixture
+    def library(self, proxy: Proxy, tmp_path: Path) -> Library:
+        """A library in its bucket."""
+        return Library(settings_in(tmp_path, f"s3://{proxy.s3.bucket()}/prefix"))
+
+    def test_without_trailing_checksums(self, proxy: Proxy, library: Library) -> None:
+        """They answer 411 (Length Required) to an upload whose length is not in its headers, as radosgw 16 does."""
+        proxy.trailers = False
+        library.tables.register(library.night(3))
+        assert counts(library.table().scan().to_arrow()) == {("old", FIRST): 3}
+
+    def test_while_the_service_fails(self, proxy: Proxy, library: Library) -> None:
+        """More tries than the three that pyarrow makes by itself."""
+        snapshot, failing = library.night(3), count()
+        proxy.fault = lambda _method, path: (503, "SlowDown") if "/iceberg/" in path and next(failing) < 5 else None
+        library.tables.register(snapshot)
+        assert counts(library.table().scan().to_arrow()) == {("old", FIRST): 3}
+        assert next(failing) > 5
 
 
 def test_two_machines_at_once(tmp_path: Path, s3: object, monkeypatch: pytest.MonkeyPatch) -> None:

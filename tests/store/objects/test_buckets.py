@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +14,11 @@ from obstore.store import MemoryStore
 from pipelines.doctor.findings import CheckStatus
 from pipelines.doctor.storage import FOLDER, bucket
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
-from pipelines.store.objects.buckets import Bucket, open_bucket
+from pipelines.store.objects.buckets import LONGEST_PAUSE, PART_BYTES, PATIENCE_SECONDS, Bucket, open_bucket
 from pipelines.store.objects.claims import Owner
 from tests.service.scripted import Answer, ScriptedServer
 from tests.store.s3 import S3, SECRET
+from tests.store.s3_proxy import RESET, Proxy, s3_proxy
 
 
 def refusal(code: str, message: str, status: int = 403) -> Answer:
@@ -27,10 +30,33 @@ def refusal(code: str, message: str, status: int = 403) -> Answer:
     return Answer(text.encode(), status, {"content-type": "application/xml"})
 
 
-def opened(endpoint: str, monkeypatch: pytest.MonkeyPatch, address: str = "s3://library/nights") -> Bucket:
+class Minutes:
+    """A clock on which waiting takes no time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """Seconds that were slept."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Pass the time."""
+        self.now += seconds
+
+
+def opened(
+    endpoint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    address: str = "s3://library/nights",
+    *,
+    clock: Minutes | None = None,
+    retries: int = 0,
+) -> Bucket:
     for name, value in S3(endpoint).environ.items():
         monkeypatch.setenv(name, value)
-    return open_bucket(address, lambda _: Owner("me"), S3(endpoint).environ, retries=1)
+    environ = S3(endpoint).environ
+    return open_bucket(address, lambda _: Owner("me"), environ, retries=retries, clock=clock or Minutes())
 
 
 @pytest.mark.parametrize(
@@ -108,6 +134,101 @@ def test_azure_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(ConfigurationError, match="AZURE_STORAGE_ACCOUNT_NAME"):
         open_bucket("az://library/nights", lambda _: Owner("me"), {})
+
+
+OPERATIONS: dict[str, Callable[[Bucket, Path], Any]] = {
+    "put": lambda bucket, _: bucket.put("new", b"content"),
+    "put_file": lambda bucket, large: bucket.put_file("large", large),
+    "replace": lambda bucket, _: bucket.replace("there", b"content"),
+    "replace_file": lambda bucket, large: bucket.replace_file("there", large),
+    "read": lambda bucket, _: bucket.read("there"),
+    "read_all": lambda bucket, _: list(bucket.read_all(["there", "missing"])),
+    "open": lambda bucket, _: bucket.open("there").read(),
+    "size": lambda bucket, _: (bucket.size("there"), bucket.size("missing")),
+    "below": lambda bucket, _: [info.key for info in bucket.below("many")],
+    "folders": lambda bucket, _: bucket.folders("many"),
+    "delete": lambda bucket, _: (bucket.delete("there"), bucket.size("there")),
+}
+
+
+class TestOutage:
+    """A gateway restarts, a store asks to slow down, a connection breaks: a minute of that ends no run."""
+
+    @pytest.fixture
+    def proxy(self, s3: S3) -> Iterator[Proxy]:
+        """A store that can fail."""
+        with s3_proxy(s3) as proxy:
+            yield proxy
+
+    @pytest.fixture
+    def filled(self, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Bucket, Minutes, Path]:
+        """A bucket with some objects, its clock, and a file for an upload in parts."""
+        large, clock = tmp_path / "large", Minutes()
+        large.write_bytes(b"0123456789" * (PART_BYTES // 9))
+        bucket = opened(proxy.s3.endpoint, monkeypatch, f"s3://{proxy.s3.bucket()}/nights", clock=clock, retries=0)
+        for key in ("there", "many/a/1", "many/a/2", "many/b/1"):
+            bucket.put(key, b"before")
+        return bucket, clock, large
+
+    @pytest.mark.parametrize(
+        "fault", [(503, "SlowDown"), (500, "InternalError"), (429, "TooManyRequests"), (502, ""), (RESET, "")]
+    )
+    @pytest.mark.parametrize("name", OPERATIONS)
+    def test_an_operation_outlasts_a_minute(
+        self,
+        proxy: Proxy,
+        filled: tuple[Bucket, Minutes, Path],
+        name: str,
+        fault: tuple[int, str],
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        """Its result is that of a store without faults, though a request whose answer was lost had its effect."""
+        bucket, clock, large = filled
+        proxy.fault = lambda _method, _path: fault if clock.now < 60 else None
+        results = {
+            "put": True,
+            "put_file": True,
+            "read": b"before",
+            "read_all": [b"before", None],
+            "open": b"before",
+            "size": (len("before"), None),
+            "below": ["many/a/1", "many/a/2", "many/b/1"],
+            "folders": ["a", "b"],
+            "delete": (None, None),
+        }
+        assert OPERATIONS[name](bucket, large) == results.get(name)
+        assert clock.now < 60 + LONGEST_PAUSE + 1
+        [warning] = [record.getMessage() for record in caplog.records if record.name.startswith("pipelines")]
+        assert "is tried again for 2.5 minutes" in warning
+        if name in {"put_file", "replace_file"}:
+            assert bucket.read("large" if name == "put_file" else "there") == large.read_bytes()
+
+    @pytest.mark.long
+    def test_a_listing_goes_on_where_it_broke_off(self, proxy: Proxy, filled: tuple[Bucket, Minutes, Path]) -> None:
+        """No name twice, and none missing."""
+        bucket, clock, _ = filled
+        for number in range(2100):
+            proxy.s3.client.put_object(Bucket=bucket.address.split("/")[2], Key=f"nights/long/{number:04}", Body=b"")
+        requests = count()
+        proxy.fault = lambda _method, _path: (503, "SlowDown") if next(requests) in {1, 2, 4} else None
+        assert [info.key for info in bucket.below("long")] == [f"long/{number:04}" for number in range(2100)]
+        assert clock.now < LONGEST_PAUSE
+
+    def test_a_key_that_another_one_took_stays_taken(self, proxy: Proxy, filled: tuple[Bucket, Minutes, Path]) -> None:
+        """Although the first answer was lost: only our own content counts as put by us."""
+        bucket, _, _ = filled
+        answers = iter([(503, "SlowDown")])
+        proxy.fault = lambda _method, _path: next(answers, None)
+        assert bucket.put("there", b"ours") is False
+        assert bucket.read("there") == b"before"
+
+    def test_a_longer_one_ends_the_run(self, proxy: Proxy, filled: tuple[Bucket, Minutes, Path]) -> None:
+        """It says what came back."""
+        bucket, clock, _ = filled
+        proxy.fault = lambda _method, _path: (503, "SlowDown")
+        with pytest.raises(TemporaryError, match="SlowDown"):
+            bucket.read("there")
+        assert PATIENCE_SECONDS <= clock.now < PATIENCE_SECONDS + 2 * LONGEST_PAUSE
 
 
 class TestDoctor:
