@@ -24,6 +24,10 @@ from pipelines.sign_in_health import warning
 from pipelines.store.maintenance.drills import DRILLS, DrillResult
 from pipelines.store.maintenance.verification import VERIFICATIONS, SnapshotVerification
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.stores import as_listed
+
+RESULTS = ("verifications", "drills")
+"""The folders of what is known about snapshots."""
 
 
 class ProblemCode(StrEnum):
@@ -88,6 +92,7 @@ class Overview:
 
 def overview(settings: Settings, data: DataFolder, now: datetime) -> Overview:
     """The state of every library of bookferry.toml, and the plans that are open."""
+    data = as_listed(data, [*(f"snapshots/tenant={name}" for name in settings.tenants), *RESULTS])
     plans = list(open_plans(settings, data))
     libraries = [_library(settings, data, name, plans, now) for name in settings.tenants]
     return Overview(libraries, plans, _next_run(settings, now))
