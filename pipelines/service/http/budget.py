@@ -10,7 +10,8 @@ at most as many requests as slots.
   because that checks the lease. A process that is killed in between has paid for the request that it may have sent; its slot becomes free
   by itself.
 - The service counts requests when they arrive. A slow request and a quick one after it arrive closer together than they left. Therefore
-  each slot stays taken `MARGIN` seconds longer.
+  each slot stays taken `MARGIN` seconds longer; and if the response came later than the quickest one by more than that, so much longer,
+  because the request may have arrived so much later (`Permit.answered`).
 - A caller that finds no free slot draws a ticket. Each `Budget` has one ticket at a time (its threads take turns), so that processes share
   alike, however many threads they have. Everybody leaves as many free slots as there are tickets ahead. A process that dies with a ticket
   keeps one slot idle until the ticket is void, and delays no other process.
@@ -44,6 +45,12 @@ WINDOW_SECONDS = 60.0
 MARGIN = 0.4
 """Seconds by which travel times to the service may differ: a lost packet is sent again after a little more than 0.2 s. Costs 0.7 % of the
 budget."""
+
+LEARNING = 10
+"""Responses after which the quickest of them says how long the way there and back is. Until then it counts as no time."""
+
+LONGEST_WAY = 1.0
+"""Seconds of a way at most. What takes longer waited somewhere, and the next request may not."""
 
 PROMPT = 0.01
 """Seconds for which a booking covers a request that has not left yet. Most leave sooner, which saves a transaction for each of them. Costs
@@ -88,6 +95,10 @@ class Permit:
         self._booking = self._budget._book_for_now(self._booking)  # noqa: SLF001  a permit is part of its budget
         self._was_sent = True
 
+    def answered(self, seconds: float) -> None:
+        """Count the request as arriving up to now, so many seconds after it left: keep the slot longer if it may have been delayed."""
+        self._budget._note_delay(self._booking.slot, seconds)  # noqa: SLF001
+
     def release(self) -> None:
         """Give the slot back. Does nothing after `sent`."""
         if not self._was_sent:
@@ -122,6 +133,8 @@ class Budget:
         self._on_pause = on_pause or on_wait
         self._kept = window + MARGIN
         self._threads = _FairLock()
+        self._delays = 0
+        self._shortest = math.inf
         self._is_shared = not state.is_own
         self._store = state.open(self._clock)
         ahead = "SELECT count(*) FROM budget_queue q WHERE q.library = l.library AND ticket < ? AND void_at > ?"
@@ -262,6 +275,17 @@ class Budget:
             else:
                 booking, likely = self._acquire_slot(), 0.0
         return booking
+
+    def _note_delay(self, slot: int, seconds: float) -> None:
+        """Keep a slot for a window from when its request has certainly arrived: now, less the shortest way of a response."""
+        self._delays += 1  # threads may do so at once: it counts roughly
+        self._shortest = min(self._shortest, seconds)
+        shortest = min(self._shortest, LONGEST_WAY) if self._delays > LEARNING else 0.0
+        if seconds - shortest <= MARGIN - self._store.allowance:
+            return
+        with contextlib.suppress(StorageError), self._store.transaction() as db:
+            free_at = self._now(db) - shortest + self._kept
+            db.execute("UPDATE budget_slots SET free_at = ? WHERE slot = ? AND free_at < ?", (free_at, slot, free_at))
 
     def _give_back(self, slot: int) -> None:
         """Give a slot back, or let it become free by itself: what ended the request must not be hidden by that."""

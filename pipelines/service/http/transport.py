@@ -71,6 +71,7 @@ class BudgetTransport(httpx.BaseTransport):
         response.extensions[LEFT_AT] = granted if departure.at is None else departure.at
         if departure.at is None:  # a transport that reports no progress
             departure.leave()
+        departure.answered()
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
             self._budget.pause(pause_for_all(response, self._clock.now()))
         return response
@@ -112,10 +113,17 @@ class _OutgoingRequest:
             self._meter.count()
         self.at = self._clock.monotonic()
 
+    def answered(self) -> None:
+        """Note how long the response took to begin, which bounds when the request arrived."""
+        if self.at is not None:
+            self._permit.answered(self._clock.monotonic() - self.at)
+
     def give_up(self) -> None:
-        """Give the slot back if the request never left."""
+        """Give the slot back if the request never left. If it did, it may arrive until now."""
         if self.at is None:
             self._permit.release()
+        else:
+            self.answered()
 
 
 class OriginTransport(httpx.BaseTransport):

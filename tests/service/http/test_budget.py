@@ -16,7 +16,9 @@ import threading
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,7 +27,7 @@ from hypothesis import strategies as st
 
 from pipelines.errors import StorageError, TemporaryError
 from pipelines.service.clock import SystemClock
-from pipelines.service.http.budget import MARGIN, MOST_AHEAD, PROMPT, TICKET_SECONDS, Budget
+from pipelines.service.http.budget import LEARNING, MARGIN, MOST_AHEAD, PROMPT, TICKET_SECONDS, Budget
 from pipelines.state.local import LocalState
 from tests.service.manual_clock import ManualClock
 from tests.state_places import Place, postgres_place
@@ -112,6 +114,59 @@ arrivals = st.builds(
     delay=st.sampled_from([0.0, 0.3, 9.9]) | st.floats(0, 60),
     fate=st.sampled_from(["sent", "sent", "sent", "sent twice", "released", "killed"]),
 )
+
+
+@dataclass
+class Way:
+    """How long a request is under way, and its response, beyond the shortest way."""
+
+    there: float
+    back: float
+
+
+ways = st.builds(
+    Way,
+    there=st.sampled_from([0.0, 0.0, 0.5, 5.0, 30.0]) | st.floats(0, 40),
+    back=st.sampled_from([0.0, 0.0, 1.0]) | st.floats(0, 19),
+)
+
+
+class TestDelays:
+    """What the service counts, when the way to it delays some requests more than others."""
+
+    def walk(self, path: Path, ways: list[Way], shortest: float, limit: int = 5) -> list[float]:
+        """Send a request for each way, as soon as the budget allows. Returns when they arrive."""
+        clock, arrivals = ManualClock(), list[float]()
+        budget = file_budget(path, clock, limit)
+        for way in ways:
+            permit = budget.acquire()
+            permit.sent()
+            took = shortest + way.there + way.back
+            arrivals.append(clock.monotonic() + shortest / 2 + way.there)
+            clock.at(clock.monotonic() + took, partial(permit.answered, took))
+        budget.close()
+        return arrivals
+
+    @given(st.lists(ways, min_size=10, max_size=40), st.sampled_from([0.0, 0.05, 0.4, 1.0]))
+    def test_the_service_counts_no_more_than_the_limit(self, ways: list[Way], shortest: float) -> None:
+        """Once the quickest way was seen; and from the first request on, where nothing is known of it."""
+        learnt = [Way(0, 0)] * (LEARNING + 1)
+        with TemporaryDirectory() as folder:
+            for number, before in enumerate([learnt, []]):
+                arrivals = self.walk(Path(folder) / f"{number}.db", [*before, *ways], shortest)
+                if before or len(ways) == LEARNING:
+                    assert most_in_a_window(arrivals) <= 5
+
+    def test_a_burst_after_a_burst_that_was_held_up(self, path: Path) -> None:
+        """The first five leave at once and arrive five seconds later, the next five arrive at once."""
+        arrivals = self.walk(path, [*[Way(0, 0)] * 15, *[Way(5, 0)] * 5, *[Way(0, 0)] * 5], shortest=0.1)
+        assert most_in_a_window(arrivals) == 5
+
+    @pytest.mark.parametrize("shortest", [0.05, 0.3, 0.95])
+    def test_a_long_way_costs_nothing(self, path: Path, shortest: float) -> None:
+        """If it is the same for all requests: 99 % of the budget are used."""
+        arrivals = self.walk(path, [Way(0, 0)] * 300, shortest)
+        assert 300 / 5 * 60 / (arrivals[-1] - arrivals[0] + 60) >= 0.99
 
 
 @pytest.fixture(scope="module")
