@@ -95,10 +95,10 @@ def _freshness_check(tenant: str, now: Callable[[], datetime]) -> dg.AssetChecks
 def _age(data: DataFolder, tenant: str, now: datetime) -> CheckResult:
     """The check `last backup` of `bookferry doctor`."""
     try:
-        newest, complete = newest_snapshots(data, tenant)
+        snapshots = newest_snapshots(data, tenant)
     except StorageError as error:
         return warning("last backup", str(error), age_seconds=None)
-    return last_backup(tenant, newest, complete, now)
+    return last_backup(tenant, snapshots, now)
 
 
 def _is_recent(result: CheckResult) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import logging
 import os
 import select
 import signal
@@ -17,7 +18,7 @@ import typer
 from rich.text import Text
 
 from cli.command_lines import one_call, with_command_lines
-from cli.output import Output, plain_console
+from cli.output import Output, plain_console, print_warning
 from cli.stop_signals import STOP_SIGNALS, StopRequest, received_signal
 from pipelines.errors import BookferryError, ExitStatus, StorageError
 from pipelines.python_process import importing
@@ -35,7 +36,7 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return status
 
-    with one_call():
+    with one_call(), _warnings_shown():
         return _status_of(body, as_json="--json" in arguments)
 
 
@@ -60,6 +61,32 @@ def command(module: str, stopped: str = STOPPED) -> Callable[[Callable[..., Exit
         return run_command
 
     return decorate
+
+
+class _WarningLines(logging.Handler):
+    """Prints each warning once, a line on stderr."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._printed = set[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = redact(record.getMessage())
+        if message not in self._printed:
+            self._printed.add(message)
+            with suppress(OSError):  # nobody may read stderr any more
+                print_warning(plain_console(sys.stderr), message)
+
+
+@contextmanager
+def _warnings_shown() -> Iterator[None]:
+    """Show what `pipelines` warns of: what a command goes on without."""
+    ours, lines = logging.getLogger("pipelines"), _WarningLines()
+    ours.addHandler(lines)
+    try:
+        yield
+    finally:
+        ours.removeHandler(lines)
 
 
 @contextmanager

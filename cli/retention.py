@@ -27,7 +27,7 @@ def prune_snapshots(
         policy = Policy.configured(settings.retention) if settings.retention is not None else Policy()
     policy.check()
     data = open_data(settings)
-    if tenant is not None and not data.snapshots(tenant):
+    if tenant is not None and not data.snapshot_keys(tenant):
         settings.tenant(tenant)
     zone = ZoneInfo(settings.timezone)
     with nullcontext() if dry_run else notifying(settings, "retention", tenant or "", output):

@@ -17,7 +17,7 @@ from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.drills import DRILLS, DrillResult
 from pipelines.store.maintenance.verification import VERIFICATIONS, SnapshotVerification
 from pipelines.store.snapshots.captures import FileTotals
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
 from pipelines.store.stores import open_data
 
 
@@ -26,13 +26,17 @@ def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> Ex
     if tenant is not None:
         settings.tenant(tenant)
     data, now = open_data(settings), datetime.now(UTC)
+    snapshots, damaged = data.examine_snapshots(tenant)
     found = [
         SnapshotLine(one, VERIFICATIONS.last(data, *one.name.split("/")), DRILLS.last(data, *one.name.split("/")))
-        for one in data.snapshots(tenant)
+        for one in snapshots
     ]
     output.result(
-        {"snapshots": [_line(one, now) for one in found]},
-        lambda console: _print_list(console, found, now, settings),
+        {
+            "snapshots": [_line(one, now) for one in found],
+            "damaged": [{"snapshot": one.name, "problem": str(one.problem)} for one in damaged],
+        },
+        lambda console: _print_list(console, found, damaged, now, settings),
     )
     return ExitStatus.COMPLETE
 
@@ -79,8 +83,14 @@ def _bytes(snapshot: Snapshot) -> int:
     return sum(table.bytes for table in snapshot.manifest.tables.values())
 
 
-def _print_list(console: Console, found: list[SnapshotLine], now: datetime, settings: Settings) -> None:
-    if not found:
+def _print_list(
+    console: Console,
+    found: list[SnapshotLine],
+    damaged: list[DamagedSnapshot],
+    now: datetime,
+    settings: Settings,
+) -> None:
+    if not found and not damaged:
         console.print(f"No snapshots in {settings.bucket or settings.data} yet. `bookferry backup TENANT` makes one.")
         return
     rows = [
@@ -99,7 +109,10 @@ def _print_list(console: Console, found: list[SnapshotLine], now: datetime, sett
         for snapshot, verified, drilled in found
     ]
     columns = ("snapshot", "age", "proof", "records", "size", "requests", "last verified", "last drilled")
+    rows += [(one.name, "", "DAMAGED", "", "", "", "", "") for one in damaged]
     print_table(console, columns, rows, right=("records", "size", "requests"))
+    for one in damaged:
+        print_warning(console, f"{one.name}: {one.problem} `bookferry snapshots verify {one.name}` checks it again.")
 
 
 def _verdict(at: str | None, bad: str, now: datetime) -> str:

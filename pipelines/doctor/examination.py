@@ -99,14 +99,14 @@ _BLOCKING = ("secrets", "database", "token")
 def _on_this_machine(data: DataFolder, tenant: str, around: Environment) -> list[CheckResult]:
     """Disk, database and snapshots."""
     try:
-        newest, complete = machine.newest_snapshots(data, tenant)
+        snapshots = machine.newest_snapshots(data, tenant)
     except BookferryError as error:
-        newest, complete = None, None
+        snapshots = machine.NewestSnapshots()
         backup = failed("last backup", error)
     else:
-        backup = machine.last_backup(tenant, newest, complete, around.clock.now())
+        backup = machine.last_backup(tenant, snapshots, around.clock.now())
     free = around.free_bytes(_existing(data.path))
-    return [machine.disk(data, free, complete or newest), machine.database(data.state), backup]
+    return [machine.disk(data, free, snapshots.complete or snapshots.newest), machine.database(data.state), backup]
 
 
 def _existing(path: Path) -> Path:

@@ -6,6 +6,7 @@ import sqlite3
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -21,7 +22,7 @@ from pipelines.state.store import State
 from pipelines.store.access import allowed_people, closed_message
 from pipelines.store.durable import storage_error
 from pipelines.store.encryption import personal_keys
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
 
 if TYPE_CHECKING:
     from pipelines.state.postgres import PostgresState
@@ -221,16 +222,38 @@ def postgres(settings: Settings, tenant: str) -> list[CheckResult]:
     return [ok("postgres", f"{store.place} answers")]
 
 
-def newest_snapshots(data: DataFolder, tenant: str) -> tuple[Snapshot | None, Snapshot | None]:
-    """The newest snapshot of a tenant, and the newest complete one. Snapshots without publications count only if there are no others."""
-    every = data.snapshots(tenant)
+@dataclass(frozen=True)
+class NewestSnapshots:
+    """The newest snapshot of a tenant, the newest complete one, and those with a damaged manifest.
+
+    Snapshots without publications count only if there are no others.
+    """
+
+    newest: Snapshot | None = None
+    complete: Snapshot | None = None
+    damaged: Sequence[DamagedSnapshot] = ()
+
+
+def newest_snapshots(data: DataFolder, tenant: str) -> NewestSnapshots:
+    """The newest snapshots of a tenant."""
+    every, damaged = data.examine_snapshots(tenant)
     found = [snapshot for snapshot in every if snapshot.holds_publications] or every
     complete = [snapshot for snapshot in found if snapshot.manifest.complete]
-    return (found[-1] if found else None), (complete[-1] if complete else None)
+    return NewestSnapshots(found[-1] if found else None, complete[-1] if complete else None, damaged)
 
 
-def last_backup(tenant: str, newest: Snapshot | None, complete: Snapshot | None, now: datetime) -> CheckResult:
-    """Age of the newest complete snapshot, so that everybody knows when the last good backup ran."""
+def last_backup(tenant: str, snapshots: NewestSnapshots, now: datetime) -> CheckResult:
+    """Age of the newest complete snapshot, so that everybody knows when the last good backup ran. A damaged one is named."""
+    age = _age_of_backup(tenant, snapshots.newest, snapshots.complete, now)
+    if not snapshots.damaged:
+        return age
+    damaged = snapshots.damaged[-1]
+    more = f" ({len(snapshots.damaged) - 1:,} more are like that)" if len(snapshots.damaged) > 1 else ""
+    todo = f"{damaged.problem}{more} `bookferry snapshots verify {damaged.name}` checks it again. {age.todo}".rstrip()
+    return warning("last backup", f"{age.message}; the snapshot {damaged.name} cannot be used", todo, **age.facts)
+
+
+def _age_of_backup(tenant: str, newest: Snapshot | None, complete: Snapshot | None, now: datetime) -> CheckResult:
     if newest is None:
         return note("last backup", "there is none yet", f"Run `bookferry backup {tenant}`.", age_seconds=None)
     if complete is None:

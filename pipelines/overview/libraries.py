@@ -7,13 +7,13 @@ nobody has to sign in, version 2 has not ended, and no migration into it was beg
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from pipelines.doctor.findings import CheckStatus
-from pipelines.doctor.machine import last_backup, newest_snapshots
+from pipelines.doctor.machine import NewestSnapshots, last_backup, newest_snapshots
 from pipelines.errors import BookferryError, ExitStatus
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.overview.open_plans import OpenPlan, open_plans
@@ -23,7 +23,7 @@ from pipelines.settings.settings import Settings
 from pipelines.sign_in_health import warning
 from pipelines.store.maintenance.drills import DRILLS, DrillResult
 from pipelines.store.maintenance.verification import VERIFICATIONS, SnapshotVerification
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
 from pipelines.store.stores import as_listed
 
 RESULTS = ("verifications", "drills")
@@ -100,14 +100,15 @@ def overview(settings: Settings, data: DataFolder, now: datetime) -> Overview:
 
 def _library(settings: Settings, data: DataFolder, tenant: str, plans: Sequence[OpenPlan], now: datetime) -> Library:
     chosen = settings.tenant(tenant)
-    newest, complete = newest_snapshots(data, tenant)
+    snapshots = newest_snapshots(data, tenant)
+    complete = snapshots.complete
     verified = sorted(VERIFICATIONS.all(data, tenant), key=lambda one: one.verified_at)
     drilled = sorted(DRILLS.all(data, tenant), key=lambda one: one.drilled_at)
     until, sign_in = _sign_in(settings, tenant, now)
     days_left = (LAST_DAY_OF_V2 - now.date()).days if chosen.api == "v2" else None
     problems = [
-        *_backup_problems(tenant, newest, complete, now),
-        *_damage(verified, drilled),
+        *_backup_problems(tenant, snapshots, now),
+        *_damage(snapshots.damaged, verified, drilled),
         *sign_in,
         *_end_of_v2(tenant, days_left),
         *(_unfinished(plan) for plan in plans if plan.begun and plan.target == tenant),
@@ -127,17 +128,24 @@ def _library(settings: Settings, data: DataFolder, tenant: str, plans: Sequence[
     )
 
 
-def _backup_problems(
-    tenant: str, newest: Snapshot | None, complete: Snapshot | None, now: datetime
-) -> Iterator[Problem]:
-    found = last_backup(tenant, newest, complete, now)
+def _backup_problems(tenant: str, snapshots: NewestSnapshots, now: datetime) -> Iterator[Problem]:
+    found = last_backup(tenant, replace(snapshots, damaged=()), now)
     if found.status is not CheckStatus.OK:
-        message = "there is no backup yet" if newest is None else found.message
+        message = "there is no backup yet" if snapshots.newest is None else found.message
         yield Problem(ProblemCode.BACKUP, message, found.todo)
 
 
-def _damage(verified: Sequence[SnapshotVerification], drilled: Sequence[DrillResult]) -> Iterator[Problem]:
-    damaged = [one.name for one in verified if not one.ok]
+def _damage(
+    unusable: Sequence[DamagedSnapshot], verified: Sequence[SnapshotVerification], drilled: Sequence[DrillResult]
+) -> Iterator[Problem]:
+    names = [one.name for one in unusable]
+    if names:
+        yield Problem(
+            ProblemCode.DAMAGED,
+            f"the manifest of {_some(names)} cannot be used",
+            f"`bookferry snapshots verify {names[-1]}` says what to do.",
+        )
+    damaged = [one.name for one in verified if not one.ok and one.name not in names]
     if damaged:
         yield Problem(
             ProblemCode.DAMAGED,

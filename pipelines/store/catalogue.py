@@ -23,7 +23,7 @@ import duckdb
 import pyarrow as pa
 from filelock import FileLock
 
-from pipelines.errors import ConfigurationError
+from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.shapes.columns import united, with_columns
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import PERSONAL, STAGED, TABLES, raw_table
@@ -129,6 +129,11 @@ def catalogue_in_memory(data: DataFolder, *, personal: bool = False) -> duckdb.D
 
 def _required_snapshots(data: DataFolder) -> list[Snapshot]:
     if not (snapshots := data.snapshots()):
+        if data.snapshot_keys():
+            raise StorageError(
+                f"No snapshot in {data.objects.address} can be used, so there is nothing to query. `bookferry snapshots verify` says what "
+                "to do."
+            )
         raise ConfigurationError(
             f"There is no snapshot in {data.objects.address} yet, so there is nothing to query. Run `bookferry backup TENANT` first."
         )

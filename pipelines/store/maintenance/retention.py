@@ -172,9 +172,10 @@ def prune(
     """Remove the snapshots of `tenant`, or of all tenants, that the policy does not keep; then the blobs that no snapshot names.
 
     `tenants`: those of the configuration, whose backups must not run while blobs are counted. Raises `StorageError`, before anything is
-    removed, where a manifest cannot be read or a remaining table of files is damaged: the needed blobs are unknown then. A tenant with a
-    running job is passed over with a note; if it is `tenant` itself, that raises `TenantBusyError`. `before_removal` is called with the
-    snapshots that stay (tenant → ids) before any file goes, also if all stay: a killed removal is continued.
+    removed, where a remaining table of files is damaged: the needed blobs are unknown then. A snapshot with a damaged manifest stays, and
+    no blob is removed while there is one. A tenant with a running job is passed over with a note; if it is `tenant` itself, that raises
+    `TenantBusyError`. `before_removal` is called with the snapshots that stay (tenant → ids) before any file goes, also if all stay: a
+    killed removal is continued.
     """
     policy.check()
     with nullcontext() if dry_run else removal(data, clock):
@@ -227,7 +228,10 @@ def _check_file_tables(data: DataFolder, superfluous: set[str]) -> None:
 
 
 def _tenants(data: DataFolder) -> list[str]:
-    return sorted({snapshot.manifest.tenant for snapshot in data.snapshots()})
+    snapshots, damaged = data.examine_snapshots()
+    return sorted(
+        {snapshot.manifest.tenant for snapshot in snapshots} | {one.name.partition("/")[0] for one in damaged}
+    )
 
 
 def _select(
@@ -236,8 +240,9 @@ def _select(
     """Returns the snapshots to keep and to remove."""
     kept, superfluous = list[KeptSnapshot](), list[Snapshot]()
     for tenant in tenants:
-        found = data.snapshots(tenant)
+        found, damaged = data.examine_snapshots(tenant)
         why = reasons_to_keep(found, policy, zone)
+        kept += [KeptSnapshot(one.name, ["its manifest cannot be used"]) for one in damaged]
         kept += [KeptSnapshot(snapshot.name, why[snapshot.name]) for snapshot in found if snapshot.name in why]
         superfluous += [snapshot for snapshot in found if snapshot.name not in why]
     return kept, superfluous
@@ -274,6 +279,13 @@ def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResu
     """
     if next(data.objects.below(BLOBS), None) is None:
         return
+    snapshots, damaged = data.examine_snapshots()
+    if damaged:
+        pruning.notes.append(
+            f"No blobs were removed: the manifest of {damaged[0].name} cannot be used, so the blobs that it needs are unknown. "
+            f"{damaged[0].problem}"
+        )
+        return
     unfinished = [str(path.parent) for path in sorted(data.work_path.glob(f"*/*/{Capture.FACTS}"))]
     if data.is_shared:
         unfinished += [data.objects.address_of(copied.key) for copied in copied_captures(data.objects)]
@@ -285,7 +297,7 @@ def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResu
         return
     tables = [
         f"{snapshot.key}/{snapshot.manifest.tables[PUBLICATION_FILES.name].path}"
-        for snapshot in data.snapshots()
+        for snapshot in snapshots
         if snapshot.name not in without and PUBLICATION_FILES.name in snapshot.manifest.tables
     ]
     for blob in _unused_blobs(data, tables):

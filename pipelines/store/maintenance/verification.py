@@ -22,12 +22,12 @@ from pipelines.store.durable import digest_of
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.maintenance.referenced_blobs import referenced_blobs
 from pipelines.store.maintenance.results import ResultFiles
-from pipelines.store.maintenance.verification_targets import keys_to_verify, name_of
+from pipelines.store.maintenance.verification_targets import keys_to_verify
 from pipelines.store.objects.objects import Objects
 from pipelines.store.parquet import open_table
 from pipelines.store.snapshots.captures import TableFacts
 from pipelines.store.snapshots.manifest import MANIFEST, Manifest, is_unchanged
-from pipelines.store.snapshots.snapshots import DataFolder, as_snapshot, blob_key
+from pipelines.store.snapshots.snapshots import DataFolder, as_snapshot, blob_key, name_of
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -153,7 +153,7 @@ def _manifest(objects: Objects, key: str, tally: _Tally) -> Manifest | None:
     except FileNotFoundError:
         tally.problem(f"{address} is missing, so the other files cannot be checked.")
         return None
-    except StorageError as error:
+    except (StorageError, ConfigurationError) as error:
         tally.problem(str(error))
         return None
     tally.files, tally.bytes = tally.files + 1, tally.bytes + len(content)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.errors import ConfigurationError, StorageError
-from pipelines.store.snapshots.manifest import MANIFEST
-from pipelines.store.snapshots.snapshots import DataFolder, as_snapshot, newest_complete
+from pipelines.errors import ConfigurationError
+from pipelines.store.snapshots.snapshots import (
+    DamagedSnapshot,
+    DataFolder,
+    Snapshot,
+    name_of,
+    newest_complete,
+    read_snapshots,
+)
 
 
 def keys_to_verify(data: DataFolder, name: str | None) -> list[str]:
@@ -51,24 +57,10 @@ def _tenants(keys: Iterable[str]) -> list[str]:
     return sorted({tenant_of(key) for key in keys})
 
 
-def name_of(key: str) -> str:
-    """The name `tenant/snapshot` of a snapshot's key."""
-    _, tenant, snapshot = key.split("/")
-    return f"{tenant.removeprefix('tenant=')}/{snapshot.removeprefix('snapshot=')}"
-
-
 def _newest(data: DataFolder, keys: Iterable[str], tenant: str) -> list[str]:
-    """The newest complete snapshot of a tenant, and the unreadable ones."""
-    readable, damaged = [], []
+    """The newest complete snapshot of a tenant, and the unreadable ones: those without a manifest, too."""
     of_tenant = [key for key in keys if tenant_of(key) == tenant]
-    manifests = data.objects.read_all(f"{key}/{MANIFEST}" for key in of_tenant)
-    for key, content in zip(of_tenant, manifests, strict=True):
-        try:
-            if content is None:
-                damaged.append(key)
-            else:
-                readable.append(as_snapshot(data.objects, key, content))
-        except StorageError:
-            damaged.append(key)
-    newest = newest_complete(readable)
-    return [*damaged, *([newest.key] if newest else [])]
+    examined = {one.key: one for one in read_snapshots(data.objects, of_tenant)}
+    unreadable = [key for key in of_tenant if isinstance(examined.get(key), DamagedSnapshot | None)]
+    newest = newest_complete(one for one in examined.values() if isinstance(one, Snapshot))
+    return [*unreadable, *([newest.key] if newest else [])]

@@ -40,7 +40,7 @@ from pipelines.store.postgres.schemas import (
     tenant_schemas,
 )
 from pipelines.store.postgres.server import Server, Session
-from pipelines.store.postgres.snapshot_list import create_snapshots, replace_snapshots
+from pipelines.store.postgres.snapshot_list import create_snapshots, keep_snapshots, replace_snapshots
 from pipelines.store.postgres.swapping import VIEWS_LOCK, Swap, loads_with_dependents, swap
 from pipelines.store.postgres.whole_loads import (
     Loads,
@@ -121,7 +121,10 @@ class Database:
             granted = self._prepare(session, schemas)
             tables, notes = _readable_tables(data, snapshot)
             tables = [loaded_table(table, snapshot) for table in tables]
-            load = _Load(schemas, data, snapshot, tables, read_loads(session, schemas.main), data.snapshots(tenant))
+            known, damaged = data.examine_snapshots(tenant)
+            load = _Load(
+                schemas, data, snapshot, tables, read_loads(session, schemas.main), known, [one.id for one in damaged]
+            )
             try:
                 staged = self._load_changes(session, load, granted=granted) or self._load_whole(
                     session, load, granted=granted
@@ -172,7 +175,7 @@ class Database:
                 session.run(f"SET LOCAL lock_timeout = {round(self._seconds * 1000)}")
                 written = write_changes(session, schemas.loading, schemas.main, changes, before, snapshot)
                 hide_snapshots(session, schemas.main, load.loads, load.gone)
-                replace_snapshots(session, schemas.main, load.known, read_loads(session, schemas.main))
+                replace_snapshots(session, schemas.main, load.known, read_loads(session, schemas.main), load.unreadable)
         except psycopg.errors.LockNotAvailable:
             who = "; ".join(lock_holders(session, [schemas.main])) or "it has just ended"
             raise TemporaryError(
@@ -219,6 +222,7 @@ class Database:
         staged, keyed = self._fill(load, wanted.fresh_loads)
         create_loaded_tables(session, schemas.loading, wanted.after)
         create_snapshots(session, schemas.loading, load.known, wanted.after)
+        keep_snapshots(session, schemas, load.unreadable)
         before = transactions_before(session)
         absent, violated = self._add_foreign_keys(session, schemas, keyed)
         if staged.left_out or violated:  # a whole load makes again what rows of this one do not allow
@@ -292,13 +296,15 @@ class _Load:
     tables: Sequence[Table]
     loads: Loads
     known: Sequence[Snapshot]
+    unreadable: Sequence[str]
+    """The snapshots with a damaged manifest: what the database has of them stays."""
 
     @cached_property
     def gone(self) -> frozenset[str]:
         """The snapshots in the database that the data folder has no more."""
         complete = {snapshot.manifest.snapshot for snapshot in self.known if snapshot.manifest.complete}
         there = {name for loads in self.loads.values() for load in loads for name in load.snapshots}
-        return frozenset(there - complete)
+        return frozenset(there - complete - {*self.unreadable})
 
     @property
     def emptied(self) -> list[WholeLoad]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.catalogue import SNAPSHOTS, row_of
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.definitions import column_list, comments, fitting_name, sql_type
+from pipelines.store.postgres.schemas import TenantSchemas, columns_of
 from pipelines.store.postgres.server import Session
 from pipelines.store.postgres.whole_loads import Loads
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -31,9 +32,23 @@ def create_snapshots(session: Session, schema: str, known: Sequence[Snapshot], l
     )
 
 
-def replace_snapshots(session: Session, schema: str, known: Sequence[Snapshot], loads: Loads) -> None:
-    """Write the rows anew, in the caller's transaction."""
-    session.run(f"DELETE FROM {quoted(schema, SNAPSHOTS.name)}", *_rows(schema, known, loads))  # noqa: S608  quoted
+def replace_snapshots(
+    session: Session, schema: str, known: Sequence[Snapshot], loads: Loads, unreadable: Collection[str]
+) -> None:
+    """Write the rows anew, in the caller's transaction. Those of `unreadable` snapshots stay as they are."""
+    others = f"snapshot <> ALL (ARRAY[{', '.join(map(literal, unreadable))}]::text[])"
+    session.run(f"DELETE FROM {quoted(schema, SNAPSHOTS.name)} WHERE {others}", *_rows(schema, known, loads))  # noqa: S608  quoted
+
+
+def keep_snapshots(session: Session, schemas: TenantSchemas, unreadable: Collection[str]) -> None:
+    """Copy the rows of `unreadable` snapshots from the table that is there into the new one."""
+    there = columns_of(session, schemas.main, [SNAPSHOTS.name]).get(SNAPSHOTS.name, {})
+    if unreadable and there:
+        columns = column_list(tuple(column.name for column in SNAPSHOTS.columns if column.name in there))
+        session.run(
+            f"INSERT INTO {quoted(schemas.loading, SNAPSHOTS.name)} ({columns}) SELECT {columns} "  # noqa: S608  quoted
+            f"FROM {quoted(schemas.main, SNAPSHOTS.name)} WHERE snapshot IN ({', '.join(map(literal, unreadable))})"
+        )
 
 
 def _rows(schema: str, known: Sequence[Snapshot], loads: Loads) -> Iterator[str]:

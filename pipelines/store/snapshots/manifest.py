@@ -246,13 +246,23 @@ def decode_manifest(content: bytes, where: str) -> Manifest:
     try:
         header = msgspec.json.decode(content, type=_Header)
         manifest = msgspec.json.decode(content, type=Manifest) if header.format <= FORMAT else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        if manifest is not None:
+            _check_instants(manifest)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise StorageError(
             f"{where} is damaged ({error}). Put it back from a copy, or move that snapshot's folder away."
         ) from None
     if manifest is None:
         raise StorageError(f"{where} was written by a newer version ({header.tool}). Update Bookferry to read it.")
     return manifest
+
+
+def _check_instants(manifest: Manifest) -> None:
+    """Raises `ValueError` where an instant is none: all who list snapshots compare and sort by them."""
+    datetime.strptime(manifest.snapshot, "%Y%m%dT%H%M%SZ")  # noqa: DTZ007  only its form counts
+    for text in (manifest.started_at, manifest.finished_at):
+        if datetime.fromisoformat(text).tzinfo is None:
+            raise ValueError(f"{text!r} has no time zone")
 
 
 def columns_before(before: Iterable[Manifest], resource: str) -> list[ObservedColumn]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -38,6 +40,11 @@ LOOK_SECONDS = 0.2
 
 PARALLEL_CHECKSUMS = 2
 """Files whose checksums are computed in parallel: nothing else works then."""
+
+PARALLEL_MANIFESTS = 16
+"""Manifests that are read in parallel: a bucket needs some time for each."""
+
+_log = logging.getLogger(__name__)
 
 
 class Snapshot:
@@ -85,6 +92,23 @@ class Snapshot:
     def holds_publications(self) -> bool:
         """Whether it has the publications, rather than other resources alone."""
         return "publications" in self.manifest.resources
+
+
+class DamagedSnapshot(NamedTuple):
+    """A snapshot whose manifest cannot be used. The others are not affected; what it needs is unknown, so that nothing of it is removed."""
+
+    key: str
+    problem: BookferryError
+
+    @property
+    def name(self) -> str:
+        """`tenant/snapshot`, by the names of its folders."""
+        return name_of(self.key)
+
+    @property
+    def id(self) -> str:
+        """The id of the snapshot."""
+        return self.name.partition("/")[2]
 
 
 class DataFolder:
@@ -234,19 +258,28 @@ class DataFolder:
         ]
 
     def snapshots(self, tenant: str | None = None) -> list[Snapshot]:
-        """All published snapshots, of one tenant or of all, oldest first."""
-        keys = self.snapshot_keys(tenant)
-        manifests = self.objects.read_all(f"{key}/{MANIFEST}" for key in keys)
-        found = [
-            as_snapshot(self.objects, key, content)
-            for key, content in zip(keys, manifests, strict=True)
-            if content is not None
-        ]
-        return sorted(found, key=lambda snapshot: (snapshot.manifest.snapshot, snapshot.manifest.tenant))
+        """All published snapshots, of one tenant or of all, oldest first. Damaged ones are left out, and the log names them."""
+        return self._readable_snapshots(tenant, None)
+
+    def examine_snapshots(self, tenant: str | None = None) -> tuple[list[Snapshot], list[DamagedSnapshot]]:
+        """The published snapshots of one tenant or of all, oldest first, and those whose manifest cannot be used."""
+        examined = read_snapshots(self.objects, self.snapshot_keys(tenant))
+        snapshots = [snapshot for snapshot in examined if isinstance(snapshot, Snapshot)]
+        damaged = [snapshot for snapshot in examined if isinstance(snapshot, DamagedSnapshot)]
+        return sorted(snapshots, key=lambda snapshot: (snapshot.manifest.snapshot, snapshot.manifest.tenant)), damaged
+
+    def _readable_snapshots(self, tenant: str | None, name: str | None) -> list[Snapshot]:
+        """The snapshots, where the one that is asked for by `name` is not among the damaged ones."""
+        snapshots, damaged = self.examine_snapshots(tenant)
+        for one in damaged:
+            if name in (one.name, one.id):
+                raise one.problem
+            _log.warning("The snapshot %s is left out: %s", one.name, one.problem)
+        return snapshots
 
     def complete_snapshots(self, tenant: str, name: str | None = None) -> list[Snapshot]:
         """The complete snapshots of one tenant, oldest first, or only the one with this name. Another name is a `ConfigurationError`."""
-        complete = [snapshot for snapshot in self.snapshots(tenant) if snapshot.manifest.complete]
+        complete = [snapshot for snapshot in self._readable_snapshots(tenant, name) if snapshot.manifest.complete]
         wanted = [one for one in complete if name in (None, one.name, one.manifest.snapshot)]
         if name is not None and not wanted:
             known = ", ".join(snapshot.manifest.snapshot for snapshot in complete) or "none"
@@ -260,7 +293,7 @@ class DataFolder:
 
         A snapshot without the publications stands for its tenant only where there is no other.
         """
-        found = self.snapshots()
+        found = self._readable_snapshots(None, name)
         matches = [snapshot for snapshot in found if name in (snapshot.name, snapshot.manifest.snapshot)]
         if len(matches) > 1:
             raise ConfigurationError(
@@ -306,6 +339,12 @@ def snapshot_key(tenant: str, snapshot: str) -> str:
     return f"snapshots/tenant={tenant}/snapshot={snapshot}"
 
 
+def name_of(key: str) -> str:
+    """The name `tenant/snapshot` of a snapshot's folder."""
+    _, tenant, snapshot = key.split("/")
+    return f"{tenant.removeprefix('tenant=')}/{snapshot.removeprefix('snapshot=')}"
+
+
 def blob_key(sha256: str) -> str:
     """The key of a blob: its SHA-256 below the folder of blobs."""
     return f"{BLOBS}/{sha256[:2]}/{sha256}"
@@ -339,6 +378,33 @@ def _check_finished(capture: Capture) -> None:
             f"{capture.path}: not published, because {', '.join(missing) or 'every table'} is still missing. "
             "Run the whole backup again: `bookferry backup`, or the job from its raw table on."
         )
+
+
+def read_snapshots(objects: Objects, keys: Sequence[str]) -> list[Snapshot | DamagedSnapshot]:
+    """The snapshots in these folders, without those that have no manifest. A store that cannot be reached is no damage."""
+
+    def read(key: str) -> bytes | BookferryError | None:
+        try:
+            return objects.read(f"{key}/{MANIFEST}")
+        except FileNotFoundError:
+            return None  # removed meanwhile, or not yet published
+        except (StorageError, ConfigurationError) as error:
+            return error
+
+    with ThreadPoolExecutor(PARALLEL_MANIFESTS) as pool:
+        contents = list(pool.map(read, keys))
+    return [
+        _examined(objects, key, content) for key, content in zip(keys, contents, strict=True) if content is not None
+    ]
+
+
+def _examined(objects: Objects, key: str, content: bytes | BookferryError) -> Snapshot | DamagedSnapshot:
+    if isinstance(content, BookferryError):
+        return DamagedSnapshot(key, content)
+    try:
+        return as_snapshot(objects, key, content)
+    except StorageError as error:
+        return DamagedSnapshot(key, error)
 
 
 def as_snapshot(objects: Objects, key: str, content: bytes) -> Snapshot:

@@ -282,13 +282,10 @@ def test_the_results_of_verifications_are_removed_too(week: DataFolder) -> None:
     assert VERIFICATIONS.last(week, *last.name.split("/")) is not None
 
 
-def test_nothing_is_removed_while_a_backup_runs_or_a_manifest_is_damaged(week: DataFolder) -> None:
+def test_nothing_is_removed_while_a_backup_runs(week: DataFolder) -> None:
     before = files_below(week.path / "snapshots")
     with week.lease("old"), pytest.raises(TenantBusyError):
         pruned(week, tenant="old", last=1)
-    (week.snapshots("other")[0].path / "manifest.json").write_text("{")
-    with pytest.raises(StorageError, match="damaged"):
-        pruned(week, last=1)
     assert files_below(week.path / "snapshots") == before
 
 
@@ -342,6 +339,22 @@ class TestBlobs:
     def present(self, data: DataFolder, blobs: list[str]) -> list[int]:
         """The indexes of the blobs on the disk."""
         return [number for number, name in enumerate(blobs) if (data.path / blob_key(name)).exists()]
+
+    @pytest.mark.parametrize("dry_run", [True, False])
+    def test_a_snapshot_with_a_damaged_manifest_stays_and_so_do_all_blobs(
+        self, week: DataFolder, blobs: list[str], *, dry_run: bool
+    ) -> None:
+        """Of a library that is pruned, and of another one; the other snapshots go as the policy says."""
+        oldest, other = week.snapshots("old")[0], week.snapshots("other")[0]
+        for damaged in (oldest, other):
+            (damaged.path / "manifest.json").write_text("{")
+        removed = {one.name for one in week.snapshots("old")[:-2]}  # the newest complete and the newest stay
+        result = pruned(week, tenant="old", dry_run=dry_run, last=1)
+        assert {one.snapshot for one in result.removed} == removed
+        assert [one.why for one in result.kept if one.snapshot == oldest.name] == [["its manifest cannot be used"]]
+        assert f"the manifest of {oldest.name} cannot be used" in result.notes[0]
+        assert (result.blobs_removed, self.present(week, blobs)) == (0, list(range(7)))
+        assert oldest.path.exists()
 
     def test_only_unreferenced_blobs_are_removed(self, week: DataFolder, blobs: list[str]) -> None:
         """Snapshots in order: old 20, other 20, old 21, old 22, old 23 (partial)."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 import duckdb
 import msgspec
@@ -18,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.backup import files, staging
-from pipelines.errors import ConfigurationError, StorageError
+from pipelines.errors import ConfigurationError, StorageError, TemporaryError
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.manifest import FORMAT, MANIFEST
@@ -187,34 +189,93 @@ class TestCaptures:
             data.capture("old", "run")
 
 
-class TestManifests:
-    """A damaged manifest stops every reader, with the file's name and a remedy."""
+def denied() -> NoReturn:
+    """What a file says that this user may not read."""
+    raise PermissionError(13, "Permission denied")
 
-    @pytest.mark.parametrize(
-        "damage",
-        [
-            lambda content: content[: len(content) // 2],
-            lambda _content: b"",
-            lambda _content: b"\xff\xfe",
-            lambda _content: b"[" * 100_000,
-            lambda content: content.replace(b'"complete"', b'"compleat"'),
-            lambda content: content.replace(b'"requests": 1', b'"requests": "one"'),
-        ],
-        ids=["half", "empty", "not UTF-8", "deep", "key", "type"],
-    )
-    def test_a_damaged_manifest(self, data: DataFolder, damage: Callable[[bytes], bytes]) -> None:
-        """The message names the file, and no part of the snapshot is used."""
-        path = make_snapshot(data).path / MANIFEST
-        path.write_bytes(damage(path.read_bytes()))
-        with pytest.raises(StorageError, match=r"manifest\.json is damaged .*Put it back from a copy"):
-            data.snapshots()
+
+def unreachable(*_: object) -> NoReturn:
+    """What a bucket's service says that cannot be reached."""
+    raise TemporaryError("the service cannot be reached")
+
+
+def write_manifest(data: DataFolder, key: str, content: bytes) -> None:
+    """Overwrite a manifest in a store of any kind."""
+    data.objects.replace(f"{key}/{MANIFEST}", content)
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "half": lambda content: content[: len(content) // 2],
+    "empty": lambda _content: b"",
+    "not UTF-8": lambda _content: b"\xff\xfe",
+    "binary": lambda content: bytes(255 - byte for byte in content),
+    "zeros": lambda content: bytes(len(content)),
+    "not JSON": lambda _content: b"<Error>NoSuchKey</Error>",
+    "deep": lambda _content: b"[" * 100_000,
+    "null": lambda _content: b"null",
+    "other form": lambda _content: b'{"format": 1, "tool": "bookferry"}',
+    "key": lambda content: content.replace(b'"complete"', b'"compleat"'),
+    "type": lambda content: content.replace(b'"requests": 1', b'"requests": "one"'),
+    "instant": lambda content: content.replace(b'"started_at": "2026', b'"started_at": "soon'),
+    "without a zone": lambda content: content.replace(b"+00:00", b""),
+}
+
+
+class TestManifests:
+    """A damaged manifest concerns its own snapshot alone, which is named with a remedy; those who ask for it by name are refused."""
+
+    @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+    def test_a_damaged_manifest(
+        self, stored: DataFolder, damage: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The other snapshot is read, the next one can be made; whoever lists them, and whoever asks for it, learns the file's name."""
+        damaged, sound = make_snapshot(stored), make_snapshot(stored, now=STARTED_AT + timedelta(days=1))
+        write_manifest(stored, damaged.key, damage(stored.objects.read(f"{damaged.key}/{MANIFEST}")))
+        assert [one.name for one in stored.snapshots()] == [sound.name]
+        message = (
+            rf"{re.escape(stored.objects.address_of(damaged.key))}/manifest\.json is damaged .*Put it back from a copy"
+        )
+        assert re.search(rf"The snapshot {damaged.name} is left out: {message}", caplog.text)
+        for name in (damaged.name, SNAPSHOT_ID):
+            with pytest.raises(StorageError, match=message):
+                stored.find_snapshot(name)
+        assert stored.find_snapshot("old").name == sound.name
+        assert [one.name for one in stored.complete_snapshots("old")] == [sound.name]
+        newest = make_snapshot(stored, now=STARTED_AT + timedelta(days=2))
+        assert [one.name for one in stored.snapshots()] == [sound.name, newest.name]
+
+    @pytest.mark.parametrize("damage", ["folder", "unreadable"])
+    def test_a_manifest_that_is_no_readable_file(
+        self, data: DataFolder, damage: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The file system's own refusal concerns one snapshot, too."""
+        damaged, sound = make_snapshot(data), make_snapshot(data, now=STARTED_AT + timedelta(days=1))
+        manifest = damaged.path / MANIFEST
+        if damage == "folder":
+            manifest.unlink()
+            manifest.mkdir()
+        else:  # root may read everything
+            read = Path.read_bytes
+            monkeypatch.setattr(Path, "read_bytes", lambda path: denied() if path == manifest else read(path))
+        assert [one.name for one in data.snapshots()] == [sound.name]
+        with pytest.raises(StorageError, match=re.escape(str(manifest))):
+            data.find_snapshot(damaged.name)
+
+    def test_a_bucket_that_fails_is_no_damage(self, stored: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nothing is known of a snapshot whose manifest a service does not send now."""
+        snapshot = make_snapshot(stored)
+        monkeypatch.setattr(type(stored.objects), "read", unreachable)
+        with pytest.raises(TemporaryError):
+            stored.find_snapshot(snapshot.name)
 
     def test_a_newer_manifest(self, data: DataFolder) -> None:
         """A newer format is refused by its number, whatever else is in the file."""
-        path = make_snapshot(data).path / MANIFEST
-        path.write_text(json.dumps({"format": FORMAT + 1, "tool": "bookferry 9.0", "shape": "unheard of"}))
+        snapshot = make_snapshot(data)
+        (snapshot.path / MANIFEST).write_text(
+            json.dumps({"format": FORMAT + 1, "tool": "bookferry 9.0", "shape": "unheard of"})
+        )
         with pytest.raises(StorageError, match=r"written by a newer version \(bookferry 9\.0\)\. Update Bookferry"):
-            data.snapshots()
+            data.find_snapshot(snapshot.name)
 
     def test_unknown_keys_are_ignored(self, data: DataFolder) -> None:
         """Later versions may add keys within one format."""
@@ -227,8 +288,9 @@ class TestManifests:
         """A copied snapshot would be counted twice."""
         snapshot = make_snapshot(data)
         shutil.copytree(snapshot.path, snapshot.path.with_name("snapshot=copy"))
+        assert [one.name for one in data.snapshots()] == [snapshot.name]
         with pytest.raises(StorageError, match=f"belongs in a folder tenant=old/snapshot={SNAPSHOT_ID}"):
-            data.snapshots()
+            data.find_snapshot("old/copy")
 
     def test_a_snapshot_that_is_removed_while_others_are_listed(
         self, data: DataFolder, monkeypatch: pytest.MonkeyPatch
