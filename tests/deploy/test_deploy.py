@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from pipelines.settings.loading import load_settings
-from tests.cli.command import ROOT
+from tests.cli.command import BOOKFERRY, ROOT, environment
 from tests.postgres import database, postgres_server
 
 DEPLOY = ROOT / "deploy"
@@ -130,6 +130,89 @@ def test_the_code_location_has_one_name_everywhere() -> None:
     assert names == {"bookferry"}
 
 
+class TestKubernetes:
+    """The pods that Dagster and its chart make of the values."""
+
+    values = read("kubernetes/values.yaml")
+
+    def run_pod(self) -> tuple[Any, Any]:
+        """Pod and container of a run, by the code of Dagster's launcher."""
+        from dagster_k8s.container_context import K8sContainerContext  # noqa: PLC0415  a second
+        from dagster_k8s.job import (  # noqa: PLC0415
+            DagsterK8sJobConfig,
+            UserDefinedDagsterK8sConfig,
+            construct_dagster_k8s_job,
+        )
+
+        config = self.values["runLauncher"]["config"]["k8sRunLauncher"]
+        of_runs = {re.sub("([A-Z])", r"_\1", name).lower(): value for name, value in config["runK8sConfig"].items()}
+        context = K8sContainerContext(
+            env_secrets=[secret["name"] for secret in config.get("envSecrets", ())],
+            volumes=config.get("volumes", ()),
+            volume_mounts=config.get("volumeMounts", ()),
+            run_k8s_config=UserDefinedDagsterK8sConfig.from_dict(of_runs),
+        )
+        [deployment] = self.values["dagster-user-deployments"]["deployments"]
+        if deployment["includeConfigInLaunchedRuns"]["enabled"]:  # what the chart then writes into the code location
+            context = context.merge(
+                K8sContainerContext(resources=deployment["resources"], volumes=deployment["volumes"])
+            )
+        job = construct_dagster_k8s_job(
+            DagsterK8sJobConfig("bookferry", "/opt/dagster/dagster_home", instance_config_map="instance"),
+            args=["dagster", "api", "execute_run"],
+            job_name="run",
+            user_defined_k8s_config=context.run_k8s_config,
+        )
+        spec = job.to_dict()["spec"]["template"]["spec"]
+        return spec, spec["containers"][0]
+
+    def test_a_run_has_the_memory_and_the_files_of_the_values(self) -> None:
+        """Not those of the code location, which needs less."""
+        config = self.values["runLauncher"]["config"]["k8sRunLauncher"]["runK8sConfig"]
+        pod, container = self.run_pod()
+        assert container["resources"]["limits"] == config["containerConfig"]["resources"]["limits"] == {"memory": "2Gi"}
+        assert pod["termination_grace_period_seconds"] == 180
+        mounts = {mount["name"]: mount["mount_path"] for mount in container["volume_mounts"]}
+        assert mounts.items() >= {"configuration": "/etc/bookferry", "work": "/var/lib/bookferry"}.items()
+        assert {volume["name"] for volume in pod["volumes"]} >= {"configuration", "work", "home"}
+        assert {"bookferry"} <= {(source["secret_ref"] or {}).get("name") for source in container["env_from"]}
+
+    def test_a_run_is_restricted(self) -> None:
+        """By Kubernetes' Pod Security Standard of that name."""
+        pod, container = self.run_pod()
+        assert pod["security_context"]["run_as_non_root"] is True
+        assert pod["security_context"]["seccomp_profile"]["type"] == "RuntimeDefault"
+        assert pod["security_context"]["fs_group"] == pod["security_context"]["run_as_user"] == 10001
+        assert container["security_context"]["allow_privilege_escalation"] is False
+        assert container["security_context"]["capabilities"]["drop"] == ["ALL"]
+        assert {
+            kind for volume in pod["volumes"] for kind, content in volume.items() if content and kind != "name"
+        } <= {
+            "config_map",
+            "empty_dir",
+            "secret",
+        }
+
+    def test_so_are_all_others(self) -> None:
+        """The code location, the webserver and the daemon; their containers that start first have the same contexts."""
+        [deployment] = self.values["dagster-user-deployments"]["deployments"]
+        for values in (deployment, self.values["dagsterWebserver"], self.values["dagsterDaemon"]):
+            assert values["podSecurityContext"].items() >= {"runAsNonRoot": True}.items()
+            assert values["podSecurityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+            assert values["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+    def test_a_run_may_wait_for_a_node(self) -> None:
+        """Dagster's own three minutes are less than a cluster takes to add one."""
+        assert self.values["dagsterDaemon"]["runMonitoring"]["startTimeoutSeconds"] >= 1800
+
+
+def test_dagster_asks_nobody_for_an_address() -> None:
+    """Its pages greet each new user with a form (`nux`), which sends what is typed in to its makers."""
+    assert read("kubernetes/values.yaml")["additionalInstanceConfig"]["nux"] == {"enabled": False}
+    for name in INSTANCES:
+        assert read(name)["nux"] == {"enabled": False}, name
+
+
 def test_each_service_of_compose_waits_for_what_it_needs() -> None:
     services = read("compose/compose.yaml")["services"]
     for name, service in services.items():
@@ -140,6 +223,117 @@ def test_each_service_of_compose_waits_for_what_it_needs() -> None:
             source = volume.split(":")[0]
             assert not source.startswith(".") or (DEPLOY / "compose" / source).is_file(), (name, source)
     assert [one for service in services.values() for one in service.get("ports", ())] == ["127.0.0.1:3000:3000"]
+
+
+def test_every_image_of_compose_has_a_version() -> None:
+    """The same file starts the same programs next year; nothing is shared that ends with another container."""
+    images = [service["image"] for service in read("compose/compose.yaml")["services"].values()]
+    images += [line.split()[0] for line in instructions("FROM")]
+    assert [image for image in images if not re.search(r":(RELEASE\.)?\d+[.-]\d+", image)] == []
+    assert [image for image in images if image.startswith("bookferry:")] != []
+    compose = (DEPLOY / "compose" / "compose.yaml").read_text("utf-8")
+    assert "latest" not in compose
+    assert "service:" not in compose, "the network of another container"
+
+
+def test_the_version_of_the_image_is_ours() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert read("compose/compose.yaml")["x-bookferry"]["image"] == f"bookferry:{version}"
+
+
+def test_compose_runs_the_command_of_the_image() -> None:
+    """It forwards the ports of its machine besides."""
+    assert read("compose/compose.yaml")["services"]["bookferry"]["command"] == command()
+
+
+class TestLoopback:
+    """The script that lets each container of compose have a network of its own."""
+
+    SCRIPT = DEPLOY / "compose" / "loopback.py"
+
+    def run(self, forward: str, *program: str) -> subprocess.Popen[str]:
+        """Run a command beside a forwarded port."""
+        words = [sys.executable, str(self.SCRIPT), forward, "--", *program]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+
+    def test_each_client_is_connected_anew(self) -> None:
+        """The other container may have restarted, or be away for a moment."""
+        client = (
+            "import socket, sys\n"
+            "for line in sys.stdin:\n"
+            "    try:\n"
+            "        with socket.create_connection(('127.0.0.1', int(line)), 20) as there:\n"
+            "            there.sendall(b'question'); there.shutdown(socket.SHUT_WR)\n"
+            "            print(there.makefile().read() or 'nobody', flush=True)\n"
+            "    except ConnectionError:\n"
+            "        print('nobody', flush=True)\n"
+            "sys.exit(7)\n"
+        )
+        with socket.create_server(("127.0.0.2", 0)) as service:
+            port = service.getsockname()[1]
+            with self.run(f"{port}=127.0.0.2:{port}", sys.executable, "-c", client) as process:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                for number in range(3):
+                    print(port, file=process.stdin, flush=True)
+                    if number == 1:  # away
+                        service.close()
+                        assert process.stdout.readline() == "nobody\n"
+                        service = socket.create_server(("127.0.0.2", port))  # noqa: PLW2901  it is back
+                        continue
+                    connection, _ = service.accept()
+                    with connection:
+                        assert connection.makefile().read() == "question"
+                        connection.sendall(b"answer")
+                    assert process.stdout.readline() == "answer\n"
+                process.stdin.close()
+                assert process.wait(60) == 7, "the status is that of the command"
+            service.close()
+
+    def test_it_ends_with_its_command(self) -> None:
+        """A container is stopped by SIGTERM to its first process."""
+        program = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(3)); print('ready', flush=True); signal.pause()"
+        with self.run("0=127.0.0.2:1", sys.executable, "-c", program) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            process.terminate()
+            assert process.wait(60) == 3
+
+    @pytest.mark.long
+    def test_a_backup_through_it(self, tmp_path: Path) -> None:
+        """As in compose: the sandbox is on another address, and its files come from a second port of it."""
+        ports = []
+        for _ in range(2):
+            with socket.create_server(("127.0.0.1", 0)) as probe:
+                ports.append(str(probe.getsockname()[1]))
+        service = [
+            sys.executable,
+            "-m",
+            "sandbox",
+            "--host",
+            "127.0.0.2",
+            "--port",
+            ports[0],
+            "--storage-port",
+            ports[1],
+        ]
+        (tmp_path / "bookferry.toml").write_text(
+            f'[tenants.demo]\nbase_url = "http://127.0.0.1:{ports[0]}/library"\napi = "v2"\n'
+            'username_env = "DEMO_USER"\npassword_env = "DEMO_PASSWORD"\nrequests_per_minute = 1000\n'
+        )
+        variables = environment(DEMO_USER="backup@library.example", DEMO_PASSWORD="sandbox-password")
+        options = ["--tenant", "library=real:500", "--requests-per-minute", "0", "--stop-at-eof"]
+        with subprocess.Popen(
+            [*service, *options], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as sandbox:
+            assert sandbox.stdout is not None
+            assert sandbox.stdout.readline()
+            forwards = [f"{port}=127.0.0.2:{port}" for port in ports]
+            words = [sys.executable, str(self.SCRIPT), *forwards, "--", *BOOKFERRY, "backup", "demo", "--json"]
+            done = subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+            sandbox.communicate()
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["files"]["kept"] > 0
 
 
 def test_compose_sets_the_variables_that_its_configuration_names(monkeypatch: pytest.MonkeyPatch) -> None:
