@@ -34,11 +34,14 @@ def stage_new(database: Database, data: DataFolder, tenant: str) -> list[LoadRes
 def stage_again(
     database: Database, data: DataFolder, tenant: str, name: str | None = None, *, history: bool = False
 ) -> list[LoadResult]:
-    """Load on request: the newest snapshots, even if they are loaded; one snapshot by `name`; or with `history` all that are not loaded."""
+    """Load on request: the newest snapshots, even if they are loaded; one snapshot by `name`; or with `history` all that are not loaded.
+
+    History is loaded oldest first: changes can only be written into the tables of an earlier snapshot, and take less space.
+    """
     wanted = data.complete_snapshots(tenant, name)
     if history:
         loaded = database.loaded_snapshots(tenant)
-        wanted = [snapshot for snapshot in reversed(wanted) if snapshot.manifest.snapshot not in loaded]
+        wanted = [snapshot for snapshot in wanted if snapshot.manifest.snapshot not in loaded]
     elif name is None:
         wanted = newest_snapshots(wanted)
         if not wanted:

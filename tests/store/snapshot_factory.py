@@ -66,7 +66,7 @@ def write_raw(
     columns = [record_ids([payload.encode() for payload in payloads]), [1] * len(payloads), list(payloads), hashes]
     with capture.raw_writer(resource) as writer:
         writer.write(pa.record_batch(columns, schema=table.schema))
-    ids = count_ids(capture.raw_path(resource), capture.key_of(table.name))
+    ids = count_ids(capture.raw_path(resource), capture.key_of(table.name), text_ids=resource != "publications")
     capture.add_table(table.name, capture.raw_path(resource), writer.rows)
     capture.facts.resources[resource] = ResourceFacts(
         endpoint=f"{resource}/all",

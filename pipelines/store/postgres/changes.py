@@ -138,6 +138,8 @@ class Differences:
             if any(facts.without_id or facts.records != facts.distinct_ids for facts in of_both):
                 return False  # ids do not tell its records apart
             records = STAGED[resource][0]
+            if any(self._has_nulls(side, records) for side in self._sides):
+                return False  # an id that is a text is no key
             old, new = (
                 f"(SELECT id, hash(left(sha256, 32)) AS one, hash(right(sha256, 32)) AS other FROM {self._file(side, records)})"  # noqa: S608  names and files of ours
                 for side in self._sides
@@ -188,6 +190,12 @@ class Differences:
             f"SELECT coalesce(n.id, o.id) FROM {new} AS n FULL JOIN {old} AS o ON n.id = o.id "  # noqa: S608  as above
             "WHERE n.rows IS DISTINCT FROM o.rows"
         )
+
+    def _has_nulls(self, snapshot: Snapshot, records: Table) -> bool:
+        [(nulls,)] = self._database.execute(
+            f"SELECT count(*) - count(id) FROM {self._file(snapshot, records)}"
+        ).fetchall()  # noqa: S608  as above
+        return bool(nulls)
 
     def _count(self, name: str) -> int:
         [(count,)] = self._database.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608  a name of ours

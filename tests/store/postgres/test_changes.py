@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from itertools import permutations
 from typing import Any
 
 import psycopg
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from pipelines.backup.database import stage_again
 from pipelines.errors import TemporaryError
 from pipelines.records import rules
 from pipelines.store.encryption import PersonalKey, PersonalKeys
@@ -59,7 +61,10 @@ def others(numbers: Mapping[int, int], signed: int = 0) -> Records:
             one: {"id": one, "publication": {"id": one + (100 if v % 11 == 10 else 0)}, "location": {"id": one}}
             for one, v in numbers.items()
         },
-        "tasks": {one: {"id": one, "title": f"T{v}", "assignee_id": one, "own": v % 3} for one, v in numbers.items()},
+        "tasks": {
+            one: {"id": f"A-{one}" if v % 6 == 5 else one, "title": f"T{v}", "assignee_id": one, "own": v % 3}
+            for one, v in numbers.items()
+        },
     }
 
 
@@ -171,6 +176,31 @@ def test_only_rows_that_differ_are_written(data: DataFolder, postgres: Database,
     nothing = postgres.load(data, library_snapshot(data, changed, day=2))
     assert set((nothing.written or {}).values()) == {0}
     assert_same_views(data, ask, *instants(2))
+
+
+@pytest.mark.parametrize("order", list(permutations(([1, "A-1"], [1], [1, "A-2"]))), ids=str)
+def test_records_with_a_text_for_an_id_are_there(
+    data: DataFolder, postgres: Database, ask: Ask, order: tuple[list[int | str], ...]
+) -> None:
+    """They have no number, by which changes would be found: such a night is loaded whole."""
+    for day, ids in enumerate(order):
+        tasks = [json.dumps({"id": one, "title": f"Task {one}"}) for one in ids]
+        postgres.load(data, library_snapshot(data, {"tasks": tasks}, day=day))
+        titles = ask("SELECT title FROM tasks ORDER BY title")
+        assert titles == sorted((f"Task {one}",) for one in ids)
+    assert_same_views(data, ask, *instants(2))
+
+
+def test_history_takes_the_space_of_its_changes(data: DataFolder, postgres: Database, address: str) -> None:
+    """`stage --history` writes what a nightly load of each would: one whole table, and the rows that ended."""
+    nights = [library_snapshot(data, versions(*[4] * 50, day), day=day) for day in range(6)]
+    loads = stage_again(postgres, data, "old", history=True)
+    assert [load.snapshot for load in loads] == [night.manifest.snapshot for night in nights]
+    assert [load.written is None for load in loads] == [True, *[False] * 5]
+    with psycopg.connect(address) as connection:
+        rows = "SELECT sum(reltuples) FROM pg_class WHERE relnamespace = 'old'::regnamespace AND relname ~ '^publications_2026'"
+        connection.execute("ANALYZE")
+        assert connection.execute(f"{rows} AND relkind = 'r'").fetchall() == [(51 + 5,)]
 
 
 def test_rows_of_pruned_nights_go(data: DataFolder, postgres: Database, ask: Ask) -> None:
