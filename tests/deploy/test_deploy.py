@@ -265,7 +265,7 @@ class TestLoopback:
             "        with socket.create_connection(('127.0.0.1', int(line)), 20) as there:\n"
             "            there.sendall(b'question'); there.shutdown(socket.SHUT_WR)\n"
             "            print(there.makefile().read() or 'nobody', flush=True)\n"
-            "    except ConnectionError:\n"
+            "    except OSError:\n"
             "        print('nobody', flush=True)\n"
             "sys.exit(7)\n"
         )
