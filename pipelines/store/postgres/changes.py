@@ -193,8 +193,8 @@ class Differences:
 
     def _has_nulls(self, snapshot: Snapshot, records: Table) -> bool:
         [(nulls,)] = self._database.execute(
-            f"SELECT count(*) - count(id) FROM {self._file(snapshot, records)}"
-        ).fetchall()  # noqa: S608  as above
+            f"SELECT count(*) - count(id) FROM {self._file(snapshot, records)}"  # noqa: S608  as above
+        ).fetchall()
         return bool(nulls)
 
     def _count(self, name: str) -> int:
