@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -217,6 +218,10 @@ def postgres(settings: Settings, tenant: str) -> list[CheckResult]:
         store = open_tokens(settings, tenant)
         with suppress(SignInError):  # another check reports a missing sign-in
             store.read()
+        if settings.staging.load:
+            from pipelines.store.postgres.loading import Database  # noqa: PLC0415  most have none
+
+            Database(settings.postgres(os.environ) or "").check()
     except BookferryError as error:
         return [failed("postgres", error)]
     return [ok("postgres", f"{store.place} answers")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import threading
 from collections.abc import Collection, Iterator
@@ -12,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 from pipelines.errors import ConfigurationError
+from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.settings.storage import POSTGRES_TIMEOUTS
 from pipelines.state.postgres_errors import connection_error
 from pipelines.state.statements import for_postgres, values_for_postgres
@@ -86,19 +86,13 @@ class Server:
     """The database by its address. `place` is the address without user and password. `libraries`: those whose state must be there."""
 
     def __init__(self, address: str, *, libraries: Collection[str] = (), idle_seconds: float = IDLE_SECONDS) -> None:
-        plain = re.sub(r"^postgres(?:ql)?(?:\+\w+)?://", "postgresql://", address)
+        parsed = PostgresAddress.parse(address)
+        self.place = parsed.place
+        self.secret = parsed.secret
         try:
-            parts = conninfo_to_dict(plain)
-        except psycopg.Error:
-            raise ConfigurationError(
-                "The variable that postgres_env names holds no address such as postgresql://host/database. Correct it."
-            ) from None
-        host, port = parts.get("host") or "", parts.get("port")
-        self.place = f"postgresql://{host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
-        self.secret = str(parts.get("password") or "")
-        self._address = make_conninfo(
-            plain, **{name: value for name, value in POSTGRES_TIMEOUTS.items() if name not in parts}
-        )
+            self._conninfo = make_conninfo(**{**POSTGRES_TIMEOUTS, **parsed.parameters})
+        except psycopg.Error as error:  # a parameter that libpq does not know
+            raise connection_error(self.place, self.secret, error) from None
         self._libraries = libraries
         self._idle_seconds = idle_seconds
 
@@ -118,7 +112,7 @@ class Server:
         return connection, facts
 
     def _bare(self) -> Connection:
-        return psycopg.connect(self._address, autocommit=True)
+        return psycopg.connect(self._conninfo, autocommit=True)
 
     def _prepare(self, connection: Connection) -> ServerFacts:
         if connection.info.server_version // 10_000 < OLDEST_VERSION:

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import psycopg
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pipelines.errors import ConfigurationError, StorageError
+from pipelines.errors import StorageError
 from pipelines.service.clock import Clock
 from pipelines.service.redaction import keep_secret, outside_text
 from pipelines.service.sign_in.stored_sign_in import StoredSignIn, decode_sign_in, encode_sign_in
 from pipelines.service.sign_in.token_store import LOCK_SECONDS, LockedSignIn, wait_for_lock
+from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.settings.storage import POSTGRES_TIMEOUTS
 
 TABLE = sa.Table(
@@ -37,15 +39,16 @@ class PostgresTokens:
     def __init__(self, address: str, tenant: str, base_url: str) -> None:
         self._empty = StoredSignIn(base_url, tenant)
         self._key = f"{tenant} {base_url}"
-        try:
-            url = sa.make_url(address).set(drivername="postgresql+psycopg")
-        except (SQLAlchemyError, ValueError):  # a port that is no number, too
-            raise ConfigurationError(
-                "The variable that postgres_env names holds no address such as postgresql://host/database. Correct it."
-            ) from None
-        keep_secret(str(url.password or ""))
-        self._shown = outside_text(url.render_as_string(hide_password=True).replace("+psycopg", ""))
-        self._engine = sa.create_engine(url, poolclass=NullPool, connect_args=POSTGRES_TIMEOUTS, hide_parameters=True)
+        parsed = PostgresAddress.parse(address)
+        keep_secret(parsed.secret)
+        self._shown = outside_text(parsed.place)
+        parameters: dict[str, Any] = {**POSTGRES_TIMEOUTS, **parsed.parameters}
+        self._engine = sa.create_engine(
+            "postgresql+psycopg://",
+            creator=lambda: psycopg.connect(**parameters),
+            poolclass=NullPool,
+            hide_parameters=True,
+        )
 
     @property
     def place(self) -> str:

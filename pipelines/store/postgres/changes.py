@@ -192,9 +192,8 @@ class Differences:
         )
 
     def _has_nulls(self, snapshot: Snapshot, records: Table) -> bool:
-        [(nulls,)] = self._database.execute(
-            f"SELECT count(*) - count(id) FROM {self._file(snapshot, records)}"  # noqa: S608  as above
-        ).fetchall()
+        rows = f"SELECT count(*) - count(id) FROM {self._file(snapshot, records)}"  # noqa: S608  as above
+        [(nulls,)] = self._database.execute(rows).fetchall()
         return bool(nulls)
 
     def _count(self, name: str) -> int:

@@ -102,6 +102,11 @@ class Database:
         """The password in the address."""
         return self._server.secret
 
+    def check(self) -> None:
+        """Connect as a load does, with both of its drivers. Raises the errors of a load."""
+        with self._server.session(), self._server.copier():
+            pass
+
     def loaded_snapshots(self, tenant: str) -> list[str]:
         """The loaded snapshots of a tenant, oldest first."""
         with self._session(tenant, "Looking at") as session:

@@ -8,11 +8,11 @@ from typing import Any
 
 import adbc_driver_postgresql.dbapi
 import psycopg
-import sqlalchemy as sa
 from adbc_driver_manager import Error as CopyError
-from sqlalchemy.exc import SQLAlchemyError
+from psycopg.conninfo import make_conninfo
 
 from pipelines.errors import ConfigurationError
+from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.settings.storage import POSTGRES_TIMEOUTS
 from pipelines.store.postgres.postgres_errors import connection_errors
 
@@ -69,22 +69,17 @@ class Server:
     """A database by its address. `place` is the address without user and password."""
 
     def __init__(self, address: str) -> None:
-        try:
-            url = sa.make_url(address).set(drivername="postgresql")
-        except (SQLAlchemyError, ValueError):  # a port that is no number, too
-            raise ConfigurationError(
-                "The variable that postgres_env names holds no address such as postgresql://host/database. Correct it."
-            ) from None
-        self.place = sa.URL.create("postgresql", host=url.host, port=url.port, database=url.database).render_as_string()
-        self.secret = url.password or ""
-        patience = {name: value for name, value in POSTGRES_TIMEOUTS.items() if name not in url.query}
-        self._address = url.update_query_dict(patience).render_as_string(hide_password=False)
+        parsed = PostgresAddress.parse(address)
+        self.place = parsed.place
+        self.secret = parsed.secret
+        with connection_errors(self.place, self.secret):  # a parameter that libpq does not know
+            self._conninfo = make_conninfo(**{**POSTGRES_TIMEOUTS, **parsed.parameters})
 
     @contextmanager
     def session(self) -> Iterator[Session]:
         """A connection for statements."""
         with connection_errors(self.place, self.secret):
-            connection = psycopg.connect(self._address, autocommit=True)
+            connection = psycopg.connect(self._conninfo, autocommit=True)
         with connection:
             if (version := connection.info.server_version // 10_000) < OLDEST_VERSION:
                 raise ConfigurationError(
@@ -99,7 +94,7 @@ class Server:
     def copier(self) -> Iterator[Any]:
         """A cursor that takes Arrow batches (ADBC). The block is committed when it ends without an error."""
         with connection_errors(self.place, self.secret):
-            connection = adbc_driver_postgresql.dbapi.connect(self._address)
+            connection = adbc_driver_postgresql.dbapi.connect(self._conninfo)
         with connection, connection.cursor() as cursor:
             for statement in _SESSION_SETTINGS:
                 cursor.execute(statement)
