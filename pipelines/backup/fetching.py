@@ -15,7 +15,7 @@ from typing import Self
 
 import msgspec
 
-from pipelines.records.files import UNSURE, addressed_files
+from pipelines.records.files import UNSURE, addressed_files, resolved
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.files.download import Downloads, Failed, Received
@@ -91,10 +91,10 @@ class FileFetcher:
             self._list = self._open_list()
         return self._list
 
-    def on_page(self, records: Sequence[msgspec.Raw]) -> None:
-        """Add the files of a page that was read. Returns once no file waits too long."""
-        if found := addressed_files(map(bytes, records)):
-            self.files.add(found, self._clock.monotonic())
+    def on_page(self, records: Sequence[msgspec.Raw], page: str) -> None:
+        """Add the files of the page at the address `page`, which was read. Returns once no file waits too long."""
+        if files := addressed_files(map(bytes, records)):
+            self.files.add((resolved(file, page) for file in files), self._clock.monotonic())
             self._begin()
         with self._changed:
             while self._is_late() and self._goes_on():

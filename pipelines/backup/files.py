@@ -64,8 +64,8 @@ OpenClient = Callable[[], AbstractContextManager[LibraryClient]]
 @contextmanager
 def fetch_while_listing(
     capture: Capture, data: DataFolder, open_client: OpenClient, clock: Clock | None
-) -> Iterator[Callable[[Sequence[msgspec.Raw]], None]]:
-    """Fetch files during the listing of their records. Yields the function that takes each page. Needs the tenant's lease."""
+) -> Iterator[Callable[[Sequence[msgspec.Raw], str], None]]:
+    """Fetch files during the listing of their records. Yields what takes each page's records and address. Needs the tenant's lease."""
     fetcher = _fetcher(capture, data, open_client, clock)
     with fetcher:
         yield fetcher.on_page

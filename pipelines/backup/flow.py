@@ -271,11 +271,13 @@ class Backup:
         return self._with_files and self.settings.tenant(tenant).files
 
     @contextmanager
-    def _fetching_files(self, capture: Capture, resource: str) -> Iterator[Callable[[Sequence[msgspec.Raw]], None]]:
+    def _fetching_files(
+        self, capture: Capture, resource: str
+    ) -> Iterator[Callable[[Sequence[msgspec.Raw], str], None]]:
         """Yields the function that takes the pages of a listing and fetches their files before the addresses expire."""
         tenant = capture.facts.tenant
         if resource != "publications" or not self._fetches(tenant):
-            yield lambda _: None
+            yield lambda _records, _page: None
             return
         with files.fetch_while_listing(capture, self.data, partial(self._client, tenant), self._clock) as on_page:
             yield on_page

@@ -90,7 +90,7 @@ def read_raw(
     walks: int = 1,
     asked: bool = False,
     alone: bool = False,
-    on_page: Callable[[Sequence[msgspec.Raw]], None] = lambda _: None,
+    on_page: Callable[[Sequence[msgspec.Raw], str], None] = lambda _records, _page: None,
     kinds: Kinds = STANDARD_KINDS,
 ) -> ResourceFacts | Unreadable:
     """List `resource` into raw/<resource>.parquet, with each record as received, and prove what was read (I4).
@@ -100,8 +100,8 @@ def read_raw(
 
     A service may lack a resource, and an account may not see it. A resource that is refused before its first page is recorded and left
     out. `asked`: the resource was asked for by name, so that the snapshot is partial without it. `alone`: nothing else is read, so that
-    the refusal is raised. `on_page` receives the records of each page; reading continues when it returns. `kinds`: the identifier types of
-    the library.
+    the refusal is raised. `on_page` receives each page's records and address; reading continues when it returns.
+    `kinds`: the identifier types of the library.
     """
     requests_before = client.requests
 
@@ -249,10 +249,10 @@ def _watched(
     resource: str,
     client: LibraryClient,
     on_progress: Callable[[Progress], None],
-    on_page: Callable[[Sequence[msgspec.Raw]], None],
+    on_page: Callable[[Sequence[msgspec.Raw], str], None],
 ) -> Iterator[Page]:
     for page in listing.pages():
-        on_page(page.records)
+        on_page(page.records, page.url)
         yield page
         facts = listing.facts
         on_progress(Progress(resource, facts.records, facts.last_total, facts.requests, client.requests_per_minute))

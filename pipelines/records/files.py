@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
@@ -180,6 +181,27 @@ def asset_reference(payload: bytes, publication_id: int | None) -> FileReference
     """The file in the JSON of a single asset, the response of `GET /assets/:id` (service.md#assets)."""
     record = decode_record(payload)
     return None if "(record)" in record else _asset(record, publication_id)
+
+
+def resolved(file: FileReference, page: str) -> FileReference:
+    """The file with a whole address: a relative one counts from the answer at `page` that has it (RFC 3986, 5).
+
+    The content key stays as it is: the same file has it in every answer.
+    """
+    if file.address is None:
+        return file
+    try:
+        return file if is_whole(file.address) else replace(file, address=urljoin(page, file.address))
+    except ValueError:
+        return file  # it is no address at all, as the download will say
+
+
+def is_whole(address: str, *, but_host: bool = False) -> bool:
+    """Whether an address means the same in every answer; `but_host`: in every answer of one host."""
+    try:
+        return bool(urlsplit(address).scheme) or (but_host and address.startswith("/"))
+    except ValueError:
+        return True
 
 
 def address_of(*candidates: object) -> str | None:

@@ -15,7 +15,7 @@ from pipelines.migration.apply.run import ApplyProgress
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.verify.discrepancies import COVER, DIFFERING, FILES, UNREAD, Discrepancies, Discrepancy
 from pipelines.records.files import COVER as A_COVER
-from pipelines.records.files import FileReference, file_references
+from pipelines.records.files import FileReference, file_references, is_whole, resolved
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.download import Downloads, Failed, Received
 from pipelines.service.files.signed_urls import SignedUrls
@@ -117,7 +117,11 @@ class Contents:
         )
         if reference is None:
             return Failed("its record does not show it any more")
-        result = self._download(reference, reference.address) if reference.address else Failed("", expired=True)
+        address = resolved(reference, self._client.api_url).address
+        if address is None or not is_whole(reference.address or "", but_host=True):
+            result: Received | Failed = Failed("", expired=True)  # it counts from a page whose address nobody kept
+        else:
+            result = self._download(reference, address)
         if isinstance(result, Received) or not result.expired:
             return result
         fresh = self._signed_urls.ask(reference)

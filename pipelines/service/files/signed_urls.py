@@ -7,7 +7,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError, TemporaryError
-from pipelines.records.files import ASSET, FileReference, asset_reference, file_references
+from pipelines.records.files import ASSET, FileReference, asset_reference, file_references, resolved
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.download import Failed
 
@@ -63,13 +63,17 @@ class SignedUrls:
         client = self._client()
         if wanted.kind == ASSET and wanted.asset_id is not None:
             path = f"/assets/{wanted.asset_id}"
-            found = [asset_reference(client.get(f"{client.api_url}{path}").content, wanted.publication_id)]
+            answer = client.get(f"{client.api_url}{path}")
+            references = [asset_reference(answer.content, wanted.publication_id)]
         elif wanted.publication_id is not None:
             path = f"/publications/{wanted.publication_id}"
-            found = [*file_references(client.get(f"{client.api_url}{path}").content)]
+            answer = client.get(f"{client.api_url}{path}")
+            references = [*file_references(answer.content)]
         else:
             return Failed("the record has no id, so no new address can be requested")
-        same = [reference for reference in found if reference is not None and _is_same(reference, wanted)]
+        page = str(answer.request.url)
+        files = (resolved(reference, page) for reference in references if reference is not None)
+        same = [file for file in files if _is_same(file, wanted)]
         if not same:
             return Failed(
                 f"replaced or removed since it was listed, says GET {path}; the next backup has what is there now"
@@ -84,8 +88,12 @@ class SignedUrls:
 def _is_same(found: FileReference, wanted: FileReference) -> bool:
     """Whether both references name the same content.
 
-    A key that was made without the address is compared without it.
+    A key that was made without the address is compared without it. One made from a relative address differs between two answers.
     """
     if wanted.address is not None:
-        return found.content_key == wanted.content_key
+        return found.content_key == wanted.content_key or (
+            (found.kind, found.asset_id, found.size) == (wanted.kind, wanted.asset_id, wanted.size)
+            and found.address is not None
+            and found.address.partition("?")[0] == wanted.address.partition("?")[0]
+        )
     return (found.kind, found.asset_id, found.size) == (wanted.kind, wanted.asset_id, wanted.size)

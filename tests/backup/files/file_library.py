@@ -17,6 +17,9 @@ PER_PAGE = 50
 
 SIGNATURE = "X-Amz-Signature"
 
+RELATIVE = ("/", ".", "?", "relative/")
+"""Beginnings of addresses that are sent as they are."""
+
 
 class FileLibrary:
     """Publications by id, and the storage's responses by path. `issue` is the number in the current signatures."""
@@ -84,16 +87,15 @@ class FileLibrary:
             records = self.listed()[(page - 1) * PER_PAGE : page * PER_PAGE]
             total = {"x-total": str(len(self.publications))}
             return Answer({"records": [self._signed(one) for one in records]}, headers=total)
+        if isinstance(stored := self.stored.get(request.path), bytes):
+            return Answer(stored)
         if path.startswith("/publications/") and (found := self.publications.get(int(path.rpartition("/")[2]))):
             return Answer(self._signed(found))
         for publication in self.publications.values():
             for asset in publication["assets"]:
                 if path == f"/assets/{asset['id']}":
                     return Answer(self._signed(asset))
-        stored = self.stored.get(request.path)
-        return (
-            Answer(stored) if isinstance(stored, bytes) else Answer({"error": {"code": "RecordNotFound"}}, status=404)
-        )
+        return Answer({"error": {"code": "RecordNotFound"}}, status=404)
 
     def _signed(self, value: Any) -> Any:
         """Returns the value with signed addresses in place of the paths of files."""
@@ -103,7 +105,9 @@ class FileLibrary:
             return value
         signed = {key: self._signed(one) for key, one in value.items()}
         if isinstance(path := signed.get("url"), str) and "://" not in path:
-            signed["url"] = f"{self.storage.url}/{path}?{SIGNATURE}={self.issue}"
+            signed["url"] = (
+                f"{self.storage.url}/{path}?{SIGNATURE}={self.issue}" if not path.startswith(RELATIVE) else path
+            )
         return signed
 
     def _serve_file(self, request: Received) -> Answer:

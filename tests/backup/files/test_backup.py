@@ -344,6 +344,49 @@ class TestTheLibrarysOwnHost:
         assert "authorization" not in request.headers
 
 
+class TestRelativeAddresses:
+    """An address counts from the answer that has it (RFC 3986, 5)."""
+
+    @pytest.mark.parametrize(
+        ("address", "path"),
+        [
+            ("/store/a.pdf?sig=1", "/store/a.pdf"),
+            ("relative/a.pdf", "/api/v2/publications/relative/a.pdf"),
+            ("../x.pdf", "/api/v2/x.pdf"),
+            ("./x.pdf", "/api/v2/publications/x.pdf"),
+        ],
+    )
+    def test_in_a_list(self, runner: BackupRunner, file_library: FileLibrary, address: str, path: str) -> None:
+        """The list is at /publications/all."""
+        file_library.stored[path] = CONTENT
+        file_library.add(CONTENT, url=address)
+        assert [row["status"] for row in files_of(runner.back_up())] == ["kept"]
+        assert path in [request.path for request in file_library.library.received]
+
+    def test_of_another_host(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """The scheme is that of the library; the storage gets no sign-in."""
+        file_library.stored["/a.pdf"] = CONTENT
+        file_library.add(CONTENT, url=f"//{file_library.storage.url.partition('//')[2]}/a.pdf?{SIGNATURE}=1")
+        assert [row["status"] for row in files_of(runner.back_up())] == ["kept"]
+        assert "authorization" not in file_library.storage.received[0].headers
+
+    def test_in_a_record_alone(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """The address in the list has expired; the one in `GET /assets/:id` counts from there, file without an id or not."""
+        file_library.stored["/api/v2/assets/relative/a.pdf"] = CONTENT
+        file_library.add(CONTENT, url="relative/a.pdf")
+        file_library.add(CONTENT, url="../assets/relative/a.pdf", file={"metadata": {"size": len(CONTENT)}})
+        assert [row["status"] for row in files_of(runner.back_up())] == ["kept", "kept"]
+
+    @pytest.mark.parametrize("address", ["javascript:alert(1)", "data:text/plain,x", "file:///etc/passwd", "//[/x"])
+    def test_what_is_no_address_of_a_file(self, runner: BackupRunner, file_library: FileLibrary, address: str) -> None:
+        """It fails alone."""
+        file_library.add(CONTENT)
+        number = file_library.add(CONTENT, name="other")
+        [asset] = file_library.publications[number]["assets"]
+        asset["file"]["id"], asset["url"] = "other", f"{address}#://" if "://" not in address else address
+        assert [row["status"] for row in files_of(runner.back_up())] == ["kept", "failed"]
+
+
 def test_the_listing_waits_for_files_that_have_waited_long(tmp_path: Path, file_library: FileLibrary) -> None:
     """Expired addresses cost a request each: the next page is not read while files of an earlier one have waited for minutes."""
     clock = ManualClock()
@@ -426,7 +469,7 @@ def test_a_backup_closes_what_it_opened_for_the_files(tmp_path: Path, file_libra
     record = msgspec.Raw(msgspec.json.encode(file_library.publications[1]))
     blobs, base_url = Blobs(library.data, "old"), file_library.library.url
     with FileFetcher(lambda: FileList(tmp_path, 0.0), blobs, base_url=base_url, open_client=client) as fetcher:
-        fetcher.on_page([record])
+        fetcher.on_page([record], f"{base_url}/api/v2/publications")
         fetcher.finish(lambda _: None)
         assert (fetcher.tried, len(opened), closed) == (1, 1, [])
     assert closed == opened
