@@ -8,6 +8,7 @@
     │       └── InsufficientScopeError           the token lacks a scope that the person can grant at the next sign-in
     ├── TemporaryError                  exit 1   the service or the network may recover: run the command again
     ├── UnclearError                    exit 1   a write may have had its effect: look it up before you repeat it (I8)
+    │   └── UnnamedRecordError                   it had its effect, and the answer does not name the record: never repeat it
     ├── RecordError                     exit 1   this record only: a run reports it and goes on with the next record
     │   └── RefusedError                         the service refused this request (4xx)
     └── StopError                       exit 1   going on would be wrong: a person must look
@@ -89,6 +90,14 @@ class UnclearError(BookferryError):
 
     This is no subclass of `TemporaryError`, because running the same command again could write twice.
     """
+
+
+class UnnamedRecordError(UnclearError):
+    """A POST was answered with success (`status`), and the answer does not name what it made: look it up, and never send it again (I8)."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class RecordError(BookferryError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,14 +14,17 @@ from typing import Any, Self
 import httpx
 
 from pipelines.errors import ForeignOriginError, ProtocolError, RefusedError
+from pipelines.records.values import whole_number
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.announcements import Announcements
 from pipelines.service.http.bodies import MOST_BYTES
 from pipelines.service.http.budget import Budget
+from pipelines.service.http.envelope import record_with_id
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.responses import (
     as_object,
     check_response,
+    created,
     failed_write_error,
     unclear_error,
     unsent_error,
@@ -169,8 +172,8 @@ class LibraryClient:
             raise unsent_error("GET", url, error) from None
 
     def get_record(self, path: str) -> dict[str, Any]:
-        """Return the JSON object at a path below `api_url`, such as `publications/17`. Raises the errors of `get`."""
-        return as_object(self.get(f"{self.api_url}/{path}"))
+        """Return the record at a path below `api_url`, such as `publications/17`. Raises the errors of `get`."""
+        return record_with_id(as_object(self.get(f"{self.api_url}/{path}")), _id_in(path))
 
     def find_record(self, path: str) -> dict[str, Any] | None:
         """Return the JSON object at a path, or `None` if there is no such record."""
@@ -208,13 +211,36 @@ class LibraryClient:
         *,
         on_leave: Callable[[], None] = lambda: None,
     ) -> Any:
-        """Send a POST, PATCH or DELETE to a path below `api_url`; return the JSON of the response, `None` if it is empty.
+        """Send a POST, PATCH, PUT or DELETE to a path below `api_url`; return the JSON of the response, `None` if it is empty.
+
+        Of a response about the record at that path, the record.
 
         A POST is repeated only if it certainly had no effect: after a 429, after a 401 and a new token, and if no connection was opened. If
         it ended unclearly, this raises `UnclearError` (I8). PATCH and DELETE are repeated like a GET; a DELETE whose repetition gets a 404
         has succeeded. Otherwise this raises the errors of `get`; for a POST, `TemporaryError` says that it had no effect. No message shows
         the body. `on_leave` is called just before each try leaves.
         """
+        answer = write_result(self._written(method, path, body, on_leave))
+        return record_with_id(answer, _id_in(path)) if isinstance(answer, dict) else answer
+
+    def create(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        fields: Collection[str],
+        on_leave: Callable[[], None] = lambda: None,
+    ) -> dict[str, Any]:
+        """Send a POST that creates a record; return the record of the response, with its id. `fields`: the names that were sent.
+
+        Raises the errors of `write`; `UnnamedRecordError` after a success that does not name the record: it must not be sent again.
+        """
+        return created(self._written("POST", path, body, on_leave), fields)
+
+    def _written(
+        self, method: str, path: str, body: Mapping[str, Any] | None, on_leave: Callable[[], None]
+    ) -> httpx.Response:
+        """Send a write; return its response, whatever its status."""
         content = (
             b""
             if body is None and method != "POST"
@@ -234,7 +260,7 @@ class LibraryClient:
             raise
         except ProtocolError as error:  # the body of the response was not read to its end
             raise unclear_error(request, str(error)) if method == "POST" else error from None
-        return write_result(response)
+        return response
 
     def stream(self, url: httpx.URL, headers: dict[str, str], *, signed_in: bool) -> httpx.Response:
         """Return the response to one GET of an address on the library's host, tried once; its body is not read yet: close it.
@@ -332,6 +358,11 @@ def open_client(
         stack.callback(client.close)
         stack.callback(interrupted.set)
         yield client
+
+
+def _id_in(path: str) -> int | None:
+    """The id at the end of the path of one record."""
+    return whole_number(path.rpartition("/")[2])
 
 
 def _sign_in(credentials: BasicCredentials | SessionCookie) -> httpx.Auth:

@@ -15,7 +15,7 @@ from pipelines.errors import RefusedError
 from pipelines.migration.apply.digests import RecordDigests, has_most
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.journal_entries import FailedWriteError, JournalEntry
+from pipelines.migration.model.journal_entries import FailedWriteError, JournalEntry, was_accepted
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST
@@ -96,7 +96,7 @@ class AmbiguousCreates:
             if isinstance(result, Ambiguous):
                 ids, reason = result.ids, "which differ from it"
             else:
-                records = {record["id"]: record for record in result.records}
+                records = {int(record["id"]): record for record in result.records}
                 free = sorted(self._new_ids(row.resource, records))
                 senders = max(1, self._journal.count_twins(row.resource, entry.content or ""))
                 if not free or (not final and senders > 1):
@@ -109,8 +109,9 @@ class AmbiguousCreates:
                 if not final:
                     return None
                 ids, reason = sorted(records), "more than were sent"
+        lost = "its answer did not name it" if was_accepted(entry) else "the response was lost"
         message = (
-            f"It is unknown whether it was created: the response was lost, and the target now has {', '.join(map(str, ids[:5]))}, "
+            f"It is unknown whether it was created: {lost}, and the target now has {', '.join(map(str, ids[:5]))}, "
             f"{reason}. A person must look: delete there what is superfluous, then apply the plan again."
         )
         self._journal.parked(entry.number, message)

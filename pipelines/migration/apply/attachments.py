@@ -15,12 +15,12 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from pipelines.errors import RefusedError, StorageError, UnclearError
+from pipelines.errors import RefusedError, StorageError, UnclearError, UnnamedRecordError
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.payload import Uploaded, asset_body
 from pipelines.migration.apply.request_forms.presign_forms import PresignForms
-from pipelines.migration.apply.row_result import RowResult
+from pipelines.migration.apply.row_result import IF_NOT_FOUND, RowResult
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
@@ -30,11 +30,11 @@ from pipelines.migration.model.journal_entries import (
     in_doubt,
     is_done,
     is_unsettled,
+    was_accepted,
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import OCTETS, part_of
 from pipelines.records.files import ASSET, COVER, AttachedFile, attached_files
-from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 
@@ -173,12 +173,12 @@ class Attachments:
             number = self._journal.intend(*key, target_id=target_id)
             sends[part] += 1
             try:
-                response = self._client.write(
-                    "POST",
-                    "assets",
-                    {"publication_id": target_id, **asset_body(sent, uploaded)},
-                    on_leave=partial(self._journal.sent, number),
-                )
+                body = {"publication_id": target_id, **asset_body(sent, uploaded)}
+                leave = partial(self._journal.sent, number)
+                asset = self._client.create("assets", body, fields=body, on_leave=leave)
+            except UnnamedRecordError as unnamed:
+                message = f"{describe_file(file)}: {unnamed} {IF_NOT_FOUND}"
+                self._journal.accepted(number, message, unnamed.status)
             except UnclearError as unclear:
                 error = str(unclear)
             except RefusedError as refusal:
@@ -191,9 +191,7 @@ class Attachments:
                 uploaded = self.upload(file)
                 continue
             else:
-                if isinstance(response, dict) and (asset_id := whole_number(response.get("id"))) is not None:
-                    return number, asset_id, changes_in(file, {"assets": [response]}) or _changes(file, sent)
-                error = "The response had no id."
+                return number, int(asset["id"]), changes_in(file, {"assets": [asset]}) or _changes(file, sent)
             if (found := self._look_up(row, target_id, file, sends, error)) is not None:
                 return number, found, _changes(file, sent)
 
@@ -214,6 +212,9 @@ class Attachments:
                 return found
         if not final:
             raise PendingWriteError(self._late.due(entry))
+        if was_accepted(entry):
+            self._journal.parked(entry.number, entry.message or "")
+            raise FailedWriteError(entry.message)
         if sends[part_of(file)] < TRIES:
             return None
         message = f"{describe_file(file)}: {TRIES} tries did not attach it. {error}".rstrip()

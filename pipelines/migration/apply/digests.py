@@ -32,7 +32,6 @@ class RecordDigests:
 
         Of a publication that was created, also the additional fields that the service filled itself: a later change of them shows.
         """
-        record = inside(row, record)
         if not _shows_any(row, record, wanted):
             return dict(wanted)
         compared = self._compared(row, record)
@@ -53,7 +52,6 @@ class RecordDigests:
         A field that the response does not have is unknown and not counted, except a reference, and an additional field of a publication:
         services ignore fields that they do not have. `found`: the digests of the response; `left_out`: references that were not sent.
         """
-        record = inside(row, record)
         shows_any = _shows_any(row, record, wanted)
         fields = [
             name
@@ -76,12 +74,6 @@ class RecordDigests:
         if row.type is not None:
             return row.type.compared_record(record)
         return comparable(form_of(record, self._kinds).fields, self._kinds)
-
-
-def inside(row: PlanRow, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record of a response, which may be in a key of its own."""
-    wrapped = record.get(row.type.wrapped_in) if row.type is not None and row.type.wrapped_in else None
-    return wrapped if isinstance(wrapped, dict) else record
 
 
 def has_field(row: PlanRow, record: Mapping[str, Any], name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,12 @@ def change_request(
 def create_body(row: PlanRow, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The body that creates the record of a row."""
     return dict(payload) if row.type is None else row.type.body(payload)
+
+
+def names_sent(row: PlanRow, body: Mapping[str, Any]) -> Collection[str]:
+    """The names of the fields in the body of a create."""
+    wrapped = row.type.wrapped_in if row.type is not None else ""
+    return (body[wrapped] if wrapped else body).keys()
 
 
 def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:

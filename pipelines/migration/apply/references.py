@@ -5,7 +5,7 @@ References to records that later rows create are links: they are set by a reques
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -28,6 +28,14 @@ LOOKED_UP = {"contributor": USERS}
 def links_of(row: PlanRow) -> dict[str, PlannedReference]:
     """The references of a row that are set once all rows are written."""
     return {name: reference for name, reference in row.references.items() if reference.later}
+
+
+def missing_links(row: PlanRow) -> Iterator[tuple[str, int]]:
+    """Yield the records to which the links of a row lead and which the target lacked when the plan was made."""
+    for link in links_of(row).values():
+        for source_id, target_id in zip(link.source_ids, link.target_ids, strict=True):
+            if target_id is None:
+                yield link.resource, source_id
 
 
 def own_references(row: PlanRow) -> set[int]:

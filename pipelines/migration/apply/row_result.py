@@ -35,6 +35,12 @@ def is_written(row: PlanRow, done: AbstractSet[tuple[WriteKind, str]]) -> bool:
     return wanted <= done
 
 
+IF_NOT_FOUND = (
+    "The target does not show it yet: look there. The next plan takes it where it is, and creates it where it is not."
+)
+"""What to do about a write that was answered with success, without the record that it made, where no lookup finds that."""
+
+
 @dataclass
 class RowResult:
     """What was written of one row, and why it, or a file of it, could not be written."""

@@ -16,7 +16,7 @@ from pipelines.errors import SafetyLimitError, TemporaryError
 from pipelines.humanize import MOST_LISTED
 from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
-from pipelines.migration.apply.references import links_of, own_references
+from pipelines.migration.apply.references import links_of, missing_links, own_references
 from pipelines.migration.apply.row_result import RowResult, is_written
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
@@ -94,7 +94,7 @@ class ApplyResult:
     """Records of the target that were merged into others."""
     quarantined: int = 0
     left: int = 0
-    """Rows outside the selection."""
+    """Rows outside the selection, and those whose links lead there."""
     failures: list[Failure] = field(default_factory=list)
     twins: list[Twin] = field(default_factory=list)
     """Records and files that the target may have more than once, because they were sent again after a lost response."""
@@ -218,10 +218,21 @@ class ApplyRun:
         return self.applied
 
     def _unlinked(self) -> Iterator[PlanRow]:
-        """The rows of the selection that are written, and whose links are not."""
+        """The rows of the selection that are written, and whose links are not; links to records that were not tried yet wait."""
         for row in self._plan.rows(Action.CREATE, Action.PATCH):
-            if links_of(row) and self._selection.wants(row) and self._waits_for_links(row):
+            if not (links_of(row) and self._selection.wants(row) and self._waits_for_links(row)):
+                continue
+            if any(self._is_untried(resource, number) for resource, number in missing_links(row)):
+                self.applied.left += 1
+            else:
                 yield row
+
+    def _is_untried(self, resource: str, source_id: int) -> bool:
+        """Whether a record was never written to the target, and this plan has not tried to: it is outside of the selection."""
+        if self._journal.target_id_of(resource, source_id) is not None:
+            return False
+        entries = self._journal.of_record(resource, source_id)
+        return not any(entry.plan == self._plan.name and entry.kind == WriteKind.CREATE for entry in entries)
 
     def _write_resource(self, resource: str, rows: Iterator[PlanRow], *, links: bool = False) -> None:
         self._postponed = set()

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
-from pipelines.migration.apply.digests import has_field, inside
+from pipelines.migration.apply.digests import has_field
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import Source
@@ -130,7 +130,7 @@ class FirstRecords:
         number = whole_number(created["id"])
         if self._has_addresses:  # no such address is documented (service.md#not-shown)
             with suppress(RefusedError, ProtocolError, AccessDeniedError):
-                record = inside(row, self._client.get_record(f"{row.resource}/{number}"))
+                record = self._client.get_record(f"{row.resource}/{number}")
                 if whole_number(record.get("id")) == number:
                     return record
             self._has_addresses = False

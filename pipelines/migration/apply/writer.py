@@ -13,17 +13,17 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
-from pipelines.errors import BookferryError, RefusedError, UnclearError
+from pipelines.errors import BookferryError, RefusedError, UnclearError, UnnamedRecordError
 from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
 from pipelines.migration.apply.attachments import Attachments, is_upload_lost
-from pipelines.migration.apply.digests import RecordDigests, content_of, inside
+from pipelines.migration.apply.digests import RecordDigests, content_of
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
-from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, create_body
+from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, create_body, names_sent
 from pipelines.migration.apply.references import References
 from pipelines.migration.apply.request_forms.forms import RequestForms
 from pipelines.migration.apply.request_forms.known_forms import Operation
 from pipelines.migration.apply.request_forms.presign_forms import PresignForms
-from pipelines.migration.apply.row_result import Adopted, RowResult
+from pipelines.migration.apply.row_result import IF_NOT_FOUND, Adopted, RowResult
 from pipelines.migration.apply.unproved_fields import FirstRecords, UnprovedFields
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
@@ -34,13 +34,13 @@ from pipelines.migration.model.journal_entries import (
     is_done,
     is_unsettled,
     may_have_been_sent,
+    was_accepted,
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import part_of
 from pipelines.records.files import COVER
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.registry import PERSONAL
-from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 
@@ -170,7 +170,7 @@ class Writer:
         final = self._late.is_over(entry)
         try:
             row = self._references.resolve(row, [])
-            return self._ambiguous.find(row, entry, final=final) is None and final
+            return self._ambiguous.find(row, entry, final=final) is None and final and not was_accepted(entry)
         except FailedWriteError:
             return False
 
@@ -250,6 +250,8 @@ class Writer:
             return record
         if not final:
             raise PendingWriteError(self._late.due(entry))
+        if was_accepted(entry):
+            raise self._parked(entry)
         if result.sends[""] >= TRIES:
             raise self._refused(
                 entry.number, f"{TRIES} tries did not create it: it is not in the target. {result.unclear}".rstrip()
@@ -266,8 +268,10 @@ class Writer:
             result.sends[""] += 1
             try:
                 body = create_body(row, sent.added_to(row.payload))
-                response = self._client.write("POST", row.resource, body, on_leave=partial(self._journal.sent, number))
-                response = inside(row, response) if isinstance(response, dict) else response
+                fields, leave = names_sent(row, body), partial(self._journal.sent, number)
+                record = self._client.create(row.resource, body, fields=fields, on_leave=leave)
+            except UnnamedRecordError as unnamed:
+                self._journal.accepted(number, f"{unnamed} {IF_NOT_FOUND}", unnamed.status)
             except UnclearError as unclear:
                 result.unclear = str(unclear)
             except RefusedError as refusal:
@@ -282,13 +286,11 @@ class Writer:
                 self._journal.withdraw(number)  # it had no effect
                 raise
             else:
-                if isinstance(response, dict) and whole_number(response.get("id")) is not None:
-                    if result.refusal is not None:
-                        self._unproved.confirm(row, result.refusal)
-                    return row, response, sent, False
-                result.unclear = "The response had no id."
-            if (record := self._look_up(row, self._creation(row), result)) is not None:
-                return row, record, sent, True
+                if result.refusal is not None:
+                    self._unproved.confirm(row, result.refusal)
+                return row, record, sent, False
+            if (found := self._look_up(row, self._creation(row), result)) is not None:
+                return row, found, sent, True
 
     def _without_refused_part(
         self, row: PlanRow, number: int, sent: Uploaded, refusal: RefusedError, result: RowResult
@@ -390,6 +392,10 @@ class Writer:
         else:
             number = self._journal.intend(self._plan, row.resource, row.source_id, result.change, target_id=target_id)
             self._journal.done(number, target_id=target_id, held={}, message=" ".join(result.omitted))
+
+    def _parked(self, entry: JournalEntry) -> FailedWriteError:
+        self._journal.parked(entry.number, entry.message or "")
+        return FailedWriteError(entry.message)
 
     def _refused(self, number: int, message: str, status: int | None = None) -> FailedWriteError:
         self._journal.refused(number, message, status)

@@ -91,6 +91,13 @@ class Journal:
                 "UPDATE migration_writes SET sent_at = NULL WHERE number = ?", [(number,) for number in numbers]
             )
 
+    def accepted(self, number: int, message: str, status: int) -> None:
+        """The service answered a create with success, and not with what it made. It stays intended, and is never sent again."""
+        with self._store.transaction() as db:
+            db.execute(
+                "UPDATE migration_writes SET status = ?, message = ? WHERE number = ?", (status, message, number)
+            )
+
     def looked_at(self, number: int) -> None:
         """A last look found no twin of this entry."""
         with self._store.transaction() as db:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import msgspec
@@ -118,6 +119,11 @@ def is_unsettled(entry: JournalEntry) -> bool:
     return (in_doubt(entry) and may_have_been_sent(entry)) or (
         entry.state == WriteState.REFUSED and bool(entry.repeated)
     )
+
+
+def was_accepted(entry: JournalEntry) -> bool:
+    """Whether the service answered with success, and not with the record that it made: such a write is never sent again."""
+    return in_doubt(entry) and entry.status is not None and entry.status // 100 == HTTPStatus.OK // 100
 
 
 def in_doubt(entry: JournalEntry | None) -> bool:

@@ -26,7 +26,7 @@ UNPACK_BYTES = 1024 * 1024
 """Bytes that are unpacked at a time: a body that is packed a thousandfold must not fill the memory before its size is checked."""
 
 
-MAY_BE_EMPTY = frozenset({"PATCH", "DELETE"})
+MAY_BE_EMPTY = frozenset({"POST", "PATCH", "DELETE"})
 """Methods whose response may have no body (service.md#not-shown)."""
 
 MOST_BYTES = "most_bytes"

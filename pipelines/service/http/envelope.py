@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import msgspec
+
+from pipelines.records.values import whole_number
 
 
 class _Envelope(msgspec.Struct):
@@ -117,3 +120,55 @@ def _elements(text: str, at: int) -> Iterator[str]:
 def _skip(text: str, at: int) -> int:
     blank = _BLANK.match(text, at)
     return blank.end() if blank else at
+
+
+_BESIDE = frozenset({"included", "meta", "links", "error", "errors"})
+"""Members of an answer that are beside its record, as JSON:API names them."""
+
+_RESOURCE_OBJECT = frozenset({"id", "type", "attributes", "relationships", "links", "meta"})
+"""Members of a record in JSON:API."""
+
+
+def created_record(answer: object, fields: Collection[str]) -> dict[str, Any] | None:
+    """Returns the record in the answer to a create: the answer itself, or the one object with an id in it, under any name.
+
+    None where there is none, or several. `fields`: the names that were sent: what has one of them is a record and no envelope, so that an
+    object in it is another record, to which it refers.
+    """
+    if isinstance(answer, list):
+        return created_record(answer[0], fields) if len(answer) == 1 else None
+    if not isinstance(answer, dict):
+        return None
+    record = _plain(answer)
+    if whole_number(record.get("id")) is not None:
+        return record
+    inner = _inner_records(answer) if record.keys().isdisjoint(fields) else []
+    return inner[0] if len(inner) == 1 else None
+
+
+def record_with_id(answer: dict[str, Any], number: int | None) -> dict[str, Any]:
+    """Returns the record with this id in an answer: the answer itself, or the object in it; the answer where neither has the id."""
+    record = _plain(answer)
+    if whole_number(record.get("id")) == number:
+        return record
+    inner = [member for member in _inner_records(answer) if whole_number(member["id"]) == number]
+    return inner[0] if len(inner) == 1 else answer
+
+
+def _inner_records(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    members = [
+        member
+        for name, value in answer.items()
+        if name not in _BESIDE
+        for member in (value if isinstance(value, list) else [value])
+    ]
+    records = [_plain(member) for member in members if isinstance(member, dict)]
+    return [record for record in records if whole_number(record.get("id")) is not None]
+
+
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    """A record with its fields beside its id, also where they are the `attributes` of JSON:API."""
+    attributes = record.get("attributes")
+    if isinstance(attributes, dict) and record.keys() <= _RESOURCE_OBJECT and "id" in record:
+        return {**attributes, "id": record["id"]}
+    return record

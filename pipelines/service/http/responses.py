@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -16,8 +17,11 @@ from pipelines.errors import (
     RefusedError,
     SignInError,
     UnclearError,
+    UnnamedRecordError,
 )
-from pipelines.records.values import decode_json
+from pipelines.records.tables.registry import PERSONAL
+from pipelines.records.values import decode_json, whole_number
+from pipelines.service.http.envelope import created_record
 from pipelines.service.http.failures import (
     describe_request,
     is_temporary,
@@ -26,7 +30,7 @@ from pipelines.service.http.failures import (
     transport_error_text,
     was_never_sent,
 )
-from pipelines.service.http.retries import UNCLEAR
+from pipelines.service.http.retries import ANSWERED, UNCLEAR
 from pipelines.service.redaction import outside_text
 
 REFUSAL = "refusal"
@@ -61,6 +65,42 @@ def write_result(response: httpx.Response) -> Any:
         raise
 
 
+def created(response: httpx.Response, fields: Collection[str]) -> dict[str, Any]:
+    """Returns the record that a POST created, with its id. `fields`: the names that were sent.
+
+    Raises `UnnamedRecordError` for a success that does not name it, and else the errors of `write_result`. The id may be that of the
+    header `Location`. After a 202, the id alone may be that of a job.
+    """
+    answer = write_result(response)
+    record = created_record(answer, fields)
+    if record is not None and response.status_code == HTTPStatus.ACCEPTED and record.keys().isdisjoint(fields):
+        record = None
+    elif record is None and (number := _located(response)) is not None:
+        record = {**(answer if isinstance(answer, dict) else {}), "id": number}
+    if record is None:
+        raise unclear_error(
+            response.request, f"{status_line(response)}, and nothing in it names one record: {_shown(response)}"
+        )
+    return record
+
+
+def _located(response: httpx.Response) -> int | None:
+    """The id in the header `Location` of a new record: the address of the list, and the id."""
+    address = response.headers.get("location", "").partition("?")[0].rstrip("/")
+    of_list, _, number = address.rpartition("/")
+    same = of_list.rpartition("/")[2] == response.request.url.path.rpartition("/")[2]
+    return whole_number(number) if same and response.is_success else None
+
+
+def _shown(response: httpx.Response) -> str:
+    """The beginning of a body for a message; not of one about a person."""
+    if not response.content.strip():
+        return "an empty body"
+    if response.request.url.path.rpartition("/")[2] in PERSONAL:
+        return "a body about a person, which is not shown"
+    return outside_text(response.text, 200)
+
+
 def as_object(response: httpx.Response) -> dict[str, Any]:
     """Returns the JSON object of a response. Raises `ProtocolError` for any other value."""
     value = _decoded(response)
@@ -77,7 +117,14 @@ def failed_write_error(request: httpx.Request, error: Exception) -> BookferryErr
 
 
 def unclear_error(request: httpx.Request, came_back: str) -> UnclearError:
-    """Returns the error for a POST that may have had its effect."""
+    """Returns the error for a POST that may have had its effect, or certainly had it: what began with a success is one."""
+    status = request.extensions.get(ANSWERED)
+    if status is not None and httpx.codes.is_success(status):
+        return UnnamedRecordError(
+            f"{describe_request(request)} was answered with success, but not with the record that it made; what came back: {came_back}. "
+            "Bookferry does not send it again.",
+            status=status,
+        )
     return UnclearError(
         f"{describe_request(request)} was sent and may have had its effect; what came back: {came_back}. Bookferry does not repeat it: "
         "check in the library whether the record is there."

@@ -41,6 +41,9 @@ LEFT_AT = "left_at"
 UNCLEAR = "unclear"
 """Request extension: an earlier try of this request may have had its effect."""
 
+ANSWERED = "answered"
+"""Request extension: the status of the last response, whether or not its body could be read."""
+
 SECONDS = "seconds"
 """Response extension: seconds from the request's departure to the end of the response's body."""
 
@@ -96,7 +99,9 @@ class RetryTransport(httpx.BaseTransport):
         self._inner.close()
 
     def _try_once(self, request: httpx.Request) -> httpx.Response:
+        request.extensions = {**request.extensions, ANSWERED: None}
         response = self._inner.handle_request(request)
+        request.extensions[ANSWERED] = response.status_code
         response.request = request
         left_at = response.extensions.get(LEFT_AT, self._clock.monotonic())
         try:

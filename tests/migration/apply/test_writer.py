@@ -37,7 +37,7 @@ from pipelines.state.store import State
 from tests.migration.apply.small_library import SmallLibrary, refusal
 from tests.migration.sample_plans import plan_of, row
 from tests.service.manual_clock import ManualClock
-from tests.service.scripted import Script, ScriptedServer
+from tests.service.scripted import Answer, Script, ScriptedServer
 from tests.state_places import Place
 
 BOOK = {"title": "A book", "identifiers": [{"type": "doi", "value": "10.1000/182"}]}
@@ -202,6 +202,62 @@ def test_a_record_whose_response_was_lost_is_found_and_gets_its_files(
     [record] = library.records.values()
     assert (len(record["assets"]), record["cover"] is not None) == (1, True)
     assert home.entries()[CREATE, 0].repeated == 0
+
+
+ENVELOPES: dict[str, Callable[[dict[str, Any]], Answer]] = {
+    "data": lambda record: Answer({"data": record}),
+    "item, text id": lambda record: Answer({"item": {**record, "id": str(record["id"])}}),
+    "own name and meta": lambda record: Answer({"publication": record, "meta": {"id": 1}}, status=201),
+    "list": lambda record: Answer({"data": [record]}),
+    "json api": lambda record: Answer(
+        {"data": {"id": str(record["id"]), "type": "x", "attributes": {"title": "A book"}}, "included": [{"id": 3}]}
+    ),
+    "location": lambda record: Answer(b"", status=201, headers={"Location": f"/api/v3/publications/{record['id']}"}),
+}
+
+
+@pytest.mark.parametrize("name", ENVELOPES)
+def test_the_record_of_an_answer_may_be_in_an_envelope(home: Home, library: SmallLibrary, name: str) -> None:
+    """A success is never sent again: its id is read where it is."""
+    library.order("POST publications", lambda: ENVELOPES[name](library.add(dict(BOOK))))
+    applied = home.apply([new(files=[file(1)])])
+    assert (applied.created, applied.files_uploaded, applied.complete) == (1, 1, True)
+    assert (len(library.sent("POST publications")), {*library.records}) == (1, {home.entries()[CREATE, 0].target_id})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer({"status": "ok"}),
+        Answer(b"", status=204),
+        Answer({"id": 7, "state": "queued"}, status=202),
+        Answer({"title": "A book", "name": "Part 1", "contributor": {"id": 3}}, status=201),
+        Answer({"a": {"id": 1}, "b": {"id": 2}}),
+        Answer(b"OK", status=200, headers={"content-type": "text/plain"}),
+        Answer(b'{"id": 1\x1b', status=200),
+        Answer(raw=b'HTTP/1.1 201 Created\r\ncontent-length: 50\r\n\r\n{"id": 1'),
+    ],
+)
+@pytest.mark.parametrize("part", ["publications", "assets"])
+def test_a_success_that_names_no_record_is_parked_and_never_sent_again(
+    home: Home, library: SmallLibrary, answer: Answer, part: str
+) -> None:
+    """The service shows nothing of it afterwards either: neither this apply nor a later one sends it again."""
+    library.order(f"POST {part}", answer)
+    for _ in range(2):
+        applied = home.apply([new(files=[file(1)])])
+        assert (applied.failed, applied.complete) == (1, False)
+        assert "answered with success" in applied.failures[0].problem
+    assert len(library.sent(f"POST {part}")) == 1
+    assert home.states()[(CREATE, 0) if part == "publications" else (A_FILE, 1)] == PARKED
+
+
+def test_a_lost_response_is_settled_where_ids_are_texts(home: Home, library: SmallLibrary) -> None:
+    library.order("POST publications", "lost")
+    library.changes = lambda fields: {**fields, "id": str(library._last_id + 1)}  # the id of the record, as text
+    applied = home.apply([new()])
+    assert (applied.created, len(library.sent("POST publications"))) == (1, 1)
+    assert home.entries()[CREATE, 0].target_id in library.records
 
 
 def test_a_record_that_was_not_created_is_sent_again_once_that_is_certain(home: Home, library: SmallLibrary) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pipelines.errors import RefusedError, UnclearError
 from pipelines.inventory import LIST_PATHS
-from pipelines.migration.apply.digests import has_field, inside
+from pipelines.migration.apply.digests import has_field
 from pipelines.migration.apply.request_forms.merge_forms import MergeForms
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.model.comparable import digest
@@ -31,6 +31,7 @@ from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import MergeRequest
 from pipelines.migration.model.wording import noun
 from pipelines.service.client import LibraryClient
+from pipelines.service.http.envelope import record_with_id
 
 TRIES = 3
 """Times that a run sends a merge whose response is lost and that had no effect."""
@@ -125,7 +126,7 @@ class Merges:
 
     def _done(self, row: PlanRow, number: int, remaining: object) -> None:
         """Enter a merge as done. `remaining`: the remaining record, as far as it is known: a merge may add to its fields."""
-        record = inside(row, remaining) if isinstance(remaining, dict) else {}
+        record = record_with_id(remaining, row.existing_target_id) if isinstance(remaining, dict) else {}
         compared = row.type.compared_record(record) if row.type is not None else {}
         held = {name: digest(compared.get(name)) for name in row.expected if has_field(row, record, name)}
         self._journal.done(number, target_id=row.existing_target_id, held=held)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import RefusedError
-from pipelines.migration.apply.digests import RecordDigests, has_most, inside
+from pipelines.migration.apply.digests import RecordDigests, has_most
 from pipelines.migration.apply.payload import change_request
 from pipelines.migration.apply.request_forms.known_forms import Alternative, KnownForms, Operation, Verdict
 from pipelines.migration.apply.request_forms.refusals import refuses_method, words_of
@@ -135,7 +135,7 @@ class RequestForms:
                 self._whole.forget(row.resource, target_id)
         trial = self._trial(row, operation)
         if Alternative.WRAPPED in trial and row.type is not None:
-            shown = inside(row, record)
+            shown = record
             if operation == Operation.CHANGE or not any(row.type.has(shown, name) for name in row.expected):
                 shown = self._read_back(row, operation, target_id, record)
             if shown and not self._is_kept(row, shown):
