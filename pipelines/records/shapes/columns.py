@@ -110,8 +110,8 @@ def observe_columns(
     """The columns for the fields of records. `tables`: the described tables of the resource; `earlier`: those of the snapshot before."""
     described = {column.name: column for column in tables[0].columns}
     lists = {LISTS[table]: table for table in tables[1:]}
-    known = {column.path: column for column in earlier if column.name.casefold() not in _OF_VIEWS}
-    taken = {*described, *_OF_VIEWS} | {column.name for column in known.values()}
+    known = {column.path: column for column in earlier if _is_free(column.name)}
+    taken = {*described, *_RESERVED} | {column.name for column in known.values()}
     names = {name.casefold() for name in taken}
     found: dict[tuple[str, ...], ObservedColumn] = {}
     widened: list[tuple[ObservedColumn, str]] = []
@@ -148,6 +148,22 @@ def _wanted(
 
 _OF_VIEWS = frozenset({*(column.name for column in SNAPSHOT_COLUMNS), "missing_in"})
 """Columns that files and views add to those of a table."""
+
+_RESERVED = _OF_VIEWS | {"until", "xmin", "xmax", "cmin", "cmax", "ctid", "tableoid", "oid"}
+"""Those, what history adds to them, and the columns that every table of Postgres has."""
+
+MOST_BYTES_OF_NAME = 63
+"""Bytes of a name of a column, in UTF-8: Postgres cuts longer ones."""
+
+
+def _is_free(name: str) -> bool:
+    return name.casefold() not in _RESERVED and len(name.encode()) <= MOST_BYTES_OF_NAME
+
+
+def _fitting(name: str, suffix: str) -> str:
+    """The beginning of a name that leaves space for the suffix, and the suffix."""
+    return name.encode()[: MOST_BYTES_OF_NAME - len(suffix)].decode(errors="ignore") + suffix
+
 
 _OURS = frozenset({"residue", "sha256"})
 """Columns that no key of a record fills."""
@@ -198,10 +214,10 @@ def _name(
         is_free = plain not in shape.fields and ARROW_TYPES[column_type] == column.type and not column.json
         if is_free and plain not in _OURS:
             return plain
-    name, number = plain, 1
+    name, number = _fitting(plain, ""), 1
     while name.casefold() in names:
         number += 1
-        name = f"{plain}_{number}"
+        name = _fitting(plain, f"_{number}")
     return name
 
 

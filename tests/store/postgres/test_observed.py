@@ -12,6 +12,7 @@ import pytest
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from tests.store.postgres.comparison import assert_same_views
 from tests.store.postgres.conftest import Ask
 from tests.store.snapshot_factory import STARTED_AT, publish_records
 
@@ -82,3 +83,26 @@ def test_postgres_and_duckdb_agree(data: DataFolder, postgres: Database, ask: As
     ours = duckdb.connect(str(data.catalogue_path), read_only=True)
     with ours:
         assert ours.execute(HISTORY).fetchall() == ask(HISTORY)
+
+
+AWKWARD = {
+    **dict.fromkeys(["xmin", "XMAX", "ctid", "tableoid", "oid", "until", "snapshot", "tenant", "sha256", "residue"], 1),
+    **{f"{'très long ' * 8}{end}": end for end in ("one", "two")},
+    **dict.fromkeys(["", "\0", "7", 'a"b', "Due", "due", "日" * 40, "日" * 41], "text"),
+}
+"""Names of fields that an engine cuts, has itself, or that we have."""
+
+
+def test_fields_of_any_name_have_columns_in_every_engine(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """Two nights: one such name kept the whole library out of the database."""
+    for day in range(2):
+        snapshot = publish_records(
+            data, {"tasks": [json.dumps({"id": 1, **AWKWARD})]}, now=STARTED_AT + timedelta(days=day)
+        )
+        postgres.load(data, snapshot)
+    names = [column.name for column in snapshot.manifest.observed["tasks"]]
+    assert len({name.casefold() for name in names}) == len(names)
+    assert max(len(name.encode()) for name in names) <= 63
+    assert {"xmin_2", "XMAX_2", "until_2"} <= {*names}
+    assert ask("SELECT count(*) FROM tasks_history WHERE xmin_2 = 1") == [(2,)]
+    assert_same_views(data, ask, STARTED_AT + timedelta(hours=1))
