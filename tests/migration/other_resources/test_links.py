@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.migration.apply.run import Selection
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import Plan
@@ -183,6 +184,16 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
     assert (supposed.deleted, supposed.left) == (undone.deleted, undone.left)
     assert {one.resource for one in undone.examples} <= {"authorities", "tasks"}
     assert meaning(pair) == before
+
+
+def test_links_to_records_outside_of_a_part_wait(pair: LibraryPair) -> None:
+    """Parts fail nothing, and the last one completes what the first ones left."""
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    for limit in (3, 6, 12):
+        applied = pair.apply(plan, selection=Selection(actions=["create"], limit=limit)).applied
+        assert ([one.problem for one in applied.failures], applied.left > 0) == ([], True)
+    assert pair.apply(plan).applied.failed == 0
+    assert moved(pair) == moved(pair, "library")
 
 
 def test_a_reference_that_people_set_meanwhile_stays(pair: LibraryPair) -> None:
