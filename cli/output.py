@@ -11,7 +11,8 @@ from typing import IO, Any, Literal, NoReturn
 
 import msgspec
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -64,6 +65,11 @@ class Output:
 
 
 class _Console(Console):
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Make control characters in data visible: a title must not move the cursor, nor change the direction of the text."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
     def print(self, *objects: Any, **options: Any) -> None:
         """Print lines of text with the commands in them to paste. Cells of tables stay as they are: they are data."""
         super().print(*(with_command_lines(one) if isinstance(one, str) else one for one in objects), **options)
@@ -159,8 +165,14 @@ def _print_rows_below_each_other(console: Console, columns: Sequence[str], texts
 
 def _cell(value: object) -> str:
     """One value as text: empty for null, with control characters made visible."""
-    text = "" if value is None else str(value)
-    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    return visible("" if value is None else str(value)).replace("\n", "\\n")
+
+
+def visible(text: str) -> str:
+    """Text for a terminal: its lines stay, and every other control character is shown as its escape."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
 def age(since_seconds: float) -> str:

@@ -45,8 +45,8 @@ COMPRESSION = 3
 CACHED_TEXTS = 1000
 """Texts whose XML is cached, because many rows have the same ones."""
 
-_EXACT = 2**53
-"""Whole numbers up to this one are exact in a cell; larger ones are written as text."""
+_EXACT = 10**15 - 1
+"""A cell has 15 digits; whole numbers with more are written as text."""
 
 _NO_CHARACTERS = re.compile("[\ud800-\udfff\ufffe\uffff]")
 """What XML cannot hold, besides control characters, which are escaped."""

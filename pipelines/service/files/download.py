@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -167,10 +168,14 @@ class Downloads:
     def _receive(self, response: httpx.Response, into: BinaryIO, size: int | None) -> Received:
         """Write and hash the body; stop as soon as it cannot be the file any more."""
         host, announced = origin_text(response.request.url), _length(response)
+        coding = response.headers.get("content-encoding", "identity").strip().lower()
+        chunks = self._in_time(response.iter_raw())
+        if coding not in ("", "identity") and (size is None or announced != size):
+            chunks, announced = _unpacked(chunks, coding, host), None
         if announced is not None and size is not None and announced != size:
             raise _TransferError(f"{host} has {announced:,} bytes; the library says {size:,}")
         digest, received = hashlib.sha256(), 0
-        for chunk in self._in_time(response.iter_raw()):
+        for chunk in chunks:
             received += len(chunk)
             if received > (MAX_BYTES if size is None else size):
                 limit = f"at most {MAX_BYTES:,} are taken" if size is None else f"the library says {size:,}"
@@ -182,8 +187,6 @@ class Downloads:
             raise _TransferError(
                 f"{host} sent {received:,} bytes; the library says {size:,}", temporary=announced is None
             )
-        if size is None and response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise _TransferError(f"{host} sends the file packed, although the request did not allow that")
         return Received(digest.hexdigest(), received, _etag(response))
 
     def _in_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -196,6 +199,36 @@ class Downloads:
                 if brought < SLOWEST:
                     raise httpx.ReadTimeout(f"{brought:,} bytes in {STALL_SECONDS:.0f} s")
                 until, brought = now + STALL_SECONDS, 0
+
+
+_WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+"""Content coding → zlib's window for it; zlib's own number for gzip is 16 more."""
+
+_STEP = 1024 * 1024
+"""Bytes that are unpacked at a time, however well they were packed (I13)."""
+
+
+def _unpacked(chunks: Iterator[bytes], coding: str, host: str) -> Iterator[bytes]:
+    """Yields the content of a packed body (RFC 9110, 8.4). Some storages pack although the request did not allow that."""
+    if coding not in _WINDOWS:
+        raise _TransferError(
+            f"{host} sends the file packed ({outside_text(coding, 40)}), although the request did not allow that"
+        )
+    unpacker = zlib.decompressobj(_WINDOWS[coding])
+    try:
+        for chunk in chunks:
+            packed = chunk
+            while packed:
+                if unpacker.eof:
+                    unpacker = zlib.decompressobj(_WINDOWS[coding])  # gzip may have several members
+                yield unpacker.decompress(packed, _STEP)
+                packed = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+        while not unpacker.eof and (rest := unpacker.decompress(unpacker.unconsumed_tail, _STEP)):
+            yield rest
+    except zlib.error:
+        raise _TransferError(f"{host} sends the file packed ({coding}), and it cannot be unpacked") from None
+    if not unpacker.eof:
+        raise _TransferError(f"{host} sends the file packed ({coding}), and its end is missing", temporary=True)
 
 
 def _length(response: httpx.Response) -> int | None:

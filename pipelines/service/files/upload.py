@@ -42,6 +42,10 @@ _EXPIRED = frozenset({"ExpiredToken"})
 """S3's error codes of a 400 that say more than the status."""
 
 
+_SAME_AGAIN = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT})
+"""Redirects that ask for the same request with the same body (RFC 9110, 15.4.8 and 15.4.9)."""
+
+
 class _RetryError(Exception):
     """A try failed, and another form may succeed. `expired`: the form had expired. `final` is the error if there is no other try."""
 
@@ -86,7 +90,13 @@ class Uploads:
                     form = self._presigned(presign, filename, content_type)
                     form.check_size(size)
                     description = {"filename": filename, "content_type": content_type}
-                    self._send(form, PresignedForm(form.fields, file, size=size, sha256=sha256, **description))
+                    body = PresignedForm(form.fields, file, size=size, sha256=sha256, **description)
+                    elsewhere = self._send(form, form.url, body)
+                if elsewhere is not None:
+                    with open_file() as file:
+                        body = PresignedForm(form.fields, file, size=size, sha256=sha256, **description)
+                        if self._send(form, elsewhere, body) is not None:
+                            raise _not_taken(f"POST {origin_text(form.url)} was redirected twice")
             except _RetryError as error:
                 tries, expired = tries + (not error.expired), expired + error.expired
                 if tries == TRIES or expired > MAX_EXPIRED or (error.pause or 0.0) > MAX_PAUSE:
@@ -112,20 +122,29 @@ class Uploads:
         answer = self._client.get(f"{self._client.api_url}/{presign}", params)
         return PresignResponse.read(as_object(answer), presign)
 
-    def _send(self, form: PresignResponse, body: PresignedForm) -> None:
-        """Try once. A request to the library's own host is charged to its budget (I1) and has no sign-in either."""
-        asked = f"POST {origin_text(form.url)}"
+    def _send(self, form: PresignResponse, url: httpx.URL, body: PresignedForm) -> httpx.URL | None:
+        """Try once. Returns where the storage wants the same form instead (307, 308).
+
+        A request to the library's own host is charged to its budget (I1) and has no sign-in either.
+        """
+        asked = f"POST {origin_text(url)}"
         try:
-            self._storages.check(form.url)
-            request = httpx.Request("POST", form.url, headers={**HEADERS, **body.headers}, content=body)
+            self._storages.check(url)
+            request = httpx.Request("POST", url, headers={**HEADERS, **body.headers}, content=body)
             with closing(self._answer(request)) as response:
+                if response.status_code in _SAME_AGAIN and response.has_redirect_location:
+                    return url.join(response.headers["location"])
                 self._check(asked, form, response)
+                return None
         except UnsafeAddressError as error:
-            raise ProtocolError(f"The file was not sent: {error}.") from None
+            problem = f"The file was not sent: {error}"
+            raise (ProtocolError(f"{problem}.") if url == form.url else _not_taken(problem)) from None
+        except (httpx.InvalidURL, ValueError):
+            raise _not_taken(f"{asked} was redirected to an address that cannot be understood") from None
         except httpx.TransportError as error:
             problem = f"{asked}: {transport_error_text(error)}"
             if is_permanent(error):
-                raise ProtocolError(
+                raise _not_taken(
                     f"{problem}; the file was not sent. Does this machine trust the storage's certificate?"
                 ) from None
             raise _RetryError(_gave_up(problem)) from None
@@ -145,15 +164,18 @@ class Uploads:
         if is_temporary(status) or code in _TEMPORARY:
             raise _RetryError(_gave_up(problem), pause=retry_after(response, self._clock.now()))
         if not response.is_client_error:
-            raise ProtocolError(
-                f"{problem}, where 204 was expected: the file counts as not uploaded. Redirects are not followed."
-            )
+            raise _not_taken(f"{problem}, where 204 was expected: the file counts as not uploaded", status)
         final = RefusedError(
             f"{problem}: the storage service does not take this file.", status=status, code=code, detail=message
         )
         if status == HTTPStatus.FORBIDDEN or code in _EXPIRED:
             raise _RetryError(final, expired=True)
         raise final
+
+
+def _not_taken(problem: str, status: int = 0) -> RefusedError:
+    """What a storage answers to one file is about that file: the others may go elsewhere."""
+    return RefusedError(f"{problem.rstrip('.?')}.", status=status)
 
 
 def _gave_up(problem: str) -> TemporaryError:

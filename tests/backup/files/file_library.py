@@ -89,7 +89,11 @@ class FileLibrary:
             return Answer({"records": [self._signed(one) for one in records]}, headers=total)
         if isinstance(stored := self.stored.get(request.path), bytes):
             return Answer(stored)
-        if path.startswith("/publications/") and (found := self.publications.get(int(path.rpartition("/")[2]))):
+        if (
+            path.startswith("/publications/")
+            and path[14:].isdigit()
+            and (found := self.publications.get(int(path.rpartition("/")[2])))
+        ):
             return Answer(self._signed(found))
         for publication in self.publications.values():
             for asset in publication["assets"]:

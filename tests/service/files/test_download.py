@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -156,11 +158,37 @@ class TestRefuses:
         outcome, _ = fetch(clock, serve(in_turn(Answer(CONTENT))).url, size=None)
         assert "at most 1,000 are taken" in outcome.problem
 
-    def test_packed(self, serve: Serve, clock: ManualClock) -> None:
-        """Without a stated size, compressed content would look like the file."""
-        server = serve(in_turn(Answer(CONTENT, headers={"content-encoding": "gzip"})))
-        assert isinstance(fetch(clock, server.url, size=None)[0], Failed)
-        assert isinstance(fetch(clock, server.url)[0], Received)
+    @pytest.mark.parametrize("size", [None, len(CONTENT)])
+    @pytest.mark.parametrize(("coding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+    def test_packed(
+        self, serve: Serve, clock: ManualClock, size: int | None, coding: str, pack: Callable[[bytes], bytes]
+    ) -> None:
+        """A storage that packs unasked: the file is what it packed."""
+        server = serve(in_turn(Answer(pack(CONTENT), headers={"content-encoding": coding})))
+        outcome, written = fetch(clock, server.url, size=size)
+        assert (outcome.sha256, written) == (hashlib.sha256(CONTENT).hexdigest(), CONTENT)
+
+    def test_packed_as_it_is_stored(self, serve: Serve, clock: ManualClock) -> None:
+        """The library's size is that of the packed file: it is kept as it is sent."""
+        packed = gzip.compress(CONTENT)
+        server = serve(in_turn(Answer(packed, headers={"content-encoding": "gzip"})))
+        assert fetch(clock, server.url, size=len(packed))[1] == packed
+
+    @pytest.mark.parametrize(
+        ("body", "coding"),
+        [
+            (CONTENT, "gzip"),
+            (gzip.compress(CONTENT)[:-9], "gzip"),
+            (CONTENT, "br"),
+            (gzip.compress(bytes(10**8)), "gzip"),
+        ],
+    )
+    def test_what_cannot_be_unpacked(self, serve: Serve, clock: ManualClock, body: bytes, coding: str) -> None:
+        """It is no gzip, its end is missing, its coding is unknown, or it unpacks to more than the file has (I13)."""
+        server = serve(in_turn(Answer(body, headers={"content-encoding": coding})))
+        outcome, written = fetch(clock, server.url, size=len(CONTENT) + 1)
+        assert isinstance(outcome, Failed)
+        assert len(written) <= len(CONTENT) + 1
 
     def test_too_slow(self, serve: Serve, clock: ManualClock) -> None:
         """A byte now and then is no progress."""

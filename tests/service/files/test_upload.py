@@ -180,9 +180,9 @@ def test_a_storage_that_asks_to_wait_is_waited_for(serve: Serve, client_for: Cli
         (Answer(b"", status=503, headers={"Retry-After": "9999"}), TemporaryError, "503", 1),
         (s3_error(400, "EntityTooLarge", "exceeds the maximum"), RefusedError, "EntityTooLarge: exceeds the max", 1),
         (Answer(b"", status=404), RefusedError, "404 Not Found: the storage service does not take this file", 1),
-        (Answer(b"", status=303, headers={"Location": "http://127.0.0.1:1/"}), ProtocolError, "303 .* not followed", 1),
-        (Answer(b"", status=202), ProtocolError, "202 Accepted, where 204 was expected", 1),
-        (Answer(b"", status=501), ProtocolError, "501 Not Implemented", 1),
+        (Answer(b"", status=303, headers={"Location": "http://127.0.0.1:1/"}), RefusedError, "303 .* not uploaded", 1),
+        (Answer(b"", status=202), RefusedError, "202 Accepted, where 204 was expected", 1),
+        (Answer(b"", status=501), RefusedError, "501 Not Implemented", 1),
     ],
 )
 def test_a_permanent_failure_shows_no_part_of_the_form(
@@ -204,6 +204,42 @@ def test_a_permanent_failure_shows_no_part_of_the_form(
     everything = f"{caught.value} {vars(caught.value)} {caught.value.__cause__!r}"
     assert not [secret for secret in (SECRET, ANOTHER, "/bucket") if secret in everything]
     assert SECRET not in repr(place.uploads)
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_is_followed_once_with_the_same_form(serve: Serve, client_for: ClientFor, status: int) -> None:
+    """RFC 9110, 15.4.8: the same body, byte for byte and from its start; a second redirect fails this file alone."""
+    final = serve(lambda _: STORED)
+    place = Place(serve, client_for, Answer(b"", status=status, headers={"Location": f"{final.url}/other"}))
+    place.upload(sha256=hashlib.sha256(CONTENT).hexdigest())
+    [first], [second] = place.storage.received, final.received
+    assert (second.method, second.path, second.body) == (
+        "POST",
+        "/other",
+        first.body.replace(*_boundaries(first, second)),
+    )
+    assert "authorization" not in second.headers
+    assert len(place.library.received) == 1
+
+
+def _boundaries(*sent: Received) -> tuple[bytes, bytes]:
+    first, second = (boundary_of(one.headers["content-type"]).encode() for one in sent)
+    return first, second
+
+
+@pytest.mark.parametrize(
+    ("location", "requests"),
+    [("/again", 2), ("http://storage.example/", 1), ("https://user:secret@storage.example/", 1), ("http://[", 1)],
+)
+def test_a_redirect_that_leads_nowhere_fails_its_file_alone(
+    serve: Serve, client_for: ClientFor, location: str, requests: int
+) -> None:
+    """The addresses are checked as those of a form; a `RefusedError` is about one file."""
+    place = Place(serve, client_for, Answer(b"", status=307, headers={"Location": location}))
+    with pytest.raises(RefusedError) as caught:
+        place.upload()
+    assert len(place.storage.received) == requests
+    assert "secret" not in str(caught.value)
 
 
 def test_a_refusal_has_the_storages_code(serve: Serve, client_for: ClientFor) -> None:
