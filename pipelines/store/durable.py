@@ -32,11 +32,25 @@ _REMEDIES = {
 
 @contextmanager
 def storage_errors(path: Path | str) -> Iterator[None]:
-    """Turns errors of the operating system, Arrow, SQLite and DuckDB into a `StorageError` that names `path`."""
+    """Turns errors of the operating system, Arrow, SQLite and DuckDB into a `StorageError` that names `path`.
+
+    A statement that DuckDB does not understand is a mistake of ours, for which there is no remedy: its error stays as it is.
+    """
     try:
         yield
+    except mistakes():
+        raise
     except _library_errors() as error:
         raise storage_error(error, path) from error
+
+
+def mistakes() -> tuple[type[Exception], ...]:
+    """The errors of DuckDB that no disk, file or network explains. Nothing may go on after one."""
+    duckdb, names = (
+        sys.modules.get("duckdb"),
+        ("BinderException", "CatalogException", "ParserException", "SyntaxException"),
+    )
+    return () if duckdb is None else tuple(getattr(duckdb, name) for name in names)
 
 
 def _library_errors() -> tuple[type[Exception], ...]:

@@ -7,9 +7,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from pipelines.store.durable import storage_error
+from pipelines.errors import StorageError
+from pipelines.store.durable import storage_error, storage_errors
 
 
 def disk_error() -> sqlite3.OperationalError:
@@ -47,3 +49,11 @@ def test_an_io_error_on_a_disk_with_space_keeps_its_message(tmp_path: Path) -> N
 def test_other_errors_on_a_full_disk_keep_their_message(full_disk: Path, error: Exception) -> None:
     """A full disk does not explain every error on it."""
     assert "disk is full" not in str(storage_error(error, full_disk))
+
+
+def test_a_statement_that_duckdb_does_not_understand_is_no_fault_of_the_disk(tmp_path: Path) -> None:
+    """There is nothing for a person to mend: the error is reported as a mistake of ours."""
+    with pytest.raises(duckdb.BinderException), storage_errors(tmp_path):
+        duckdb.sql("SELECT missing FROM range(1)")
+    with pytest.raises(StorageError), storage_errors(tmp_path):
+        duckdb.sql(f"SELECT * FROM read_parquet('{tmp_path}/none.parquet')")

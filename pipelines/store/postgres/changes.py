@@ -21,7 +21,7 @@ from pipelines.errors import StorageError
 from pipelines.records.rules import name_of_rules
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import MADE_FROM, STAGED, TABLES
-from pipelines.store.durable import storage_errors
+from pipelines.store.durable import mistakes, storage_errors
 from pipelines.store.parquet import bounded_duckdb, escaped, literal, quoted, read_parquet, register_key
 from pipelines.store.postgres.copying import CopyProgress, copy_rows
 from pipelines.store.postgres.definitions import column_list, create_table
@@ -264,6 +264,8 @@ def differences(data: DataFolder, before: Snapshot, after: Snapshot) -> Iterator
             database.execute("SET preserve_insertion_order = false")
             database.execute("SET parquet_metadata_cache = true")
             yield Differences(database, data, before, after)
+    except mistakes():
+        raise
     except (duckdb.Error, pa.ArrowException, StorageError) as error:
         raise NotComparableError from error
     finally:
