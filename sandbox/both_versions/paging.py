@@ -97,5 +97,5 @@ def _address(request: Request, number: int, rel: str, variations: Variations) ->
     if variations.link == "relative":
         return target
     if variations.link == "foreign" and rel == "next":
-        return variations.foreign_origin.rstrip("/") + target
+        return f"{variations.foreign_origin.rstrip('/')}/elsewhere{target}"
     return request.host_url.rstrip("/") + target

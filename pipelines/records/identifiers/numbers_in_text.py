@@ -66,6 +66,11 @@ _WORDS = re.compile(
 )
 """Words and prices that cataloguers put beside a number. Any other word may change the meaning, so it is not removed."""
 
+_CURRENCY = r"(?:[^\W\d_]{1,4}\.?|[$£€¥₽₹₩])"
+_AMOUNT = r"[0-9]{1,6}(?:[.,][0-9]{1,2})?(?![0-9.,-])"
+_PRICE = re.compile(rf"\s:\s*(?:{_CURRENCY}\s?{_AMOUNT}|{_AMOUNT}\s?{_CURRENCY})\s*(?=[;|(\[]|$)")
+"""Terms of availability after a number (ISBD, area 8): a colon, a currency in any language, an amount."""
+
 _CARD = " .:=+*\"'{}<>-"
 """Signs that may remain around a number: punctuation of the catalogue card (ISBD), quotation marks, braces."""
 
@@ -94,7 +99,9 @@ def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
         return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "nothing")]
     tidy, more = in_ascii(tidy)
     alone = _BARE.fullmatch(numbers.label.sub("", tidy).strip()) is not None
-    found = _with_zeros(numbers, _read_pieces(numbers, tidy, (*rules, *more)), alone=alone)
+    without_price = _PRICE.sub(" ", tidy)
+    used = (*rules, *more, *(["qualifier"] * (without_price != tidy)))
+    found = _with_zeros(numbers, _read_pieces(numbers, without_price, used), alone=alone)
     if all(one.verdict == UNRECOGNISED for one in found):
         return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "text")]
     return without_repetition(found)

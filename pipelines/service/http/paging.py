@@ -129,7 +129,7 @@ def _resolved_apart(page: str, link: str) -> str:
 
 def _resolved(page: httpx.URL, link: str) -> httpx.URL:
     try:
-        url = page.join(link).copy_with(fragment=None)
+        url = _at_home(page.join(link).copy_with(fragment=None), page)
     except (httpx.InvalidURL, ValueError):
         raise ProtocolError(
             f"GET {outside_text(page)} named a page whose address cannot be understood: {outside_text(link)}. Reading stopped."
@@ -137,6 +137,15 @@ def _resolved(page: httpx.URL, link: str) -> httpx.URL:
     if "page" in url.params and "per_page" not in url.params and "per_page" in page.params:
         return url.copy_set_param("per_page", page.params["per_page"])
     return url
+
+
+def _at_home(url: httpx.URL, page: httpx.URL) -> httpx.URL:
+    """The address on the page's own host, if it has the same path.
+
+    Behind a proxy, a service names the scheme, host and port that it sees itself. Nothing is sent there (I2).
+    """
+    own, other = (address.raw_path.partition(b"?")[0] for address in (page, url))
+    return page.copy_with(query=url.query) if own == other else url
 
 
 _PAGE_NUMBER = re.compile(r"(?<=[?&]page=)[0-9]{1,9}(?=[&#]|$)")

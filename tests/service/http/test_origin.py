@@ -135,18 +135,44 @@ def page_with_link(link: str) -> Script:
 
 
 @pytest.mark.parametrize(
+    "host",
+    ["{other}", "//127.0.0.1:{other_port}", "http://me:pw@127.0.0.1:{other_port}", "https://127.0.0.1:{own_port}"],
+)
+@pytest.mark.parametrize("query", ["page=2&per_page=50", "page=2", "cursor=abc"])
+def test_a_link_to_our_own_path_elsewhere_counts_as_ours(
+    serve: Serve, client_for: ClientFor, host: str, query: str
+) -> None:
+    """Behind a proxy, a service names the host that it sees itself. Nothing is sent there (I2)."""
+    other = serve(lambda _: Answer({"records": []}))
+    address: list[str] = []
+
+    def answer(request: Received) -> Answer:
+        if request.query.get("page") == "2" or "cursor" in request.query:
+            return Answer({"records": [{"id": 2}]}, headers={"x-total": "2"})
+        return Answer({"records": [{"id": 1}]}, headers={"x-total": "2", "link": f'<{address[0]}>; rel="next"'})
+
+    own = serve(answer)
+    address.append(
+        f"{host.format(other=other.url, other_port=other.port, own_port=own.port)}/api/v2/publications?{query}"
+    )
+    pages = list(Listing(client_for(own.url), ["publications"]).pages())
+    assert [record for page in pages for record in page.ids] == [1, 2]
+    assert other.received == []
+
+
+@pytest.mark.parametrize(
     "link",
     [
-        "{other}/api/v2/publications?page=2",
-        "//127.0.0.1:{other_port}/api/v2/publications?page=2",
-        "http://me:pw@127.0.0.1:{other_port}/api/v2/publications?page=2",
-        "https://127.0.0.1:{own_port}/api/v2/publications?page=2",
-        "http://localhost:{own_port}/api/v2/publications?page=2",
+        "{other}/elsewhere/api/v2/publications?page=2",
+        "//127.0.0.1:{other_port}/elsewhere/api/v2/publications?page=2",
+        "http://me:pw@127.0.0.1:{other_port}/elsewhere/api/v2/publications?page=2",
+        "https://127.0.0.1:{own_port}/elsewhere/api/v2/publications?page=2",
+        "http://localhost:{own_port}/elsewhere/api/v2/publications?page=2",
         "/storage/publications?page=2",
         "../../storage/publications?page=2",
         "%2e%2e/%2e%2e/storage/publications?page=2",
         "data:application/json,[]",
-        "ftp://127.0.0.1:{own_port}/api/v2/publications?page=2",
+        "ftp://127.0.0.1:{own_port}/elsewhere/api/v2/publications?page=2",
     ],
 )
 def test_a_foreign_link_ends_the_listing_and_nothing_is_sent_there(

@@ -1,0 +1,30 @@
+"""Prices beside a number, as catalogue cards have them (ISBD, area 8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0-19-852663-6 : CNY59.00",
+        "0-19-852663-6 (Br.) : EUR 19,95",
+        "0-19-852663-6 : 12,50 EUR",
+        "0-19-852663-6 : Kč 120.00",
+        "ISBN 0 19 852663 6 (pbk.) : £12.99",
+    ],
+)
+def test_a_price_is_no_second_identifier(text: str) -> None:
+    """The check digit proves the number; the price goes, with its rule."""
+    [isbn] = STANDARD_KINDS.read("isbn", text)
+    assert (isbn.value, isbn.verdict) == ("9780198526636", "repaired")
+    assert "qualifier" in isbn.rule
+
+
+@pytest.mark.parametrize("text", ["kart. : DM 24.80", "(cased) : $40.00"])
+def test_a_price_alone_is_no_identifier(text: str) -> None:
+    """It is named as words."""
+    assert {one.verdict for one in STANDARD_KINDS.read("isbn", text)} == {"unrecognised"}
