@@ -54,7 +54,7 @@ def this_owner() -> str:
 def read_process(text: str) -> RunningProcess | None:
     """Returns the process that `RunningProcess.text` names; None for any other text."""
     with suppress(msgspec.MsgspecError):
-        return msgspec.json.decode(text, type=RunningProcess)
+        return _RUNNING_PROCESS_DECODER.decode(text)
     return None
 
 
@@ -103,3 +103,6 @@ def _content(path: str) -> str:
     with suppress(OSError):
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     return ""
+
+
+_RUNNING_PROCESS_DECODER = msgspec.json.Decoder(RunningProcess)

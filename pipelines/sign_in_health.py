@@ -31,7 +31,7 @@ def who_am_i(settings: Settings, tenant: str, *, state: State, clock: Clock | No
     with open_client(settings, tenant, state=state, clock=clock) as client:
         response = client.get(f"{client.api_url}/users/me")
     try:
-        record = msgspec.json.decode(response.content, type=dict[str, Any])
+        record = _RECORD_DECODER.decode(response.content)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ProtocolError(
             f"GET /users/me returned something other than a user record ({outside_text(error)})."
@@ -69,3 +69,6 @@ def warning(state: SignInState, now: float) -> str | None:
         days = (now - state.renewed_at) / 86400
         return f"The last renewal of the sign-in was {days:.0f} days ago; it should be renewed every night. Is the daemon running?"
     return None
+
+
+_RECORD_DECODER = msgspec.json.Decoder(dict[str, Any])

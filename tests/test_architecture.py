@@ -288,3 +288,51 @@ def test_a_command_names_the_module_that_it_imports(function: ast.FunctionDef) -
     imported = [node for node in ast.walk(function) if isinstance(node, ast.ImportFrom)]
     modules = [f"cli.{one.names[0].name}" if one.module == "cli" else one.module for one in imported]
     assert modules[0] == named
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if not name.startswith("sandbox")))
+def test_decoders_of_types_are_made_at_import(module: str) -> None:
+    """The library msgspec builds the decoder of a type at its first use; where two threads are the first together, the process crashes."""
+    late = [
+        node.lineno
+        for function in ast.walk(tree(MODULES[module]))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {"msgspec.json.decode", "msgspec.msgpack.decode"}
+        and any(keyword.arg == "type" for keyword in node.keywords)
+    ]
+    assert late == []
+
+
+RACE = """
+import sys, threading
+from pipelines.service.http.responses import _ERROR_BODY_DECODER
+from pipelines.store.snapshots.captures import _CAPTURE_FACTS_DECODER
+from pipelines.store.snapshots.manifest import _MANIFEST_DECODER
+
+sys.setswitchinterval(1e-6)
+start = threading.Barrier(8)
+
+def decode() -> None:
+    start.wait()
+    for decoder in (_ERROR_BODY_DECODER, _CAPTURE_FACTS_DECODER, _MANIFEST_DECODER):
+        for _ in range(20):
+            try:
+                decoder.decode(b'{"error": {"code": "x", "message": "y"}, "tables": {"a": {"rows": 1}}}')
+            except Exception:
+                pass
+
+threads = [threading.Thread(target=decode) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+"""Decodes in eight threads that begin together, as the answers of a service and the manifests of snapshots are decoded."""
+
+
+def test_threads_may_decode_a_type_first_together() -> None:
+    """Each process is a new one, in which nothing was decoded before."""
+    for _ in range(5):
+        subprocess.run([sys.executable, "-c", RACE], cwd=ROOT, check=True)

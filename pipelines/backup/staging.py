@@ -203,7 +203,7 @@ class StagingProcess:
         with suppress(OSError, pa.ArrowException, msgspec.MsgspecError):
             self._stream.close()
             output, _ = self._process.communicate()
-            facts = msgspec.json.decode(output, type=StagedFacts)
+            facts = _STAGED_FACTS_DECODER.decode(output)
             if self._process.returncode == 0 and facts.raw_rows == raw_rows:
                 return facts
         return None
@@ -279,6 +279,9 @@ def main(path: str, resource: str, described: str) -> None:
     with pa.ipc.open_stream(pa.PythonFile(cast("IOBase", sys.stdin.buffer), "r")) as stream:
         facts = stage_batches(Capture.open(Path(path), keys), resource, stream, _kinds(described), at_once=True)
     sys.stdout.buffer.write(msgspec.json.encode(facts))
+
+
+_STAGED_FACTS_DECODER = msgspec.json.Decoder(StagedFacts)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def asked_lists(data: DataFolder, tenant: str, base_url: str) -> AskedLists:
     """What is known of the lists of a tenant; nothing where its library changed or the file is damaged."""
     content = next(iter(data.common.read_all([_key(tenant)])))
     with suppress(msgspec.MsgspecError, UnicodeDecodeError):
-        found = msgspec.json.decode(content or b"", type=AskedLists)
+        found = _ASKED_LISTS_DECODER.decode(content or b"")
         if found.base_url == base_url:
             return found
     return AskedLists(base_url)
@@ -106,3 +106,6 @@ def _day(asked: AskedList) -> date:
 
 def _key(tenant: str) -> str:
     return f"lists/{tenant}.json"
+
+
+_ASKED_LISTS_DECODER = msgspec.json.Decoder(AskedLists)

@@ -119,7 +119,10 @@ def _counts(earlier: Sequence[Snapshot]) -> Iterator[tuple[str, Night]]:
 def _read(data: DataFolder, manifest: Manifest) -> History:
     """The history of a library; an empty one where there is none, where it is damaged, or where it is that of another library."""
     with suppress(FileNotFoundError, StorageError, msgspec.MsgspecError, UnicodeDecodeError):
-        found = msgspec.json.decode(data.objects.read(history_key(manifest.tenant)), type=History)
+        found = _HISTORY_DECODER.decode(data.objects.read(history_key(manifest.tenant)))
         if (found.base_url, found.api) == (manifest.base_url, manifest.api):
             return found
     return History(base_url=manifest.base_url, api=manifest.api)
+
+
+_HISTORY_DECODER = msgspec.json.Decoder(History)

@@ -108,7 +108,7 @@ def main(path: str) -> None:
     """The second process: reads columns and rows from stdin. Says on stdout what went wrong."""
     messages = _messages(sys.stdin.buffer)
     try:
-        name, columns = msgspec.msgpack.decode(next(messages), type=tuple[str, list[Column]])
+        name, columns = _ROWS_DECODER.decode(next(messages))
         with open_workbook(Path(path), name, columns) as book:
             for message in messages:
                 for row in msgspec.msgpack.decode(message):
@@ -130,6 +130,9 @@ def _messages(file: IO[bytes]) -> Iterator[bytes]:
         if not message:
             return
         yield message
+
+
+_ROWS_DECODER = msgspec.msgpack.Decoder(tuple[str, list[Column]])
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ class ReportProcess:
     def _received(self) -> Report:
         assert self._process.stdout is not None  # noqa: S101  it is a pipe
         with suppress(msgspec.MsgspecError):
-            outcome = msgspec.msgpack.decode(self._process.stdout.read(), type=_Outcome)
+            outcome = _OUTCOME_DECODER.decode(self._process.stdout.read())
             if outcome.report is not None:
                 return outcome.report
             raise self._failure(outcome.error)
@@ -150,6 +150,9 @@ def main(config: str, folder: str) -> None:
         with suppress(BrokenPipeError), os.fdopen(sys.stdout.fileno(), "wb") as handed_over:
             handed_over.write(msgspec.msgpack.encode(outcome))
         sys.stdin.buffer.read()
+
+
+_OUTCOME_DECODER = msgspec.msgpack.Decoder(_Outcome)
 
 
 if __name__ == "__main__":

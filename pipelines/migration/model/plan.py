@@ -395,3 +395,7 @@ def plan_row(row: dict[str, Any]) -> PlanRow:
     values = {name: value for name, value in row.items() if value or name not in _JSON_COLUMNS}
     decoded = {name: msgspec.json.decode(values[name]) for name in _JSON_COLUMNS & values.keys()}
     return msgspec.convert({**values, **decoded}, PlanRow)
+
+
+_ROW_DECODER = msgspec.json.Decoder(PlanRow)
+"""Nothing decodes with it: msgspec learns a type at its first use, `convert` included, and two threads must not be the first together."""

@@ -76,7 +76,7 @@ def read_plan(folder: Path, keys: PersonalKeys | None = None) -> Plan:
     with storage_errors(path):
         content = path.read_bytes()
     try:
-        facts = msgspec.json.decode(content, type=PlanFacts)
+        facts = _PLAN_FACTS_DECODER.decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise StorageError(
             f"{path} is damaged, or of another version of Bookferry ({error}). Make a new plan."
@@ -105,3 +105,6 @@ def unfinished_plan(data: DataFolder, name: str) -> Iterator[Path]:
 def workdir(plan: Plan) -> AbstractContextManager[Path]:
     """A temporary folder in that of the plan, for a new reading of the target."""
     return temporary_folder(plan.folder / "now")
+
+
+_PLAN_FACTS_DECODER = msgspec.json.Decoder(PlanFacts)

@@ -114,7 +114,7 @@ def _compare(objects: Objects, folder: Path, leased: Collection[str]) -> None:
 def _target(folder: Path) -> str:
     """The tenant that a plan is for; empty where it cannot be read."""
     try:
-        return msgspec.json.decode((folder / FACTS).read_bytes(), type=PlanFacts).target.tenant
+        return _PLAN_FACTS_DECODER.decode((folder / FACTS).read_bytes()).target.tenant
     except (OSError, msgspec.MsgspecError):
         return ""
 
@@ -154,7 +154,7 @@ def _files_in_bucket(objects: Objects, plan: str) -> dict[str, str]:
     """Name → checksum of the files that the bucket has of a plan; none where it does not have the plan yet."""
     content = next(iter(objects.read_all([f"{PLANS}/{plan}{_SUFFIX}"])))
     try:
-        found = msgspec.json.decode(content, type=dict[str, str]) if content is not None else {}
+        found = _TEXTS_DECODER.decode(content) if content is not None else {}
     except msgspec.MsgspecError as error:
         raise StorageError(f"{objects.address_of(f'{PLANS}/{plan}{_SUFFIX}')} is damaged ({error}).") from None
     if any(part in ("", ".", "..") for name in found for part in name.split("/")):
@@ -164,7 +164,7 @@ def _files_in_bucket(objects: Objects, plan: str) -> dict[str, str]:
 
 def _known(folder: Path) -> dict[str, _Seen]:
     try:
-        return msgspec.json.decode((folder / _KNOWN).read_bytes(), type=dict[str, _Seen])
+        return _SEEN_DECODER.decode((folder / _KNOWN).read_bytes())
     except (OSError, msgspec.MsgspecError):
         return {}
 
@@ -202,3 +202,8 @@ def _download(objects: Objects, key: str, path: Path, sha256: str) -> None:
                 "same command again."
             )
         partly.replace(path)
+
+
+_PLAN_FACTS_DECODER = msgspec.json.Decoder(PlanFacts)
+_TEXTS_DECODER = msgspec.json.Decoder(dict[str, str])
+_SEEN_DECODER = msgspec.json.Decoder(dict[str, _Seen])

@@ -193,7 +193,7 @@ def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -
     wanted, found = (source_base_url.lower(), target_base_url.lower()), []
     for path in plans_folder(data).glob(f"*/{FACTS}"):
         try:
-            origin = msgspec.json.decode(path.read_bytes(), type=_PlanOrigin)
+            origin = _PLAN_ORIGIN_DECODER.decode(path.read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         between, table = (origin.source.base_url.lower(), origin.target.base_url.lower()), path.parent / CONFLICTS
@@ -340,3 +340,6 @@ def _plain(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return outside_text(text, 60)
+
+
+_PLAN_ORIGIN_DECODER = msgspec.json.Decoder(_PlanOrigin)

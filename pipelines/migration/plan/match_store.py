@@ -241,15 +241,15 @@ class MatchStore:
         ) in self._db.execute(query):
             yield MatchResult(
                 source_id=source_id,
-                source=msgspec.json.decode(unseal(source), type=PreparedRecord),
+                source=_PREPARED_RECORD_DECODER.decode(unseal(source)),
                 target_id=target_id,
                 matched_by=matched_by,
                 target=msgspec.json.decode(unseal(target)) if target else None,
                 wanted=msgspec.json.decode(wanted) if wanted else None,
                 held=msgspec.json.decode(held) if held else None,
                 reason=reason,
-                candidates=msgspec.json.decode(candidates, type=list[int]) if candidates else [],
-                twins=msgspec.json.decode(twins, type=list[int]) if twins else [],
+                candidates=_NUMBERS_DECODER.decode(candidates) if candidates else [],
+                twins=_NUMBERS_DECODER.decode(twins) if twins else [],
             )
 
     def same_keys(self, resource_type: ResourceType) -> Iterator[tuple[str, list[int]]]:
@@ -259,7 +259,7 @@ class MatchStore:
             ((record,),) = self._db.execute("SELECT record FROM target WHERE id = ?", (first,)).fetchall()
             yield (
                 resource_type.title(msgspec.json.decode(unseal(record))) or "",
-                msgspec.json.decode(ids, type=list[int]),
+                _NUMBERS_DECODER.decode(ids),
             )
 
     def target_ids(self) -> Iterator[list[int]]:
@@ -334,3 +334,7 @@ def key_digest(key: str | None) -> bytes | None:
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
+
+
+_PREPARED_RECORD_DECODER = msgspec.json.Decoder(PreparedRecord)
+_NUMBERS_DECODER = msgspec.json.Decoder(list[int])

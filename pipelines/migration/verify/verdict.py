@@ -104,6 +104,9 @@ def read_verification(path: Path) -> MigrationVerification:
     """The result in a document. Raises `StorageError` for one that cannot be read."""
     try:
         with storage_errors(path):
-            return msgspec.json.decode(path.read_bytes(), type=MigrationVerification)
+            return _MIGRATION_VERIFICATION_DECODER.decode(path.read_bytes())
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise StorageError(f"{path} is damaged, or of another version of Bookferry ({error}). Verify again.") from None
+
+
+_MIGRATION_VERIFICATION_DECODER = msgspec.json.Decoder(MigrationVerification)

@@ -107,7 +107,7 @@ def _check_json(response: httpx.Response, body: bytes) -> Sequence[msgspec.Raw] 
         if (records := split_usual_page(body)) is not None:
             return records
         try:
-            msgspec.json.decode(body, type=msgspec.Raw)  # reads every byte and builds no objects
+            _RAW_DECODER.decode(body)  # reads every byte and builds no objects
         except (msgspec.DecodeError, UnicodeDecodeError):
             check_leniently(body)  # one odd record must not cost its page (I7), nor a good page seven tries
     except ValueError as error:
@@ -128,3 +128,6 @@ def _is_utf8(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+_RAW_DECODER = msgspec.json.Decoder(msgspec.Raw)

@@ -209,7 +209,7 @@ class _ErrorBody(msgspec.Struct):
 def _detail(response: httpx.Response) -> _ErrorDetail:
     """Returns code and message of the service's error body (service.md#errors); empty if the body is something else."""
     try:
-        return msgspec.json.decode(response.content, type=_ErrorBody).error
+        return _ERROR_BODY_DECODER.decode(response.content).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _ErrorDetail()
 
@@ -222,3 +222,6 @@ def _service_message(response: httpx.Response) -> str:
     kind = response.headers.get("content-type", "").lower()
     text = outside_text(response.text) if "json" in kind or "text/plain" in kind else ""
     return f" ({text})" if text else ""
+
+
+_ERROR_BODY_DECODER = msgspec.json.Decoder(_ErrorBody)

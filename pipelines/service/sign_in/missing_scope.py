@@ -41,8 +41,11 @@ def lacks_scope(response: httpx.Response, challenge: str) -> bool:
     if "insufficient_scope" in challenge.lower():
         return True
     try:
-        error = msgspec.json.decode(response.content, type=_ErrorBody).error
+        error = _ERROR_BODY_DECODER.decode(response.content).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     code = error.code if isinstance(error, _ErrorDetail) else error
     return code.lower().replace("_", "") == "insufficientscope"
+
+
+_ERROR_BODY_DECODER = msgspec.json.Decoder(_ErrorBody)

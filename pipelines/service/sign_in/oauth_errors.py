@@ -54,7 +54,7 @@ class _Refusal(msgspec.Struct):
 def error_and_description(response: httpx.Response) -> tuple[str, str]:
     """Returns error code and description of a response as they came; empty if there are none."""
     try:
-        refusal = msgspec.json.decode(response.content, type=_Refusal)
+        refusal = _REFUSAL_DECODER.decode(response.content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return "", ""
     if isinstance(refusal.error, dict):
@@ -152,3 +152,6 @@ def _wrong_target(answered: str) -> ConfigurationError:
 def _quoted(error: str, description: str) -> str:
     words = ": ".join(outside_text(part) for part in (error, description) if part)
     return f" ({words})" if words else ""
+
+
+_REFUSAL_DECODER = msgspec.json.Decoder(_Refusal)

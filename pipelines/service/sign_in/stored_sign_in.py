@@ -100,7 +100,7 @@ def encode_sign_in(stored: StoredSignIn) -> bytes:
 def decode_sign_in(content: bytes | str, empty: StoredSignIn, place: str) -> StoredSignIn:
     """Returns a stored sign-in from JSON; from now on no message shows its secrets."""
     try:
-        stored = msgspec.json.decode(content, type=StoredSignIn)
+        stored = _STORED_SIGN_IN_DECODER.decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         stored = None
     if stored is None or stored.version != empty.version:
@@ -133,3 +133,6 @@ def boot_id() -> str:
 def local_time(seconds: float) -> str:
     """Returns a time in seconds since 1970 as local time, for people."""
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M %Z}"
+
+
+_STORED_SIGN_IN_DECODER = msgspec.json.Decoder(StoredSignIn)

@@ -27,7 +27,7 @@ class ResultFiles(Generic[R]):
 
     def __init__(self, folder: str, result_type: type[R]) -> None:
         self._folder = folder
-        self._type = result_type
+        self._decoder = msgspec.json.Decoder(result_type)
 
     def save(self, data: DataFolder, result: R) -> None:
         """Replace the last result of a snapshot, unless the snapshot was pruned meanwhile."""
@@ -47,7 +47,7 @@ class ResultFiles(Generic[R]):
 
     def _read(self, data: DataFolder, key: str) -> R | None:
         with suppress(FileNotFoundError, StorageError, msgspec.MsgspecError, UnicodeDecodeError):
-            return msgspec.json.decode(data.objects.read(key), type=self._type)
+            return self._decoder.decode(data.objects.read(key))
         return None
 
     def remove_orphans(self, data: DataFolder) -> None:

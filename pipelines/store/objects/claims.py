@@ -87,7 +87,7 @@ def _take_claim(objects: Objects, owner: Owner, key: str, last: str) -> bool:
     """Claim a key. Returns whether this owner had claimed it before."""
     claimed_before = not objects.put(_claim_key(key), _content(owner, last))
     if claimed_before:
-        claim = msgspec.json.decode(objects.read(_claim_key(key)), type=Claim)
+        claim = _CLAIM_DECODER.decode(objects.read(_claim_key(key)))
         if claim.owner != owner.name:
             raise TenantBusyError(
                 f"{objects.address_of(key)} is being written by another machine, or by this one with another `work` folder. One library is "
@@ -116,7 +116,7 @@ def _taken_over(objects: Objects, key: str) -> TenantBusyError:
 def _claims(objects: Objects, folder: str) -> list[tuple[str, Claim]]:
     keys = [entry.key for entry in objects.below(f"{CLAIMS}/{folder}")]
     return [
-        (key.removeprefix(f"{CLAIMS}/"), msgspec.json.decode(content, type=Claim))
+        (key.removeprefix(f"{CLAIMS}/"), _CLAIM_DECODER.decode(content))
         for key, content in zip(keys, objects.read_all(keys), strict=True)
         if content is not None
     ]
@@ -141,3 +141,6 @@ def _collision(objects: Objects, key: str) -> StorageError:
         f"{objects.address_of(key)} is there already, and this backup did not write it. Nothing was replaced. Find out what it is, and "
         "move it away."
     )
+
+
+_CLAIM_DECODER = msgspec.json.Decoder(Claim)

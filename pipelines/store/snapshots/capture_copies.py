@@ -89,7 +89,7 @@ class CaptureCopy:
                 content = (self._path / Capture.FACTS).read_bytes()
             except FileNotFoundError:
                 return  # published meanwhile
-            facts = msgspec.json.decode(content, type=CaptureFacts)
+            facts = _CAPTURE_FACTS_DECODER.decode(content)
             if not self._copied:
                 (self._path / _MARK).touch()
             self._copy_content(_WRITER, self._machine.encode())
@@ -209,7 +209,7 @@ def copied_captures(objects: Objects, tenant: str | None = None) -> list[CopiedC
     for key, facts, writer in zip(keys, contents[::2], contents[1::2], strict=True):
         with suppress(msgspec.MsgspecError, UnicodeDecodeError):
             if facts is not None:
-                decoded = msgspec.json.decode(facts, type=CaptureFacts)
+                decoded = _CAPTURE_FACTS_DECODER.decode(facts)
                 newest[key.rpartition("/")[0]] = CopiedCapture(key, decoded, (writer or b"").decode())
     return sorted(newest.values(), key=lambda copied: copied.facts.snapshot)
 
@@ -275,3 +275,6 @@ def _delete_below(objects: Objects, key: str) -> None:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
+
+
+_CAPTURE_FACTS_DECODER = msgspec.json.Decoder(CaptureFacts)

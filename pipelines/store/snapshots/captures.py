@@ -190,7 +190,7 @@ class Capture:
         """Opens the capture in `path`. Raises `StorageError` where there is none, `ConfigurationError` where its key is missing."""
         try:
             content = (path / cls.FACTS).read_bytes()
-            facts = msgspec.json.decode(content, type=CaptureFacts)
+            facts = _CAPTURE_FACTS_DECODER.decode(content)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             missing = isinstance(error, FileNotFoundError)
             raise StorageError(
@@ -352,3 +352,6 @@ def count_nulls(capture: Capture, table: Table, columns: Sequence[str]) -> dict[
 def _nulls_of_group(file: pq.ParquetFile, group: int, column: str) -> int:
     nulls = known_nulls(file.metadata.row_group(group).column(file.schema_arrow.get_field_index(column)))
     return file.read_row_group(group, columns=[column]).column(0).null_count if nulls is None else nulls
+
+
+_CAPTURE_FACTS_DECODER = msgspec.json.Decoder(CaptureFacts)

@@ -244,8 +244,8 @@ class _Header(msgspec.Struct):
 def decode_manifest(content: bytes, where: str) -> Manifest:
     """Decodes manifest.json, whose address is `where`. Raises `StorageError` where it is damaged or of a newer version."""
     try:
-        header = msgspec.json.decode(content, type=_Header)
-        manifest = msgspec.json.decode(content, type=Manifest) if header.format <= FORMAT else None
+        header = _HEADER_DECODER.decode(content)
+        manifest = _MANIFEST_DECODER.decode(content) if header.format <= FORMAT else None
         if manifest is not None:
             _check_instants(manifest)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -269,3 +269,7 @@ def columns_before(before: Iterable[Manifest], resource: str) -> list[ObservedCo
     """The observed columns of a resource in earlier snapshots, given oldest first."""
     found = [manifest.observed[resource] for manifest in before if resource in manifest.observed]
     return found[-1] if found else []
+
+
+_HEADER_DECODER = msgspec.json.Decoder(_Header)
+_MANIFEST_DECODER = msgspec.json.Decoder(Manifest)
