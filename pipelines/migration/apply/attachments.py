@@ -33,7 +33,7 @@ from pipelines.migration.model.journal_entries import (
     was_accepted,
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
-from pipelines.migration.plan.files import OCTETS, part_of
+from pipelines.migration.plan.files import OCTETS, differing_parts, part_of
 from pipelines.records.files import ASSET, COVER, AttachedFile, attached_files
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
@@ -282,16 +282,6 @@ def _with_names(file: PlannedFile, uploaded: dict[str, Any]) -> tuple[PlannedFil
     name, filename = (None if text is None else text or UNNAMED for text in (file.name, file.filename))
     metadata = {**uploaded["metadata"], "filename": uploaded["metadata"]["filename"] or UNNAMED}
     return msgspec.structs.replace(file, name=name, filename=filename), {**uploaded, "metadata": metadata}
-
-
-def differing_parts(file: PlannedFile, attached: AttachedFile | PlannedFile) -> list[str]:
-    """What differs between a planned file and the target's, as far as the service shows it."""
-    pairs = (
-        ("size", file.size, attached.size),
-        ("file name", file.filename, attached.filename),
-        ("name", file.name if file.kind == ASSET else None, attached.name),
-    )
-    return [name for name, wanted, found in pairs if None not in (wanted, found) and wanted != found]
 
 
 def changes_in(file: PlannedFile, record: Mapping[str, Any]) -> str | None:

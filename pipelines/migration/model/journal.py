@@ -156,12 +156,12 @@ class Journal:
             "source = ? AND target = ? AND resource = ? AND source_id = ?", (*self._pair, resource, source_id)
         )
 
-    def written_files(self, resource: str) -> Iterator[tuple[int, int, str, str, str, int | None]]:
-        """Yield the entries of the files of a resource, of all plans: record, number, kind, part, state, asset."""
+    def written_files(self, resource: str) -> Iterator[tuple[int, int, str, str, str, int | None, str | None]]:
+        """Yield the entries of the files of a resource, of all plans: record, number, kind, part, state, asset, message."""
         return cast(
-            "Iterator[tuple[int, int, str, str, str, int | None]]",
+            "Iterator[tuple[int, int, str, str, str, int | None, str | None]]",
             self._store.stream(
-                "SELECT source_id, number, kind, part, state, asset_id FROM migration_writes "
+                "SELECT source_id, number, kind, part, state, asset_id, message FROM migration_writes "
                 "WHERE source = ? AND target = ? AND resource = ? AND kind IN (?, ?)",
                 (*self._pair, resource, WriteKind.ASSET, WriteKind.COVER),
             ),

@@ -93,6 +93,7 @@ class WrittenFile(NamedTuple):
     part: str
     state: str
     asset_id: int | None
+    message: str | None = None
 
 
 class WrittenRecord(msgspec.Struct, kw_only=True):

@@ -17,6 +17,7 @@ import msgspec
 from pipelines.humanize import MOST_LISTED, counted
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, FileAction
 from pipelines.migration.model.comparable import STEP
+from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import Plan, PlannedFile
@@ -42,17 +43,21 @@ _MAY_REFER = r'"(contributor|organization|categories\[|[^"]*(collection|authorit
 _PRESENT = ", ".join(f"'{action}'" for action in PRESENT_ACTIONS)
 
 _ROWS = f"""
-    SELECT resource, source_id, action, title, reason, unsent, CASE WHEN lacks_file THEN files END AS files
+    SELECT resource, source_id, action, title, reason, unsent, kept, CASE WHEN lacks_file OR keeps_file THEN files END AS files
     FROM (
         SELECT
             *,
             action IN ({_PRESENT}) AND coalesce(files LIKE '%"{FileAction.MISSING}"%', false) AS lacks_file,
+            coalesce(files LIKE '%"kept":%', false) AS keeps_file,
             action IN ({_PRESENT}) AND coalesce(regexp_matches(unsent, ?), false) AS may_refer
         FROM file
     )
-    WHERE action = '{Action.QUARANTINED}' OR lacks_file OR may_refer
+    WHERE action = '{Action.QUARANTINED}' OR lacks_file OR keeps_file OR kept IS NOT NULL OR may_refer
 """  # noqa: S608  our own words
 
+
+LOOK = "Look at the record in the target, and enter there what is lacking."
+"""What to do about a value that the service keeps otherwise."""
 
 NOT_KEPT = "the service answered without it, so it does not keep it."
 """End of the message about additional fields of publications that a service ignores: of all records, the first one is an item."""
@@ -67,7 +72,7 @@ class LackingKind(StrEnum):
     REFERENCE = "reference"
     """The record is there without a reference to another one."""
     WRITE = "write"
-    """The record or file was written, and the service did not keep all of it."""
+    """The record or file was written, by this plan or an earlier one, and the service did not keep all of it as it was sent."""
 
 
 class LackingItem(msgspec.Struct, kw_only=True, frozen=True):
@@ -161,7 +166,10 @@ def _all(plan: Plan, journal: Journal | None) -> Iterator[LackingItem]:
 
 
 def not_sent(plan: Plan) -> Iterator[LackingItem]:
-    """Yield what a plan could not send, in the order of its rows; records without an id are in `PlanFacts.unfit` only."""
+    """Yield what a plan could not send, or knows to be kept otherwise, in the order of its rows.
+
+    Records without an id are in `PlanFacts.unfit` only.
+    """
     references: dict[str, Collection[str]] = {name: found.references for name, found in plan.types.items()}
     references[PUBLICATIONS] = [name for name, rule in plan.additional.items() if rule.leads_to]
     names = sorted({name for found in references.values() for name in found})
@@ -177,10 +185,14 @@ def _items(row: Mapping[str, Any], references: Collection[str]) -> Iterator[Lack
     if row["action"] == Action.QUARANTINED:
         yield _item(row, title, LackingKind.RECORD, advice_on(row["reason"]))
         return
+    if row["kept"]:
+        yield _item(row, title, LackingKind.WRITE, Advice(_kept_fields(row), LOOK))
     if row["files"]:
-        yield from (
-            _file(row, title, file) for file in _FILES.decode(row["files"]) if file.action == FileAction.MISSING
-        )
+        for file in _FILES.decode(row["files"]):
+            if file.action == FileAction.MISSING:
+                yield _file(row, title, file)
+            elif file.kept:
+                yield _kept_file(row, title, file)
     if row["unsent"]:
         for path, value in msgspec.json.decode(row["unsent"]).items():
             if is_reference(row["resource"], path, value, references):
@@ -197,6 +209,25 @@ def _numbers(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(filter(None, map(_numbers, value[:MOST_NUMBERS])))
     return str(value) if isinstance(value, int) else ""
+
+
+def _kept_fields(row: Mapping[str, Any]) -> str:
+    """What the service keeps otherwise of a record: each field with both values; of a person only the names of fields."""
+    fields = msgspec.json.decode(row["kept"])
+    if row["resource"] in PERSONAL:
+        return f"{', '.join(fields)}: the service keeps another value than was sent."
+    texts = (
+        f"{outside_text(name, MOST_CHARACTERS)}: the service keeps «{found}» for «{sent}»"
+        for name, values in fields.items()
+        for sent, found in [display_both(name, *map(value_of, values))]
+    )
+    return f"{'; '.join(texts)}."
+
+
+def _kept_file(row: Mapping[str, Any], title: str, file: PlannedFile) -> LackingItem:
+    name = outside_text(file.filename or file.name or "", MOST_CHARACTERS)
+    problem = f"The {file.kind if file.kind == COVER else 'file'} {name}: the service keeps another {file.kept} than was sent."
+    return _item(row, title, LackingKind.WRITE, Advice(problem, LOOK), file.kind)
 
 
 def _file(row: Mapping[str, Any], title: str, file: PlannedFile) -> LackingItem:
@@ -234,5 +265,5 @@ def _not_kept(plan: Plan, journal: Journal) -> Iterator[LackingItem]:
                 source_id=source_id,
                 name="" if kind in RECORD_WRITES else kind,
                 problem=message,
-                suggestion="Look at the record in the target, and enter there what is lacking.",
+                suggestion=LOOK,
             )

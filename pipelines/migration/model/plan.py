@@ -40,7 +40,7 @@ APPROVAL_LENGTH = 8
 
 _JSON_COLUMNS = frozenset(column.name for column in PLAN.columns if column.json)
 
-FORMAT = 2
+FORMAT = 3
 """The format of plan.json. Only a later version can read a later format."""
 
 
@@ -62,6 +62,8 @@ class PlannedFile(msgspec.Struct, omit_defaults=True):
     """The asset in the target, if it exists."""
     problem: str | None = None
     """Why its content is missing."""
+    kept: str | None = None
+    """What of it the service keeps otherwise than an earlier plan sent it, such as `file name and name`."""
 
     @property
     def content(self) -> tuple[str, int]:
@@ -253,6 +255,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
     files: list[PlannedFile] = []
     unsent: dict[str, Any] = {}
     references: dict[str, PlannedReference] = {}
+    kept: dict[str, list[str | None]] = {}
     type: ResourceType | None = None
     """How the records of its resource are moved; none for publications. The plan has it, not the row."""
 

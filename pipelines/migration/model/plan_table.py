@@ -69,6 +69,12 @@ PLAN = Table(
             "References to records without an id in the target yet: JSON object of field → `PlannedReference`.",
             json=True,
         ),
+        Column(
+            "kept",
+            _TEXT,
+            "Fields that an earlier plan wrote and the service keeps otherwise: JSON object of field → [in the source, in the target].",
+            json=True,
+        ),
     ),
 )
 
@@ -91,3 +97,4 @@ class PlanTableRow(NamedTuple):
     files: str | None
     unsent: str | None
     references: str | None
+    kept: str | None = None

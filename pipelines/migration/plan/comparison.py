@@ -59,6 +59,7 @@ WRITTEN_FILES = Table(
         Column("part", _TEXT, "Which file of the publication (files.py:part_of).", required=True),
         Column("state", _TEXT, "How far the write is.", required=True),
         Column("asset_id", _NUMBER, "The file in the target; empty for a cover."),
+        Column("message", _TEXT, "What the service did not keep of it, or why it refused it."),
     ),
 )
 DECISIONS = Table(

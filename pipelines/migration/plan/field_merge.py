@@ -23,7 +23,7 @@ class FieldVerdict(StrEnum):
     """What happens to a field."""
 
     SAME = "same"
-    """Both libraries agree, or nothing has changed on either side since an earlier plan wrote it."""
+    """Both libraries agree, or nothing has changed on either side since an earlier plan wrote it and the service kept it otherwise."""
     PATCH = "patch"
     """The target gets the source's value."""
     KEEP = "keep"
@@ -41,7 +41,7 @@ class WrittenField(NamedTuple):
     held: str | None
 
 
-def merge_field(  # noqa: PLR0911  one line per rule, in the order of the SQL
+def merge_field(  # noqa: C901, PLR0911  one line per rule, in the order of the SQL
     source: str | None,
     target: str | None,
     *,
@@ -58,15 +58,18 @@ def merge_field(  # noqa: PLR0911  one line per rule, in the order of the SQL
     """
     if source == target:
         return FieldVerdict.SAME
-    if decision == Decision.SOURCE or (overwrite and source is not None):
+    if decision == Decision.SOURCE:
+        return FieldVerdict.PATCH
+    if written is not None and written == (digest(source), digest(target)):
+        return FieldVerdict.SAME
+    if overwrite and source is not None:
         return FieldVerdict.PATCH
     if decision == Decision.TARGET:
         return FieldVerdict.KEEP
     if written is not None:
-        source_unchanged = digest(source) == written.wanted
         if digest(target) == written.held:
-            return FieldVerdict.SAME if source_unchanged else FieldVerdict.PATCH
-        return FieldVerdict.EDITED if source_unchanged else FieldVerdict.CONFLICT
+            return FieldVerdict.PATCH
+        return FieldVerdict.EDITED if digest(source) == written.wanted else FieldVerdict.CONFLICT
     if source is None:
         return FieldVerdict.KEEP
     if guarded:

@@ -86,6 +86,7 @@ def planned_files(
             file.size, file.sha256 = source_file.size, None
         if (known := attached.get(part_of(file))) is not None:
             file.action, file.target_asset_id = FileAction.THERE, known.asset_id
+            file.kept = _kept_otherwise(file, there) if known.message else None
         elif source_file.kind == COVER:
             replaces = any(entry.kind == WriteKind.COVER for entry in attached.values())
             file.action = FileAction.THERE if has_cover and not replaces else FileAction.UPLOAD
@@ -102,6 +103,27 @@ def planned_files(
                 file.action, file.problem = FileAction.MISSING, content.get("problem") or "its content was not fetched"
         planned.append(file)
     return planned
+
+
+def _kept_otherwise(file: PlannedFile, there: Iterable[AttachedFile]) -> str | None:
+    """What of a file that was attached differs in the target; None where it is equal now, or not there."""
+    same = (
+        other
+        for other in there
+        if file.kind == other.kind and (file.kind == COVER or other.asset_id == file.target_asset_id)
+    )
+    match = next(same, None)
+    return None if match is None else " and ".join(differing_parts(file, match)) or None
+
+
+def differing_parts(file: PlannedFile, attached: AttachedFile | PlannedFile) -> list[str]:
+    """What differs between a planned file and the target's, as far as the service shows it."""
+    pairs = (
+        ("size", file.size, attached.size),
+        ("file name", file.filename, attached.filename),
+        ("name", file.name if file.kind == ASSET else None, attached.name),
+    )
+    return [name for name, wanted, found in pairs if None not in (wanted, found) and wanted != found]
 
 
 def _attached_earlier(

@@ -247,7 +247,17 @@ def _row(
     if before and resource_type.method == "PUT":  # it replaces the record, so that the other fields are sent again
         before = {**(match.target or {}), **before}
     expected = {name: digest(source.get(name)) for name in (resource_type.fields if action == Action.CREATE else sent)}
-    expected |= {name: digest(target.get(name)) for name, verdict in verdicts.items() if verdict == FieldVerdict.SAME}
+    wanted = match.wanted or {}
+    kept = [
+        name
+        for name, verdict in verdicts.items()
+        if verdict == FieldVerdict.SAME and name in wanted and source.get(name) != target.get(name)
+    ]
+    expected |= {
+        name: digest((source if name in kept else target).get(name))
+        for name, verdict in verdicts.items()
+        if verdict == FieldVerdict.SAME
+    }
     for name in references:
         expected.pop(name, None)
     conflicts = [name for name, verdict in verdicts.items() if verdict in (FieldVerdict.CONFLICT, FieldVerdict.EDITED)]
@@ -274,6 +284,7 @@ def _row(
         files=None,
         unsent=unsent,
         references=as_json(references),
+        kept=as_json({name: [source.get(name), target.get(name)] for name in kept}),
     )
 
 

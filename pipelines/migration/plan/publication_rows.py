@@ -188,8 +188,12 @@ def _count_unsent(totals: Totals, texts: Counter[str]) -> None:
 
 
 def _touched(database: duckdb.DuckDBPyConnection, outcomes: Iterable[Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
-    """The matched records of the target that are patched or in conflict, by their ids."""
-    ids = [row["target_id"] for row in outcomes if row["action"] in TOUCHING and row["target_id"] is not None]
+    """The matched records of the target that are patched, in conflict or kept otherwise, by their ids."""
+    ids = [
+        row["target_id"]
+        for row in outcomes
+        if (row["action"] in TOUCHING or row["kept"]) and row["target_id"] is not None
+    ]
     if not ids:
         return {}
     found = database.execute("SELECT * FROM touched WHERE id IN (SELECT unnest(?))", [ids])
@@ -260,8 +264,10 @@ def _row(  # noqa: PLR0917  the parts of a row
     totals.invalid += record["invalid"]
     at_once = {**payload, **{name: one for name, one in references.items() if not one.later}}
     totals.requests += requests_of(action, at_once, files, together=totals.together)
-    columns = {name: column_of(name) for name in outcome["conflicts"]}
-    differing = {name: [record[column], target[column] if target else None] for name, column in columns.items()}
+    differing, kept = (
+        {name: [record[column_of(name)], target[column_of(name)] if target else None] for name in outcome[part]}
+        for part in ("conflicts", "kept")
+    )
     return PlanTableRow(
         resource=PUBLICATIONS,
         source_id=record["id"],
@@ -278,6 +284,7 @@ def _row(  # noqa: PLR0917  the parts of a row
         files=as_json(files),
         unsent=record["unsent"],
         references=as_json(references),
+        kept=as_json(kept),
     )
 
 
@@ -307,7 +314,10 @@ def _expected(
     payload: Collection[str],
     fields: Sequence[str],
 ) -> dict[str, str | None]:
-    """Field → digest of the target's value afterwards; a reference to a record that is still to be created has none yet."""
+    """Field → digest of the value that the target should have afterwards, also where the service is known to keep another one.
+
+    A reference to a record that is still to be created has none yet.
+    """
     names = (
         [name for name in fields if name in payload or (name in WRITTEN_FIELDS and name not in REFERENCES)]
         if outcome["action"] == Action.CREATE

@@ -121,7 +121,7 @@ def _prepare(
     """Make the table `outcome`: the merged record for each record of the source, with its place there and what is known of its files.
 
     Of its files it has the contents, those that earlier plans wrote, and those of the matched record. The table `touched` gets the matched
-    records of the target that are patched or in conflict. `mapped`: whether contributors are those of the target.
+    records of the target that are patched, in conflict or kept otherwise. `mapped`: whether contributors are those of the target.
     """
     content = (
         f"SELECT publication_id, list({{'kind': kind, 'position': position, 'status': status, 'sha256': sha256, 'bytes': bytes, "  # noqa: S608
@@ -130,7 +130,8 @@ def _prepare(
         else "SELECT NULL::BIGINT AS publication_id, NULL AS contents WHERE false"
     )
     written = (
-        "SELECT source_id, list({'kind': kind, 'part': part, 'state': state, 'asset_id': asset_id} ORDER BY number) AS written "
+        "SELECT source_id, list({'kind': kind, 'part': part, 'state': state, 'asset_id': asset_id, 'message': message} "
+        "ORDER BY number) AS written "
         "FROM written_files GROUP BY source_id"
     )
     contributors = f"SELECT id, {CONTRIBUTOR} AS mapped FROM source WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  our own name
@@ -148,5 +149,5 @@ def _prepare(
     """)  # noqa: S608  our own names, addresses quoted
     database.execute(
         f"CREATE TABLE touched AS SELECT target.* FROM target SEMI JOIN merged AS c ON c.target_id = target.id "  # noqa: S608
-        f"AND c.action IN ({', '.join(map(literal, sorted(TOUCHING)))})"
+        f"AND (c.action IN ({', '.join(map(literal, sorted(TOUCHING)))}) OR len(c.kept) > 0)"
     )

@@ -25,13 +25,14 @@ def merge_three_ways(
     overwrite: bool = False,
     keep_target_at: Mapping[str, str] | None = None,
 ) -> None:
-    """Make the table `merged`: source_id, target_id, action, matched_by, fields, conflicts, same, reason, candidates, target_digests.
+    """Make the table `merged`: source_id, target_id, action, matched_by, fields, conflicts, same, kept, reason, candidates, target_digests.
 
     Reads the input tables of `matching.match` and its result. `source` and `target` have a column of compact JSON for each field, null
     where the field is empty; `written` has `wanted` and `held`, JSON objects of field → `digest` of what was sent and of what the service
-    then had. In the result, `fields` are patched, `conflicts` wait for a person, and `same` need nothing; `target_digests` is a JSON
-    object of field → digest of what the target has, of those that are `same` and yet differ. `overwrite`: the source's value counts
-    wherever it has one. `keep_target_at`: field → the value of the source with which the target keeps its own.
+    then had. In the result, `fields` are patched, `conflicts` wait for a person, and `same` need nothing; `kept` are those of `same` that
+    were sent and that the service keeps otherwise; `target_digests` is a JSON object of field → digest of what the target has, of the
+    others of `same` that differ. `overwrite`: the source's value counts wherever it has one. `keep_target_at`: field → the value of the
+    source with which the target keeps its own.
     """
     keep_target_at = keep_target_at or {}
     _digest_sides(database, fields)
@@ -40,11 +41,11 @@ def merge_three_ways(
         CREATE OR REPLACE TABLE merged AS
         {_matched_records(fields, verdicts)}
         UNION ALL
-        SELECT source_id, NULL, '{Action.CONFLICT}', NULL, [], [], [], reason, candidates, NULL FROM ambiguous
+        SELECT source_id, NULL, '{Action.CONFLICT}', NULL, [], [], [], [], reason, candidates, NULL FROM ambiguous
         UNION ALL
         SELECT
             id, NULL, CASE WHEN decision = '{Decision.SKIP}' THEN '{Action.SKIPPED}' ELSE '{Action.CREATE}' END,
-            CASE WHEN decision IS NOT NULL THEN 'decision' END, [], [], [], NULL, [], NULL
+            CASE WHEN decision IS NOT NULL THEN 'decision' END, [], [], [], [], NULL, [], NULL
         FROM source
         LEFT JOIN decisions ON decisions.source_id = source.id
         ANTI JOIN matched ON matched.source_id = source.id
@@ -56,8 +57,13 @@ def _matched_records(fields: Sequence[Field], verdicts: Sequence[str]) -> str:
     """SQL of the merged records that have a match; `verdicts`: SQL of the verdict of each field."""
     columns = "".join(
         f", {verdict} AS verdict_{place}, {source} IS DISTINCT FROM {target} AS differs_{place}, {target} AS target_{place}"
+        f", coalesce(json_exists(w.wanted, {json_path(fields[place].name)}), false) AS sent_{place}"
         for place, verdict in enumerate(verdicts)
         for source, target in [[f"{side}.{quoted(fields[place].column)}" for side in "st"]]
+    )
+    kept = ", ".join(
+        f"CASE WHEN verdict_{place} = '{FieldVerdict.SAME}' AND differs_{place} AND sent_{place} THEN {literal(field.name)} END"
+        for place, field in enumerate(fields)
     )
     verdict_of = ", ".join(f"{literal(field.name)}: verdict_{place}" for place, field in enumerate(fields))
     return f"""
@@ -70,6 +76,7 @@ def _matched_records(fields: Sequence[Field], verdicts: Sequence[str]) -> str:
             END AS action,
             matched_by, fields, conflicts,
             [entry.key for entry in map_entries(verdicts) if entry.value = '{FieldVerdict.SAME}'] AS same,
+            kept,
             CASE
                 WHEN list_contains(map_values(verdicts), '{FieldVerdict.EDITED}') THEN 'edited_in_target'
                 WHEN len(conflicts) > 0 THEN 'fields_differ'
@@ -86,7 +93,8 @@ def _matched_records(fields: Sequence[Field], verdicts: Sequence[str]) -> str:
                 ] AS conflicts
             FROM (
                 SELECT
-                    source_id, target_id, matched_by, MAP {{{verdict_of}}} AS verdicts, {_target_digests(fields)} AS target_digests
+                    source_id, target_id, matched_by, MAP {{{verdict_of}}} AS verdicts, {_target_digests(fields)} AS target_digests,
+                    [name for name in [{kept}] if name IS NOT NULL] AS kept
                 FROM (
                     SELECT m.source_id, m.target_id, m.matched_by{columns}
                     FROM matched AS m
@@ -101,12 +109,12 @@ def _matched_records(fields: Sequence[Field], verdicts: Sequence[str]) -> str:
 
 
 def _target_digests(fields: Sequence[Field]) -> str:
-    """SQL of a JSON object: digests of what the target has, for fields that need nothing and yet differ from the source.
+    """SQL of a JSON object: digests of what the target has, for fields that need nothing, were never sent, and yet differ.
 
     For the other fields, Python makes the digest of the source's text faster than DuckDB writes one.
     """
     members = (
-        f"CASE WHEN verdict_{place} = '{FieldVerdict.SAME}' AND differs_{place} "
+        f"CASE WHEN verdict_{place} = '{FieldVerdict.SAME}' AND differs_{place} AND NOT sent_{place} "
         f"THEN ',\"{field.name}\":' || coalesce('\"' || target_{place} || '\"', 'null') END"
         for place, field in enumerate(fields)
     )
@@ -144,7 +152,7 @@ def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> st
         f"coalesce({value}::VARCHAR, '') = coalesce(w.{before} ->> {literal(field.name)}, '')"
         for value, before in ((source, "wanted"), (target, "held"))
     )
-    overwritten = f" OR {source} IS NOT NULL" if overwrite else ""
+    overwritten = f"WHEN {source} IS NOT NULL THEN '{FieldVerdict.PATCH}'" if overwrite else ""
     keep = (
         ""
         if keep_target_at is None
@@ -166,10 +174,11 @@ def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> st
         {keep}
         WHEN {source} IS NOT DISTINCT FROM {target} THEN '{FieldVerdict.SAME}'
         {period}
-        WHEN d.decision = '{Decision.SOURCE}'{overwritten} THEN '{FieldVerdict.PATCH}'
+        WHEN d.decision = '{Decision.SOURCE}' THEN '{FieldVerdict.PATCH}'
+        WHEN {is_held} AND {target_unchanged} AND {source_unchanged} THEN '{FieldVerdict.SAME}'
+        {overwritten}
         WHEN d.decision = '{Decision.TARGET}' THEN '{FieldVerdict.KEEP}'
-        WHEN {is_held} AND {target_unchanged}
-            THEN CASE WHEN {source_unchanged} THEN '{FieldVerdict.SAME}' ELSE '{FieldVerdict.PATCH}' END
+        WHEN {is_held} AND {target_unchanged} THEN '{FieldVerdict.PATCH}'
         WHEN {is_wanted} AND {source_unchanged} THEN '{FieldVerdict.EDITED}'
         WHEN {is_wanted} THEN '{FieldVerdict.CONFLICT}'
         WHEN {target} IS NULL THEN '{FieldVerdict.PATCH}'

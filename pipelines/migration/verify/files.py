@@ -10,13 +10,13 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.humanize import counted
-from pipelines.migration.apply.attachments import differing_parts, is_like
+from pipelines.migration.apply.attachments import is_like
 from pipelines.migration.model.actions import FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.comparison_database import append_rows, create_table
 from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import PlannedFile
-from pipelines.migration.plan.files import described_files, part_of
+from pipelines.migration.plan.files import described_files, differing_parts, part_of
 from pipelines.migration.verify.discrepancies import (
     COVER,
     DIFFERING,
@@ -152,7 +152,8 @@ def compare_files(
     problems += (
         FileProblem(DIFFERING, file, match, why)
         for file, match in pairs
-        if file.action == FileAction.UPLOAD and (why := _difference(file, match, written.get(part_of(file))))
+        if (file.action == FileAction.UPLOAD or file.kept)
+        and (why := _difference(file, match, written.get(part_of(file))))
     )
     for asset in free:
         if original := next((file for file in planned if file.kind == AN_ASSET and is_like(file, asset)), None):
@@ -187,7 +188,9 @@ def _difference(file: PlannedFile, match: AttachedFile, entry: WrittenFile | Non
     different = differing_parts(file, match)
     if not different:
         return ""
-    if entry is None or entry.state != WriteState.DONE:
+    if file.kept:
+        when = "the service keeps it otherwise than an earlier plan sent it"
+    elif entry is None or entry.state != WriteState.DONE:
         when = "it was not set yet"
     elif entry.message:
         when = "the target did not take it as it is"

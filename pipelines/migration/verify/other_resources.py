@@ -113,11 +113,14 @@ class OtherResourcesComparison:
             ]
             payload[name] = ids if reference.many else ids[0]
             expected[name] = digest(compared({name: payload[name]}).get(name))
-        wanted, adopted = compared(payload), self._is_adopted(row)
+        kept = {name: text for name, (text, _found) in row.kept.items() if text is not None}
+        wanted, adopted = {**compared(payload), **kept}, self._is_adopted(row)
         for name, value in expected.items():
             if digest(now.get(name)) != value and not (adopted and _is_contained(row, name, wanted, now)):
                 texts = wanted.get(name, ""), now.get(name, "")
-                yield _finding(row, DIFFERING, target_id, name, *texts, why=why)
+                is_kept = name in row.kept and row.kept[name][1] == now.get(name)
+                known = "the service keeps it otherwise than an earlier plan sent it"
+                yield _finding(row, DIFFERING, target_id, name, *texts, why=known if is_kept else why)
 
     def _is_adopted(self, row: PlanRow) -> bool:
         entry = self._written(row)

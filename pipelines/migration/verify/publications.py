@@ -161,11 +161,12 @@ def _find_differing(database: DuckDBPyConnection, fields: Sequence[str]) -> None
                 WHEN state = '{WriteState.DONE}' AND held ->> field IS NOT DISTINCT FROM md5_number(found)::VARCHAR
                     AND list_contains(json_keys(held), field)
                     THEN 'the service had this value right after it was written'
+                WHEN json_exists(kept, '$."' || field || '"') THEN 'the service keeps it otherwise than an earlier plan sent it'
                 ELSE 'changed since it was written, or by the service'
             END
         FROM (
             SELECT
-                c.*, p.expected ->> c.field AS wanted, e.held,
+                c.*, p.expected ->> c.field AS wanted, e.held, p.kept,
                 {value_in("s")} AS in_source, {value_in("b")} AS earlier, {value_in("t")} AS found
             FROM (SELECT * EXCLUDE fields, unnest(fields) AS field FROM checked WHERE len(fields) > 0) AS c
             JOIN planned AS p ON p.source_id = c.source_id

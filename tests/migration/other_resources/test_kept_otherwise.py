@@ -1,0 +1,38 @@
+"""Other resources than publications in a service that keeps values otherwise than they are sent."""
+
+from __future__ import annotations
+
+from pipelines.migration.model.actions import Action
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import records_of
+from tests.migration.test_kept_otherwise import ChangingWay
+
+RESOURCES = ["users", "collections"]
+
+
+def test_every_later_plan_names_it_and_none_patches_it(pair: LibraryPair) -> None:
+    """Of people only the names of fields."""
+    with ChangingWay(pair.sandbox.url, most=12) as way:
+        through = pair.through_proxy(way.url)
+        pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
+        someone = max(records_of(pair, "users"))
+        pair.call("DELETE", f"users/{someone}")
+        snapshot = through.newest()
+        first = through.apply(through.plan(snapshot, resources=RESOURCES)).applied
+        assert (first.failed, first.left) == (0, 0), first.failures
+        for overwrite in (False, True, False):
+            plan = through.plan(snapshot, resources=RESOURCES, overwrite=overwrite)
+            assert plan.facts.empty
+            kept = {(row.resource, row.source_id): row for row in plan.rows(Action.UNCHANGED) if row.kept}
+            assert {resource for resource, _ in kept} >= {"publications", "users", "collections"}
+            applied = through.apply(plan).applied
+            assert not applied.complete
+            assert {(item.resource, item.source_id) for item in applied.lacking.items} == {*kept}
+            assert not [item for item in applied.lacking.items if item.resource == "users" and "«" in item.problem]
+            with through.migration() as migration:
+                assert migration.status(plan).lacking == applied.lacking
+                proof = migration.verify(plan)
+            assert not proof.equal
+            assert {(finding.resource, finding.source_id) for finding in proof.findings} == {*kept}
+            known = "the service keeps it otherwise than an earlier plan sent it"
+            assert all(finding.lacking or finding.why.endswith(known) for finding in proof.findings)

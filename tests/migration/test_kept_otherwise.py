@@ -1,0 +1,172 @@
+"""A service that keeps values otherwise than they are sent: not patched again, and counted and named by every later plan."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.lacking import LackingKind
+from pipelines.migration.model.plan import HTML, MARKDOWN, Plan
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from tests.migration.chaos import RoughWay
+from tests.migration.library_pair import LibraryPair
+from tests.migration.verify.test_run import verify
+from tests.store.snapshot_factory import STARTED_AT, make_snapshot
+
+MOST = 255
+"""Characters of a text that the service keeps."""
+
+_AS_THEY_ARE = frozenset(
+    {"id", "storage", "email", "content_type", "mime_type", "publishable_type", "type", "value", "filename"}
+)
+
+PAYLOADS: dict[int, dict[str, Any]] = {
+    1: {"title": "Tides " * 60, "doi": "10.1000/1"},
+    2: {"title": "Seas \N{WATER WAVE} of the north", "doi": "10.1000/2"},
+    3: {"title": "A  title   with blanks", "abstract": "<p>One</p>", "doi": "10.1000/3"},
+    4: {"title": "Plain", "abstract": "Nothing is changed here", "doi": "10.1000/4"},
+    5: {"title": "Authors", "authors": [{"name": "Doe,  Jane", "type": "person"}], "doi": "10.1000/5"},
+}
+KEPT = {1: {"title"}, 2: {"title"}, 3: {"title", "abstract"}, 5: {"authors"}}
+
+
+def kept(value: Any, most: int, key: str = "") -> Any:
+    """A value as such a service keeps it: cut, without emoji and HTML, with single blanks."""
+    if isinstance(value, dict):
+        return {name: kept(entry, most, name) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [kept(entry, most, key) for entry in value]
+    if not isinstance(value, str) or key in _AS_THEY_ARE:
+        return value
+    text = re.sub(r"<[^>]*>|[\U00010000-\U0010ffff]", "", value)
+    return " ".join(text.split())[:most]
+
+
+class ChangingWay(RoughWay):
+    """Forwards requests without faults, and changes the texts that are written."""
+
+    def __init__(self, server: str, most: int = MOST) -> None:
+        super().__init__(server, 0, 0)
+        self._most = most
+
+    def serve(self, request: BaseHTTPRequestHandler) -> None:
+        """Forward a request as the service takes it."""
+        body = request.rfile.read(int(request.headers.get("content-length") or 0))
+        if request.command in {"POST", "PATCH", "PUT"} and "/api/" in request.path:
+            record = kept(json.loads(body), self._most)
+            if request.path.endswith("/assets"):
+                record["name"] = f"{record['name']} (file)"
+            body = json.dumps(record).encode()
+            del request.headers["content-length"]
+        self._answer(request, *_in_order(self._forward(request, body)))
+
+
+def _in_order(answer: tuple[int, dict[str, str], bytes]) -> tuple[int, bytes, dict[str, str]]:
+    status, headers, content = answer
+    return status, content, headers
+
+
+@pytest.fixture
+def through(pair: LibraryPair) -> Iterator[LibraryPair]:
+    """A pair whose target keeps texts otherwise."""
+    with ChangingWay(pair.sandbox.url) as way:
+        changing = pair.through_proxy(way.url)
+        pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
+        yield changing
+
+
+def snapshot_of(pair: LibraryPair, payloads: dict[int, dict[str, Any]], days: int = 1) -> Snapshot:
+    texts = [json.dumps({"id": number, **payload}) for number, payload in payloads.items()]
+    return make_snapshot(DataFolder(pair.config.parent / "library-data"), texts, now=STARTED_AT + timedelta(days=days))
+
+
+def check_named(pair: LibraryPair, plan: Plan, tmp_path: Path, fields: dict[int, set[str]]) -> None:
+    """Apply, status, verify and evidence count what the service keeps otherwise, and name it."""
+    records = set(fields)
+    applied = pair.apply(plan).applied
+    assert (applied.complete, applied.failed, applied.lacking.writes) == (False, 0, len(records))
+    assert {item.source_id for item in applied.lacking.items if item.kind == LackingKind.WRITE} == records
+    with pair.migration() as migration:
+        assert migration.status(plan).lacking == applied.lacking
+        bag = tmp_path / f"evidence-{plan.name}"
+        proof = migration.verify(plan, evidence=bag)
+    assert (proof.equal, proof.as_planned, proof.missing, proof.duplicated) == (False, False, 0, 0)
+    found: dict[int, set[str]] = {}
+    for finding in proof.findings:
+        found.setdefault(finding.source_id or 0, set()).add(finding.field)
+    assert found == fields
+    assert f"{len(records)} differing" in (bag / "data" / "README.txt").read_text() + (bag / "bag-info.txt").read_text()
+
+
+def test_every_later_plan_names_it_and_none_patches_it(through: LibraryPair, tmp_path: Path) -> None:
+    snapshot = snapshot_of(through, PAYLOADS)
+    first = through.plan(snapshot)
+    check_named(through, first, tmp_path, KEPT)
+    for overwrite in (False, True, False):
+        plan = through.plan(snapshot, overwrite=overwrite)
+        assert (plan.facts.count(Action.UNCHANGED), plan.facts.empty) == (len(PAYLOADS), True)
+        assert {row.source_id: set(row.kept) for row in plan.rows() if row.kept} == KEPT
+        for page in (HTML, MARKDOWN):
+            assert "4 incomplete writes" in plan.path(page).read_text(encoding="utf-8")
+        check_named(through, plan, tmp_path, KEPT)
+
+
+def test_a_patch_that_is_kept_otherwise_is_named_too(through: LibraryPair, tmp_path: Path) -> None:
+    """Also a record that a later plan changes in another field; and a value that the source changes is sent once."""
+    through.apply(through.plan(snapshot_of(through, PAYLOADS)))
+    changed = {
+        **PAYLOADS,
+        3: {**PAYLOADS[3], "abstract": "<p>Two</p>"},
+        4: {**PAYLOADS[4], "title": "No longer  plain"},
+        5: {**PAYLOADS[5], "abstract": "New"},
+    }
+    snapshot = snapshot_of(through, changed, days=2)
+    plan = through.plan(snapshot)
+    assert {row.source_id: set(row.payload) for row in plan.rows(Action.PATCH)} == {
+        3: {"abstract"},
+        4: {"title"},
+        5: {"abstract"},
+    }
+    through.apply(plan)
+    later = through.plan(snapshot)
+    assert later.facts.empty
+    check_named(through, later, tmp_path, {**KEPT, 4: {"title"}})
+
+
+def test_what_people_put_right_is_not_named_any_more(through: LibraryPair) -> None:
+    """A later plan counts from the target as it is; so does the verification of an earlier one."""
+    snapshot = snapshot_of(through, PAYLOADS)
+    through.apply(through.plan(snapshot))
+    plan = through.plan(snapshot)
+    ids = {record["identifiers"][0]["value"]: record["id"] for record in through.publications()}
+    for number, names in KEPT.items():
+        through.call(
+            "PATCH", f"publications/{ids[f'10.1000/{number}']}", {name: PAYLOADS[number][name] for name in names}
+        )
+    assert verify(through, plan).equal
+    assert not any(row.kept for row in through.plan(snapshot).rows())
+
+
+def test_names_of_files_are_named_too(through: LibraryPair) -> None:
+    """Each file that was attached under another name; a later plan attaches none of them again."""
+    snapshot = through.newest()
+    first = through.plan(snapshot)
+    count = first.facts.files.upload - first.facts.files.covers
+    through.apply(first)
+    for _ in range(2):
+        plan = through.plan(snapshot)
+        assert plan.facts.empty
+        assert [file.kept for row in plan.rows() for file in row.files if file.kept] == ["name"] * count
+        applied, proof = through.apply(plan).applied, verify(through, plan)
+        named = [item.problem for item in applied.lacking.items if item.problem.startswith("The file")]
+        assert len(named) == count
+        assert all(problem.endswith("the service keeps another name than was sent.") for problem in named)
+        assert (proof.equal, proof.files.differing) == (False, count)
