@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 
 import msgspec
 import pyarrow as pa
@@ -18,9 +19,11 @@ from pipelines.backup.staging import DESCRIBED, StagedFacts, StagingProcess, bac
 from pipelines.errors import (
     AccessDeniedError,
     BookferryError,
+    ForeignOriginError,
     InsufficientScopeError,
     ProtocolError,
     RefusedError,
+    TemporaryError,
 )
 from pipelines.inventory import LIST_PATHS
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
@@ -54,8 +57,6 @@ ENDPOINTS = {resource: (path,) for resource, path in LIST_PATHS.items()} | {
 
 WITH_NUMBERS_AS_IDS = frozenset({"publications"})
 """Resources with integer ids by definition (service.md#identifiers). The ids of all others may be texts, too."""
-
-FORBIDDEN = 403
 
 INDISPENSABLE = frozenset({"publications"})
 """A snapshot without these is always partial."""
@@ -99,8 +100,9 @@ def read_raw(
     With 1, a list in no order that moves makes the snapshot partial.
 
     A service may lack a resource, and an account may not see it. A resource that is refused before its first page is recorded and left
-    out. `asked`: the resource was asked for by name, so that the snapshot is partial without it. `alone`: nothing else is read, so that
-    the refusal is raised. `on_page` receives each page's records and address; reading continues when it returns.
+    out. So is one that the service cannot send, while it answers another list, so that what was read of others is not lost: the snapshot
+    is partial then. `asked`: the resource was asked for by name, so that the snapshot is partial without it. `alone`: nothing else is read,
+    so that the refusal is raised. `on_page` receives each page's records and address; reading continues when it returns.
     `kinds`: the identifier types of the library.
     """
     requests_before = client.requests
@@ -112,13 +114,30 @@ def read_raw(
     try:
         with end_of_v2_explained(client, capture.facts.tenant):
             return _read(capture, client, resource, walks, walk)
-    except (RefusedError, AccessDeniedError, ProtocolError) as error:
-        if capture.has_pages(resource) or alone:
-            if isinstance(error, RefusedError | ProtocolError):
-                capture.delete_pages(resource)  # continuing from them would fail in the same way
+    except (RefusedError, AccessDeniedError, ProtocolError, TemporaryError) as error:
+        begun = capture.has_pages(resource)
+        goes_on = not alone and _goes_on_without(capture, client, resource, error)
+        if begun and (goes_on or isinstance(error, RefusedError | ProtocolError)):
+            capture.delete_pages(resource)  # continuing from them would fail in the same way
+        if not goes_on:
             raise
-        asked = asked or resource in INDISPENSABLE
+        asked = asked or begun or resource in INDISPENSABLE
         return _record_unreadable(capture, resource, error, asked=asked, requests=client.requests - requests_before)
+
+
+def _goes_on_without(capture: Capture, client: LibraryClient, resource: str, error: BookferryError) -> bool:
+    """Whether the backup goes on without a resource: it was refused at once, or fails while a list that was read whole still answers."""
+    if not capture.has_pages(resource) and not isinstance(error, TemporaryError):
+        return True
+    if resource in INDISPENSABLE or isinstance(error, AccessDeniedError | ForeignOriginError):
+        return False
+    other = next((name for name in capture.facts.resources if name != resource), None)
+    if other is None:
+        return False
+    try:
+        return client.ask(f"{client.api_url}/{LIST_PATHS[other]}", {"per_page": 1}).status_code == HTTPStatus.OK
+    except BookferryError:
+        return False
 
 
 def _record_unreadable(
@@ -127,7 +146,7 @@ def _record_unreadable(
     """Record that the snapshot lacks a resource, and why."""
     status = error.status if isinstance(error, RefusedError) else None
     if isinstance(error, AccessDeniedError):
-        status = FORBIDDEN
+        status = HTTPStatus.FORBIDDEN
     found = Unreadable(
         status=status,
         message=str(error),

@@ -21,7 +21,6 @@ from pipelines.errors import (
     ProtocolError,
     RefusedError,
     SignInError,
-    TemporaryError,
     VersionEndedError,
 )
 from pipelines.inventory import LAST_DAY_OF_V2
@@ -32,7 +31,7 @@ from pipelines.service.http.failures import is_temporary, status_line
 _OF_THE_ACCOUNT = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 """Statuses that concern the sign-in: there is something that checks it."""
 
-_EXPLAINED = (RefusedError, ProtocolError, SignInError, AccessDeniedError, TemporaryError)
+_EXPLAINED = (RefusedError, ProtocolError, SignInError, AccessDeniedError)
 """What a request to an ended version may raise. Their subclasses have a cause of their own."""
 
 
@@ -56,9 +55,6 @@ def _hint(client: LibraryClient, error: BookferryError, tenant: str) -> str:
     """Returns what to add to an error, empty if it says enough. Raises `VersionEndedError` if version 2 has certainly ended."""
     if isinstance(error, RefusedError | ProtocolError):
         return _hint_at_missing_list(client, tenant)
-    if isinstance(error, TemporaryError):
-        hint = f"Version 3 answers at the same address: perhaps version 2 has been shut down. {_remedy(tenant)}"
-        return hint if _answers(_ask(client, "v3")) else ""
     if isinstance(error, AccessDeniedError) and _answers(v3 := _ask(client, "v3")):
         v2 = _ask(client, "v2")
         if v2 is not None and refuses_everybody(v2, v3):

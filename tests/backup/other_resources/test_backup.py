@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from pipelines.errors import AccessDeniedError, RefusedError, TemporaryError
+from pipelines.errors import AccessDeniedError, TemporaryError
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.catalogue import open_catalogue
@@ -224,28 +224,47 @@ class TestUnreadableResources:
             runner.back_up()
 
     @pytest.mark.parametrize(
-        ("arrange", "error"),
+        ("resource", "fault"),
         [
-            (lambda one: one.fault("status", status=503, retry_after=7200, path="/tasks", times=99), TemporaryError),
-            (lambda one: one.fault("status", status=404, path="/authorities.*page=2", times=9), RefusedError),
+            ("tasks", {"kind": "status", "status": 503, "retry_after": 7200, "path": "/tasks"}),
+            ("tasks", {"kind": "garble", "path": "/tasks"}),
+            ("authorities", {"kind": "status", "status": 404, "path": "/authorities.*page=2"}),
+            ("authorities", {"kind": "garble", "path": "/authorities.*page=2"}),
         ],
-        ids=["a failure that stays", "in the middle"],
+        ids=["no answer", "no JSON", "refused in the middle", "no JSON in the middle"],
     )
-    def test_other_failures_fail_the_run(
-        self,
-        runner: TwoVersionRunner,
-        sandbox: SandboxProcess,
-        arrange: Callable[[SandboxProcess], None],
-        error: type[Exception],
+    def test_a_list_that_cannot_be_sent(
+        self, runner: TwoVersionRunner, sandbox: SandboxProcess, resource: str, fault: dict[str, Any]
     ) -> None:
-        """A refusal is a fact about the account. Other failures, such as half a list, end the run; the last good snapshot stays (I5)."""
+        """What was read of the others is published as partial, the list is named, and the last good snapshot stays current (I4, I5)."""
         good = runner.back_up()
         assert good.manifest.resources["authorities"].pages > 1
-        arrange(sandbox)
-        with pytest.raises(error):
+        sandbox.fault(fault.pop("kind"), times=99, **fault)
+        manifest = runner.back_up(run="second").manifest
+        assert not manifest.complete
+        assert list(manifest.unreadable) == [resource]
+        assert set(manifest.resources) == set(RESOURCES) - {resource}
+        assert any(problem.startswith(f"{resource}: ") for problem in manifest.problems)
+        with runner.library() as library:
+            assert library.data.find_snapshot(good.manifest.tenant).name == good.name
+
+    def test_an_outage_ends_the_run(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
+        """Where no list answers any more, nothing is published, and the next run goes on where this one ended (I9)."""
+        good = runner.back_up()
+        sandbox.fault("status", status=503, retry_after=7200, path="/tasks", times=1)
+        sandbox.fault("status", status=503, retry_after=7200, path="/publications.*per_page=1$", times=99)
+        with pytest.raises(TemporaryError):
             runner.back_up(run="second")
         with runner.library() as library:
-            assert [one.name for one in library.data.snapshots()] == [good.name]
+            assert [snapshot.name for snapshot in library.data.snapshots()] == [good.name]
+
+    def test_publications_that_cannot_be_sent_end_the_run(
+        self, runner: TwoVersionRunner, sandbox: SandboxProcess
+    ) -> None:
+        """Nothing is published without them."""
+        sandbox.fault("status", status=503, retry_after=7200, path="/publications", times=99)
+        with pytest.raises(TemporaryError):
+            runner.back_up()
 
 
 def test_files_without_addresses_make_a_snapshot_partial(runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
