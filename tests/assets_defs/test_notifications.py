@@ -173,7 +173,7 @@ def test_failures_of_verification_and_retention(installation: DagsterInstallatio
     assert not ends("verify_backups")
     assert sensor.evaluate() == [("verification", "second", "failed")]
     assert "publications.parquet is missing" in sensor.calls[-1].message
-    (snapshot.path / "manifest.json").write_text("{")
+    (snapshot.path / "publication_files.parquet").write_bytes(b"")
     assert not ends("prune_backups")
     assert sensor.evaluate() == [("retention", "", "failed")]
-    assert "is damaged" in sensor.calls[-1].message
+    assert "publication_files.parquet" in sensor.calls[-1].message

@@ -235,7 +235,7 @@ def test_a_query_changes_nothing(library: BackedUp, sql: str) -> None:
 def test_before_the_first_backup_there_is_nothing_to_query(tmp_path: Path) -> None:
     run("init", folder=tmp_path)
     run("query", "SELECT 1", "--json", folder=tmp_path).assert_failed(2, "no snapshot", "bookferry backup")
-    assert run("snapshots", "list", "--json", folder=tmp_path).document == {"snapshots": []}
+    assert run("snapshots", "list", "--json", folder=tmp_path).document == {"snapshots": [], "damaged": []}
     assert "bookferry backup TENANT" in run("snapshots", "list", folder=tmp_path).out
     run("snapshots", "show", "library", "--json", folder=tmp_path).assert_failed(2, "bookferry backup TENANT")
 

@@ -117,12 +117,12 @@ def test_damage_and_a_failed_removal_are_reported(installation: Installation) ->
     (call,) = calls(installation)
     assert (call["job"], call["result"], call["tenant"]) == ("verification", "damaged", "small")
     assert "publication_authors.parquet is missing" in call["message"]
-    (Path(snapshot["path"]) / "manifest.json").write_text("{")
+    (Path(snapshot["path"]) / "publication_files.parquet").write_bytes(b"")
     assert installation.run("snapshots", "prune", "--dry-run").status == 1
     assert results(installation) == [], "nothing was to be removed"
     assert installation.run("snapshots", "prune").status == 1
     (call,) = calls(installation)
-    assert (call["job"], call["result"], "is damaged" in call["message"]) == ("retention", "failed", True)
+    assert (call["job"], call["result"], "publication_files" in call["message"]) == ("retention", "failed", True)
 
 
 def test_a_library_without_any_complete_snapshot_is_reported(installation: Installation) -> None:
