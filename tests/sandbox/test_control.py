@@ -117,7 +117,7 @@ def test_no_links(library: Service) -> None:
 def test_a_next_page_on_a_foreign_origin(library: Service) -> None:
     library.vary(link="foreign", foreign_origin="https://other.example/")
     found = links(library.get("/publications?page=2"))
-    assert found["next"] == "https://other.example/library/api/v2/publications?page=3"
+    assert found["next"] == "https://other.example/elsewhere/library/api/v2/publications?page=3"
     assert found["first"].startswith(library.base_url)
 
 

@@ -220,6 +220,7 @@ def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
         "warehouse": "s3://bb/x/iceberg",
         "s3.endpoint": "https://h",
         "s3.region": "r",
+        "s3.retry-strategy-impl": "pipelines.store.iceberg.retries.PatientRetries",
     }
     assert (bucket.place, bucket.secrets) == ("postgresql://h:1/db", [SECRET])
     rest = '[iceberg]\ntype = "rest"\nuri_env = "U"\n[iceberg.properties]\nprefix = "p"\n[iceberg.properties_env]\ntoken = "T"'
