@@ -14,6 +14,7 @@ from datetime import datetime
 import dagster as dg
 from dagster._core.launcher import WorkerStatus
 
+from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import now_utc
 from assets_defs.migration import JOBS
 from assets_defs.schedules import NIGHTLY_BACKUP
@@ -42,7 +43,7 @@ def dead_runs(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.S
 
     @dg.sensor(
         name="dead_runs",
-        job_name=NIGHTLY_BACKUP.name,
+        job_name=NIGHTLY_BACKUP,
         minimum_interval_seconds=SENSOR_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Ends runs whose process is gone, so that they are reported as failed; requests a backup among them once more.",
@@ -110,8 +111,8 @@ def _tenants(settings: Settings, run: dg.DagsterRun) -> set[str]:
 
 def _is_backup(run: dg.DagsterRun) -> bool:
     if run.asset_selection:
-        return any(key.path[-1].startswith("raw_") for key in run.asset_selection)
-    return run.job_name == NIGHTLY_BACKUP.name
+        return any(key.path[-1] == SNAPSHOT for key in run.asset_selection)
+    return run.job_name == NIGHTLY_BACKUP
 
 
 def _is_migration(run: dg.DagsterRun) -> bool:

@@ -5,12 +5,14 @@ import dagster as dg
 from assets_defs.dead_runs import dead_runs
 from assets_defs.drill import drill_assets, drill_job, drill_schedule
 from assets_defs.factories import with_owners
-from assets_defs.freshness import freshness_checks, freshness_watch
+from assets_defs.freshness import freshness_watch
 from assets_defs.migration import migration_assets, migration_jobs
 from assets_defs.notifications import notifications
+from assets_defs.report import report_assets
 from assets_defs.retention import retention_job, retention_schedule
-from assets_defs.schedules import NIGHTLY_BACKUP, library_assets, nightly_backup_schedule
+from assets_defs.schedules import nightly_backup, nightly_backup_schedule
 from assets_defs.sign_in import sign_in_assets, sign_in_job, sign_in_schedule, sign_in_watch
+from assets_defs.snapshot import snapshot_asset
 from assets_defs.staging import staging_assets
 from assets_defs.verification import verification_assets, verification_job, verification_schedule
 from pipelines.backup.flow import nightly_resources
@@ -27,13 +29,14 @@ def build_definitions(settings: Settings, migration: Migration | None = None) ->
 
     Each run opens its own `Backup` or `Migration`, unless the caller passes a `Migration`.
     """
+    shown = {name: nightly_resources(settings, name) for name in settings.tenants}
     return dg.Definitions(
         assets=with_owners(
             settings,
             [
                 asset
-                for name in settings.tenants
-                for asset in library_assets(settings, name, nightly_resources(settings, name))
+                for name, resources in shown.items()
+                for asset in (snapshot_asset(settings, name, resources), *report_assets(name, resources))
             ]
             + staging_assets(settings)
             + verification_assets(settings)
@@ -41,10 +44,9 @@ def build_definitions(settings: Settings, migration: Migration | None = None) ->
             + migration_assets(settings)
             + drill_assets(settings),
         ),
-        asset_checks=freshness_checks(settings),
         executor=dg.in_process_executor,  # of assets that a person selects: a library has one process at a time
         jobs=[
-            NIGHTLY_BACKUP,
+            nightly_backup(settings.tenants),
             verification_job(settings),
             drill_job(settings),
             *retention_job(settings),

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,10 +12,6 @@ from pipelines.settings.settings import Settings
 
 UPKEEP = {"bookferry/upkeep": ""}
 """Tag of the assets that have jobs of their own: the nightly backup leaves them out."""
-
-FIRST = {"dagster/priority": "1"}
-"""Tag of the steps that run before others that could run, too: the publications and their files. The report of a large library is made of
-them while the other resources are read."""
 
 _Decorator = Callable[[Callable[..., Any]], dg.AssetsDefinition]
 
@@ -113,24 +109,6 @@ def _is_upkeep_alone(context: dg.AssetExecutionContext) -> bool:
     """Whether every asset of the run is one with a job of its own."""
     assets = context.job_def.asset_layer
     return all(assets.get(key).tags.keys() >= UPKEEP.keys() for key in assets.selected_asset_keys)
-
-
-def tenant_step(
-    tenant: str,
-    step: str,
-    specs: Sequence[dg.AssetSpec],
-    check_specs: Sequence[dg.AssetCheckSpec],
-    op_tags: Mapping[str, str] | None = None,
-) -> _Decorator:
-    """Decorates the function that makes several assets of a tenant in one step, in the tenant's pool."""
-    return dg.multi_asset(
-        name=f"{tenant}__{step}",
-        group_name=tenant,
-        pool=tenant,
-        specs=specs,
-        check_specs=check_specs,
-        op_tags=op_tags,
-    )
 
 
 def check_spec(tenant: str, asset: str, check: str, description: str) -> dg.AssetCheckSpec:

@@ -110,7 +110,7 @@ def _endings(settings: Settings, instance: dg.DagsterInstance, record: dg.RunRec
     }
     for tenant in settings.tenants:
         snapshot, verification = tenant_key(tenant, SNAPSHOT), tenant_key(tenant, VERIFICATION)
-        if _was_for(run, snapshot, NIGHTLY_BACKUP.name):
+        if _was_for(run, snapshot, NIGHTLY_BACKUP):
             yield _backup_ending(tenant, run, materialized.get(snapshot), _reason(run, events, tenant))
         if _was_for(run, verification, VERIFICATION_JOB) and verification not in materialized:
             yield Ending(

@@ -39,29 +39,32 @@ def _report_asset(tenant: str) -> dg.AssetsDefinition:
     )
     def report(backup: dg.ResourceParam[Backup]) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
         """The findings of the newest snapshot that concern librarians: invalid identifiers, duplicates, missing files."""
-        try:
-            result = backup.report(tenant)
-        except Exception as error:  # noqa: BLE001  the snapshot is complete and published: its backup must not fail here
-            yield _check(passed=False, metadata={"error": f"{type(error).__name__}: {outside_text(error, 2000)}"})
-            return
-        if result is None:
-            reason = (
-                f"More than {REPORT_LIMIT:,} publications, and no report was made while other resources were read: the service answered "
-                "so quickly that it would have delayed the backup, or the process for it could not begin. "
-                f"`bookferry report {tenant}` makes it."
-            )
-            yield _check(passed=True, metadata={"not made": reason})
-            return
-        yield _check(passed=True, metadata={"snapshot": result.snapshot})
-        yield dg.MaterializeResult(metadata=_metadata(result))
+        yield from report_results(backup, tenant)
 
     return report
 
 
-def _check(*, passed: bool, metadata: dict[str, str]) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        check_name=CHECK, passed=passed, severity=dg.AssetCheckSeverity.WARN, metadata=dict(metadata)
-    )
+def report_results(backup: Backup, tenant: str) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
+    """Make the report of the newest snapshot. An error is a red check: the snapshot is complete and published, and its backup succeeded."""
+    try:
+        report = backup.report(tenant)
+    except Exception as error:  # noqa: BLE001  see above
+        yield _check(passed=False, reason=f"{type(error).__name__}: {outside_text(error, 2000)}")
+        return
+    if report is None:
+        reason = (
+            f"More than {REPORT_LIMIT:,} publications, and no report was made while other resources were read: the service answered "
+            "so quickly that it would have delayed the backup, or the process for it could not begin. "
+            f"`bookferry report {tenant}` makes it."
+        )
+        yield _check(passed=True, reason=reason)
+        return
+    yield _check(passed=True, reason=f"The report of {report.snapshot}.")
+    yield dg.MaterializeResult(metadata=_metadata(report))
+
+
+def _check(*, passed: bool, reason: str) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(check_name=CHECK, passed=passed, severity=dg.AssetCheckSeverity.WARN, description=reason)
 
 
 def _metadata(report: Report) -> dict[str, dg.MetadataValue | int | str | bool]:

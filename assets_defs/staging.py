@@ -1,59 +1,79 @@
 """Stages a published snapshot for analysis: loads it into Postgres, registers it in Iceberg tables. Each step can be repeated alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import tenant_asset, tenant_keys
+from assets_defs.factories import tenant_asset
 from assets_defs.metadata import preview
 from pipelines.backup.flow import Backup
+from pipelines.errors import BookferryError
 from pipelines.settings.settings import Settings
 
 if TYPE_CHECKING:
     from pipelines.store.iceberg.tables import Registration
     from pipelines.store.postgres.loading import LoadResult
 
+Results = Iterator[dg.AssetCheckResult | dg.MaterializeResult]
+
 POSTGRES = "postgres"
 ICEBERG = "iceberg"
+CHECK = "newest_is_there"
+_TEXT = "The newest complete snapshot is there."
 
 
 def staging_assets(settings: Settings) -> list[dg.AssetsDefinition]:
     """The assets of each tenant; none unless the settings name a database or a catalogue."""
     makers = {POSTGRES: _postgres_asset, ICEBERG: _iceberg_asset}
-    return [makers[name](tenant) for tenant in settings.tenants for name in _names(settings)]
+    return [makers[name](tenant) for tenant in settings.tenants for name in staged_places(settings)]
 
 
-def staging_keys(settings: Settings, tenant: str) -> list[dg.AssetKey]:
-    """The keys of those assets that a backup of `tenant` makes."""
-    return tenant_keys(tenant, _names(settings))
-
-
-def _names(settings: Settings) -> list[str]:
+def staged_places(settings: Settings) -> list[str]:
+    """The names of these assets."""
     return [*([POSTGRES] if settings.stages else []), *([ICEBERG] if settings.iceberg is not None else [])]
 
 
 def _postgres_asset(tenant: str) -> dg.AssetsDefinition:
-    @tenant_asset(tenant, POSTGRES, kinds={"postgres"}, made_from=[SNAPSHOT])
-    def postgres(backup: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
+    @tenant_asset(tenant, POSTGRES, kinds={"postgres"}, made_from=[SNAPSHOT], checks={CHECK: _TEXT})
+    def postgres(backup: dg.ResourceParam[Backup]) -> Results:
         """The staged tables in the database that postgres_env names. A partial snapshot is not loaded; the last complete one stays."""
-        loads = backup.stage_into_postgres(tenant)
-        places = [f"{load.database}, schema {load.schema}" for load in loads]
-        left_out = [sentence for load in loads for sentence in load.left_out]
-        return _result(loads, {"database": places, "left_out": left_out})
+        yield from staging_results(POSTGRES, backup, tenant)
 
     return postgres
 
 
 def _iceberg_asset(tenant: str) -> dg.AssetsDefinition:
-    @tenant_asset(tenant, ICEBERG, kinds={"iceberg"}, made_from=[SNAPSHOT])
-    def iceberg(backup: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
+    @tenant_asset(tenant, ICEBERG, kinds={"iceberg"}, made_from=[SNAPSHOT], checks={CHECK: _TEXT})
+    def iceberg(backup: dg.ResourceParam[Backup]) -> Results:
         """The staged tables in the catalogue that [iceberg] names. A partial snapshot and tables about people stay out."""
-        done = backup.register_in_iceberg(tenant)
-        return _result(done, {"catalogue": [f"{one.catalogue}, namespace {one.namespace}" for one in done]})
+        yield from staging_results(ICEBERG, backup, tenant)
 
     return iceberg
+
+
+def staging_results(name: str, backup: Backup, tenant: str) -> Results:
+    """Stage the new snapshots in one of the `staged_places`. An error is a red check, and is raised again."""
+    try:
+        result = _loaded(backup, tenant) if name == POSTGRES else _registered(backup, tenant)
+    except BookferryError as error:
+        yield dg.AssetCheckResult(check_name=CHECK, passed=False, description=str(error))
+        raise dg.Failure(str(error), allow_retries=False) from error
+    yield dg.AssetCheckResult(check_name=CHECK, passed=True)
+    yield result
+
+
+def _loaded(backup: Backup, tenant: str) -> dg.MaterializeResult:
+    loads = backup.stage_into_postgres(tenant)
+    places = [f"{load.database}, schema {load.schema}" for load in loads]
+    left_out = [sentence for load in loads for sentence in load.left_out]
+    return _result(loads, {"database": places, "left_out": left_out})
+
+
+def _registered(backup: Backup, tenant: str) -> dg.MaterializeResult:
+    done = backup.register_in_iceberg(tenant)
+    return _result(done, {"catalogue": [f"{one.catalogue}, namespace {one.namespace}" for one in done]})
 
 
 def _result(staged: "Sequence[LoadResult | Registration]", particulars: dict[str, list[str]]) -> dg.MaterializeResult:

@@ -134,9 +134,8 @@ def run_backup(
         with importing():
             import dagster as dg  # noqa: PLC0415  see the module's docstring
 
-            from assets_defs.backup import backup_keys  # noqa: PLC0415
+            from assets_defs.backup import SNAPSHOT  # noqa: PLC0415
             from assets_defs.schedules import nightly_backup_of  # noqa: PLC0415
-            from assets_defs.staging import staging_keys  # noqa: PLC0415
 
         with (
             Backup(
@@ -158,7 +157,7 @@ def run_backup(
                 job.execute_in_process(
                     run_config=_QUIET,
                     instance=instance,
-                    asset_selection=[*backup_keys(tenant, resources), *staging_keys(settings, tenant)],
+                    asset_selection=[dg.AssetKey([tenant, SNAPSHOT])],
                     tags={TENANT: tenant, STARTED_BY: COMMAND_LINE, **process_tags(settings, run), **named},
                     run_id=run,
                 )

@@ -97,6 +97,12 @@ class Backup:
         """Read the configuration. Nothing else happens yet."""
         return cls(load_settings(config), asked=asked)
 
+    def resources(self, tenant: str) -> tuple[str, ...]:
+        """The resources of this backup: those that were asked for by name, else those of every night."""
+        if self._asked:
+            return tuple(resource for resource in RESOURCES if resource in self._asked)
+        return nightly_resources(self.settings, tenant)
+
     def read_raw(
         self, tenant: str, run: str, resource: str, wanted: Sequence[str] = ()
     ) -> tuple[Capture, ResourceFacts | Unreadable]:

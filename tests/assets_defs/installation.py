@@ -7,14 +7,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
 import pyarrow.parquet as pq
 
-from assets_defs.backup import backup_keys
+from assets_defs.backup import SNAPSHOT
 from assets_defs.definitions import build_definitions
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -81,14 +81,11 @@ class DagsterInstallation:
     def run(
         self,
         *tenants: str,
-        resources: Sequence[str] = ("publications",),
-        also: Sequence[dg.AssetKey] = (),
         **tags: str,
     ) -> dg.ExecuteInProcessResult:
         """The job `nightly_backup` in this process, as Dagster runs it: with a backup resource of its own."""
         job = build_definitions(self.settings).resolve_job_def("nightly_backup")
-        keys = [key for tenant in tenants or ("old",) for key in backup_keys(tenant, resources)]
-        keys += also
+        keys = [dg.AssetKey([tenant, SNAPSHOT]) for tenant in tenants or ("old",)]
         return job.execute_in_process(instance=self.instance, asset_selection=keys, raise_on_error=False, tags=tags)
 
     def process(self, *command: str, variables: Mapping[str, str | None] | None = None) -> subprocess.Popen[str]:
@@ -139,6 +136,15 @@ def secrets_of(sandbox: SandboxProcess) -> list[str]:
         *cookies,
         "ignature=",
     ]
+
+
+def red(result: dg.ExecuteInProcessResult) -> set[tuple[str, str]]:
+    """Asset and check of what a run turned red."""
+    return {
+        (one.asset_key.path[-1], one.check_name)
+        for one in result.get_asset_check_evaluations()
+        if not one.passed and one.severity is dg.AssetCheckSeverity.ERROR
+    }
 
 
 def plain(metadata: Mapping[str, dg.MetadataValue]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from dagster._core.remote_origin import (
 from dagster._core.storage.dagster_run import DagsterRun
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
-from assets_defs.backup import backup_keys
 from assets_defs.dead_runs import dead_runs
 from assets_defs.definitions import build_definitions
 from assets_defs.migration import JOBS, LOAD, PLAN, PROOF
@@ -108,11 +107,11 @@ class Watch:
     def run(self, place: str | None = None, name: str = "nightly_backup", asset: str = "", **tags: str) -> str:
         """Create a run in progress of a job, launched from a code location or by a command line. Returns its id.
 
-        `asset`: that of `old` which it makes; those of a backup of the publications by default.
+        `asset`: that of `old` which it makes; by default a backup.
         """
         settings = self.installation.settings
         job = build_definitions(settings).resolve_job_def(name)
-        keys = frozenset([dg.AssetKey(["old", asset])] if asset else backup_keys("old", ["publications"]))
+        keys = frozenset([dg.AssetKey(["old", asset or "snapshot"])])
         origin = place and RemoteJobOrigin(RemoteRepositoryOrigin(location(place), "__repository__"), name)
         run = self.instance.create_run_for_job(
             job.get_subset(asset_selection=set(keys)),

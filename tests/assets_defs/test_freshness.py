@@ -11,8 +11,7 @@ import pytest
 from dagster._core.definitions.freshness import CronFreshnessPolicy
 
 from assets_defs.definitions import build_definitions
-from assets_defs.freshness import freshness_checks, freshness_watch
-from pipelines.backup.flow import Backup
+from assets_defs.freshness import freshness_result, freshness_watch
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -54,41 +53,70 @@ def test_deadlines_follow_the_schedules(tmp_path: Path, more: str, backup: str, 
         assert policy.lower_bound_delta == timedelta(hours=12)
 
 
-def evaluate(settings: Settings, now: datetime) -> tuple[bool, str]:
-    """The result of the sensor for `old`; the check must have the same result."""
-    with dg.DagsterInstance.ephemeral() as instance, dg.build_sensor_context(instance=instance) as context:
-        result: Any = freshness_watch(settings, lambda: now)(context)
-    (event,) = result.asset_events
-    (check,) = freshness_checks(settings, lambda: now)
-    evaluated: Any = check(Backup(settings))
-    assert (evaluated.passed, evaluated.description) == (event.passed, event.description)
-    assert event.asset_key == dg.AssetKey(["old", "snapshot"])
-    return event.passed, event.description
+class Watch:
+    """The sensor of an installation, hour after hour."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._cursor: str | None = None
+
+    def evaluate(self, now: datetime) -> tuple[bool, str, str]:
+        """Whether the check of `old` passes, its severity and its description."""
+        with (
+            dg.DagsterInstance.ephemeral() as instance,
+            dg.build_sensor_context(instance=instance, cursor=self._cursor) as context,
+        ):
+            result: Any = freshness_watch(self.settings, lambda: now)(context)
+        self._cursor = result.cursor
+        (event,) = result.asset_events
+        check = freshness_result(DataFolder(self.settings.data), "old", now)
+        assert (check.passed, check.description) == (event.passed, event.description)
+        assert event.asset_key == dg.AssetKey(["old", "snapshot"])
+        return event.passed, event.severity.value, event.description
 
 
 def test_a_partial_snapshot_does_not_count_as_fresh(tmp_path: Path) -> None:
     """The newest complete one is what counts, whatever ran since."""
-    settings, data = settings_in(tmp_path), DataFolder(tmp_path / "library-data")
-    assert evaluate(settings, STARTED_AT) == (False, "There is none yet. Run `bookferry backup old`.")
+    data, watch = DataFolder(tmp_path / "library-data"), Watch(settings_in(tmp_path))
+    assert watch.evaluate(STARTED_AT) == (False, "WARN", "There is none yet. Run `bookferry backup old`.")
     make_snapshot(data, complete=False)
-    assert evaluate(settings, STARTED_AT)[0] is False
+    assert watch.evaluate(STARTED_AT)[:2] == (False, "WARN")
     make_snapshot(data, now=STARTED_AT + timedelta(days=1))
     for days in (2, 3):
         make_snapshot(data, now=STARTED_AT + timedelta(days=days), complete=False)
-    passed, description = evaluate(settings, STARTED_AT + timedelta(days=2, hours=2))
+    passed, _, description = watch.evaluate(STARTED_AT + timedelta(days=2, hours=2))
     assert passed, description
     assert "a newer one, old/20261123T020000Z, is not complete" in description
-    passed, description = evaluate(settings, STARTED_AT + timedelta(days=3, hours=1))
-    assert not passed
+    passed, severity, description = watch.evaluate(STARTED_AT + timedelta(days=3, hours=1))
+    assert (passed, severity) == (False, "ERROR")
     assert description.startswith(
         "The newest complete snapshot, old/20261121T020000Z, is 2 days old. Does the nightly job run?"
     )
 
 
+@pytest.mark.parametrize("newest", ["complete", "damaged", "partial", "none"])
+def test_red_after_26_hours_and_not_before(tmp_path: Path, newest: str) -> None:
+    """From the end of the newest complete backup on; of a library that has none, since it was first seen."""
+    watch, data = Watch(settings_in(tmp_path)), DataFolder(tmp_path / "library-data")
+    since = STARTED_AT
+    if newest in {"complete", "damaged"}:
+        snapshot = make_snapshot(data)
+        since = datetime.fromisoformat(snapshot.manifest.finished_at)
+    watch.evaluate(STARTED_AT)
+    if newest == "damaged":
+        (snapshot.path / "manifest.json").write_text("{")
+    if newest == "partial":
+        make_snapshot(data, complete=False)
+    severities = {hours: watch.evaluate(since + timedelta(hours=hours))[:2] for hours in (1, 25, 26, 27, 50)}
+    assert severities == {
+        hours: (newest == "complete" and hours <= 26, "ERROR" if hours > 26 else "WARN") for hours in severities
+    }
+
+
 def test_a_damaged_manifest_is_no_recent_backup(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path)
+    watch = Watch(settings_in(tmp_path))
     snapshot = make_snapshot(DataFolder(tmp_path / "library-data"), now=datetime.now(UTC).replace(microsecond=0))
-    assert evaluate(settings, datetime.now(UTC))[0]
+    assert watch.evaluate(datetime.now(UTC))[0]
     (snapshot.path / "manifest.json").write_text("{")
-    passed, description = evaluate(settings, datetime.now(UTC))
-    assert (passed, "manifest.json is damaged" in description) == (False, True)
+    passed, severity, description = watch.evaluate(datetime.now(UTC))
+    assert (passed, severity, "manifest.json is damaged" in description) == (False, "WARN", True)

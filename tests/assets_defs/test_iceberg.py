@@ -8,9 +8,8 @@ import dagster as dg
 import pytest
 
 from assets_defs.definitions import build_definitions
-from assets_defs.staging import staging_keys
 from pipelines.settings.loading import load_settings
-from tests.assets_defs.installation import DagsterInstallation, plain
+from tests.assets_defs.installation import DagsterInstallation, plain, red
 
 KEY = dg.AssetKey(["old", "iceberg"])
 
@@ -23,9 +22,10 @@ def test_only_the_step_that_failed_is_run_again(
     config.write_text(f'{config.read_text()}\n[iceberg]\nuri_env = "TEST_CATALOGUE"\n')
     monkeypatch.setenv("TEST_CATALOGUE", "postgresql://me:sesame-open@127.0.0.1:1/nothing")
     installation.settings = load_settings(config)
-    assert staging_keys(installation.settings, "old") == [KEY]
-    job = build_definitions(installation.settings).resolve_job_def("nightly_backup")
-    assert installation.run("old", also=[KEY]).success is False
+    job = build_definitions(installation.settings).resolve_implicit_global_asset_job_def()
+    failed = installation.run("old")
+    assert failed.success is False
+    assert red(failed) == {("iceberg", "newest_is_there")}
     (snapshot,) = installation.snapshots
     assert snapshot.manifest.complete
     assert not [name for name, content in installation.everything_kept() if "sesame-open" in content]

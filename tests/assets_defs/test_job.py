@@ -15,7 +15,7 @@ from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.assets_defs.installation import PASSWORD, DagsterInstallation, configure, plain, secrets_of
+from tests.assets_defs.installation import PASSWORD, DagsterInstallation, configure, plain, red, secrets_of
 from tests.sandbox.process import SandboxProcess
 
 TABLES = tuple(table.name for table in STAGED["publications"])
@@ -205,11 +205,17 @@ class TestFailedBackup:
     """A listing that fails fails the run, and changes nothing (I5)."""
 
     def test_the_run_fails(self, runs: BackupRuns) -> None:
-        """At the listing; nothing after it is tried."""
+        """At the listing; nothing after it is tried, and only what failed is red, with the reason."""
         for result in runs.failed:
             assert not result.success
-            assert [event.step_key for event in result.get_step_failure_events()] == ["old__raw_publications"]
+            assert [event.step_key for event in result.get_step_failure_events()] == ["old__snapshot"]
             assert result.get_asset_materialization_events() == []
+            assert red(result) == {("raw_publications", "readable"), ("snapshot", "complete")}
+            [event] = result.get_step_failure_events()
+            reason = event.step_failure_data.user_failure_data.description
+            for check in result.get_asset_check_evaluations():
+                if (check.asset_key.path[-1], check.check_name) in red(result):
+                    assert reason in check.description
 
     def test_the_last_good_snapshot_stays(self, runs: BackupRuns) -> None:
         """No snapshot came, none went."""

@@ -10,7 +10,6 @@ import dagster as dg
 import msgspec
 import pytest
 
-from assets_defs.backup import backup_keys
 from assets_defs.definitions import build_definitions
 from assets_defs.notifications import notifications
 from pipelines.notify import Ending
@@ -55,7 +54,7 @@ def sensor(installation: DagsterInstallation) -> NotificationSensor:
 def run_in_progress(installation: DagsterInstallation, repeats: str | None = None, **tags: str) -> dg.DagsterRun:
     """A run of the tenant `old` in progress, whose process is gone."""
     job = build_definitions(installation.settings).resolve_job_def("nightly_backup")
-    keys = set(backup_keys("old", ["publications"]))
+    keys = {dg.AssetKey(["old", "snapshot"])}
     return installation.instance.create_run_for_job(
         job.get_subset(asset_selection=keys),
         asset_selection=frozenset(keys),

@@ -8,9 +8,8 @@ import dagster as dg
 import pytest
 
 from assets_defs.definitions import build_definitions
-from assets_defs.staging import staging_keys
 from pipelines.settings.loading import load_settings
-from tests.assets_defs.installation import DagsterInstallation, plain
+from tests.assets_defs.installation import DagsterInstallation, plain, red
 from tests.postgres import database, postgres_server
 
 KEY = dg.AssetKey(["old", "postgres"])
@@ -37,8 +36,10 @@ def test_only_the_step_that_failed_is_run_again(
     staging: DagsterInstallation, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A backup whose load failed has a complete snapshot; the step alone loads it, and nothing is loaded twice (I10)."""
-    job = build_definitions(staging.settings).resolve_job_def("nightly_backup")
-    assert staging.run("old", also=staging_keys(staging.settings, "old")).success is False
+    job = build_definitions(staging.settings).resolve_implicit_global_asset_job_def()
+    failed = staging.run("old")
+    assert failed.success is False
+    assert red(failed) == {("postgres", "newest_is_there")}
     (snapshot,) = staging.snapshots
     assert snapshot.manifest.complete
     assert not [name for name, content in staging.everything_kept() if "sesame-open" in content]

@@ -9,7 +9,6 @@ import dagster as dg
 from dagster._core.events.log import EventLogEntry
 from dagster._core.instance.ref import InstanceRef
 
-from assets_defs.backup import backup_keys
 from assets_defs.definitions import build_definitions
 from tests.assets_defs.installation import DagsterInstallation
 from tests.postgres import database, postgres_server
@@ -36,6 +35,6 @@ def test_a_run_is_stored_and_its_events_are_announced(installation: DagsterInsta
             assert seen[0].get_dagster_event().message == "something happened"
             instance.event_log_storage.end_watch(run.run_id, note)
             job = build_definitions(installation.settings).resolve_job_def("nightly_backup")
-            keys = backup_keys("old", ["publications"])
+            keys = [dg.AssetKey(["old", "snapshot"])]
             assert job.execute_in_process(instance=instance, asset_selection=keys, raise_on_error=False).success
             assert len(instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS]))) == 1

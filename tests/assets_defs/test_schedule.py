@@ -10,7 +10,6 @@ import dagster as dg
 import pytest
 from dagster._utils.schedules import schedule_execution_time_iterator
 
-from assets_defs.backup import backup_keys
 from assets_defs.schedules import nightly_backup_schedule
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
@@ -36,7 +35,7 @@ def test_one_run_a_tenant() -> None:
     requests = evaluate(settings_for("old", "new"), tick, tick)
     assert [request.run_key for request in requests] == ["old 2026-11-20T02:00+0100", "new 2026-11-20T02:00+0100"]
     assert [request.asset_selection for request in requests] == [
-        backup_keys(name, ["publications"]) for name in ("old", "new")
+        [dg.AssetKey([name, "snapshot"])] for name in ("old", "new")
     ]
     assert [request.tags["bookferry/tenant"] for request in requests] == ["old", "new"]
     assert not any(request.run_config for request in requests)

@@ -20,9 +20,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets_defs.backup import backup_keys
-from pipelines.backup.flow import Backup, nightly_resources
-from pipelines.settings.loading import load_settings
+from pipelines.backup.flow import Backup
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.capture_copies import CAPTURES, copied_captures
 from resources.run_tags import INSTEAD_OF
@@ -187,9 +185,7 @@ def wait_until(what: str, holds: Any, seconds: float = PATIENCE) -> None:
 
 def launch(interface: WebInterface, cluster: Cluster, tenant: str, **tags: str) -> str:
     """Launch the nightly backup of a library, as the schedule does. `tags`: of Dagster."""
-    settings = load_settings(cluster.control.folder / "bookferry.toml")
-    keys = backup_keys(tenant, nightly_resources(settings, tenant))
-    return interface.launch("nightly_backup", [key.path for key in keys], **{"bookferry/tenant": tenant}, **tags)
+    return interface.launch("nightly_backup", [(tenant, "snapshot")], **{"bookferry/tenant": tenant}, **tags)
 
 
 def kill(worker: subprocess.Popen[str]) -> None:
