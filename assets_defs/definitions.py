@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets_defs.configuration import configuration_watch
 from assets_defs.dead_runs import dead_runs
 from assets_defs.drill import drill_assets, drill_job, drill_schedule
 from assets_defs.factories import with_owners
@@ -60,7 +61,13 @@ def build_definitions(settings: Settings, migration: Migration | None = None) ->
             *retention_schedule(settings),
             *sign_in_schedule(settings),
         ],
-        sensors=[dead_runs(settings), freshness_watch(settings), notifications(settings), *sign_in_watch(settings)],
+        sensors=[
+            configuration_watch(settings),
+            dead_runs(settings),
+            freshness_watch(settings),
+            notifications(settings),
+            *sign_in_watch(settings),
+        ],
         resources={
             "backup": BackupResource(config_file=str(settings.path)),
             "migration": migration or MigrationResource(config_file=str(settings.path)),

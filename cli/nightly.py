@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import warnings
@@ -15,7 +16,7 @@ from cli.output import ago
 from pipelines.doctor.findings import CheckResult, note, ok, problem, warning
 from pipelines.errors import ExitStatus
 from pipelines.settings.settings import Settings
-from resources.run_tags import DATA, TENANT, data_address
+from resources.run_tags import DATA, TENANT, data_address, loaded_configuration
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -31,11 +32,35 @@ def nightly_runs(settings: Settings, tenant: str) -> CheckResult:
         return note(
             "nightly", f"no run yet, and no scheduler: there is no Dagster instance in {home}", _RUN_IT, scheduler=None
         )
+    if tenant in outdated_tenants(settings, datetime.now(UTC)):
+        return problem(
+            "nightly",
+            f"`bookferry ui` runs with an earlier {settings.path.name}, which has {tenant} not at all, or otherwise",
+            f"{RESTART}.",
+            exit_status=ExitStatus.USAGE,
+            scheduler=True,
+        )
     try:
         return _from_history(settings, home, tenant)
     except Exception as error:  # noqa: BLE001  Dagster's files may be of any version, or damaged
         return note("nightly", f"Dagster's history in {home} cannot be read ({type(error).__name__})", scheduler=None)
 
+
+def outdated_tenants(settings: Settings, now: datetime) -> list[str]:
+    """The tenants that a running scheduler does not know as bookferry.toml has them now: added, changed or removed since it was loaded."""
+    key = loaded_configuration(settings).replace("'", "''")
+    try:
+        [(note,)] = _history(settings, f"SELECT value FROM kvs WHERE key = '{key}'")  # noqa: S608  quoted
+        loaded = json.loads(note)
+        if (now - datetime.fromisoformat(loaded["at"])).total_seconds() >= ALIVE_SECONDS:
+            return []
+    except Exception:  # noqa: BLE001  no history, none that can be read, or no such note in it
+        return []
+    current = settings.fingerprints
+    return [name for name in {**current, **loaded["tenants"]} if current.get(name) != loaded["tenants"].get(name)]
+
+
+RESTART = "Restart `bookferry ui`"
 
 _ON_THIS_MACHINE = ("DefaultRunLauncher", "SyncInMemoryRunLauncher")
 """Launchers whose runs are on the machine of the code location."""

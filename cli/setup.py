@@ -6,11 +6,13 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from cli.command_lines import command_line
+from cli.nightly import RESTART, outdated_tenants
 from cli.output import Output
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.service_limits import REQUESTS_PER_MINUTE
@@ -159,11 +161,13 @@ def _print_result(path: Path, wanted: Wanted, output: Output, what: str) -> None
     )
     steps = [] if wanted.base_url else ["write the address of your library into it, as base_url"]
     steps += [sign_in, command_line("doctor", tenant), command_line("backup", tenant)]
+    if tenant in outdated_tenants(load_settings(path), datetime.now(UTC)):
+        steps.append(f"{RESTART[0].lower()}{RESTART[1:]}, which does not know '{tenant}' yet")
     document = {
         "config": str(path.absolute()),
         "tenant": tenant,
         "variables": variables,
-        "next": steps[-1] if variables else sign_in,
+        "next": command_line("backup", tenant) if variables else sign_in,
     }
     lines = [f"{what} Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))]
     output.result(document, lambda console: console.print("\n".join(lines)))

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from cli.nightly import FailedRun, failed_runs, scheduler_runs
+from cli.nightly import RESTART, FailedRun, failed_runs, outdated_tenants, scheduler_runs
 from cli.output import Output, ago, print_table, print_warning
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
@@ -28,12 +28,19 @@ def show_status(settings: Settings, output: Output) -> ExitStatus:
     found = overview(settings, open_data(settings, personal_keys(settings)), now)
     scheduler = scheduler_runs(settings, now)
     failed = failed_runs(settings, found.next_run - timedelta(days=1))
-    is_open = any(not run.done_again for run in failed or ())
+    outdated = outdated_tenants(settings, now)
+    is_open = any(not run.done_again for run in failed or ()) or bool(outdated)
     status = max(found.exit_status, ExitStatus.PARTIAL) if is_open else found.exit_status
     runs = None if failed is None else [_run_document(run) for run in failed]
     output.result(
-        {**document(found), "ok": status is ExitStatus.COMPLETE, "scheduler": scheduler, "failed_runs": runs},
-        lambda console: _print(console, found, now, failed or [], scheduler=scheduler),
+        {
+            **document(found),
+            "ok": status is ExitStatus.COMPLETE,
+            "scheduler": scheduler,
+            "failed_runs": runs,
+            "outdated": outdated,
+        },
+        lambda console: _print(console, found, now, failed or [], outdated, scheduler=scheduler),
     )
     return status
 
@@ -43,7 +50,13 @@ def _run_document(run: FailedRun) -> dict[str, Any]:
 
 
 def _print(
-    console: Console, found: Overview, now: datetime, failed: Sequence[FailedRun], *, scheduler: bool | None
+    console: Console,
+    found: Overview,
+    now: datetime,
+    failed: Sequence[FailedRun],
+    outdated: Sequence[str],
+    *,
+    scheduler: bool | None,
 ) -> None:
     if not found.libraries:
         console.print("bookferry.toml names no library. `bookferry init --tenant NAME` adds one.")
@@ -61,12 +74,16 @@ def _print(
             console.print(f"{ended}, and was done again since.")
         else:
             print_warning(console, f"{ended}. `bookferry ui` shows why.")
+    if outdated:
+        print_warning(
+            console, f"{', '.join(outdated)}: changed in bookferry.toml since `bookferry ui` was started. {RESTART}."
+        )
     for plan in found.plans:
         if not plan.begun:
             console.print(f"Plan {plan.plan} waits for {plan.waits_for}: `bookferry {' '.join(plan.command)}`")
     console.print(f"Next backup: {found.next_run:%-d %B %Y %H:%M} {found.next_run.tzname()}, {_SCHEDULER[scheduler]}.")
     bad = [library.tenant for library in found.libraries if library.problems]
-    bad = [*dict.fromkeys([*bad, *(run.tenant or run.job for run in failed if not run.done_again)])]
+    bad = [*dict.fromkeys([*bad, *(run.tenant or run.job for run in failed if not run.done_again), *outdated])]
     if bad:
         console.print(Text.assemble(("NEEDS ATTENTION:", "bold yellow"), f" {', '.join(bad)}."))
     else:

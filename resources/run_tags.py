@@ -1,4 +1,4 @@
-"""The tags of Dagster runs that Bookferry writes and reads. Histories contain them, so they never change."""
+"""The names in Dagster's history that Bookferry writes and reads: tags of runs, and a key. They never change."""
 
 from pipelines.running_process import this_process
 from pipelines.settings.settings import Settings
@@ -32,6 +32,11 @@ PROCESS = "bookferry/process"
 def data_address(settings: Settings) -> str:
     """The value of `DATA`: the bucket, or the folder."""
     return settings.bucket or str(settings.data)
+
+
+def loaded_configuration(settings: Settings) -> str:
+    """The key in Dagster's history under which the sensor `configuration` notes what it was loaded with."""
+    return f"bookferry/configuration {data_address(settings)}"
 
 
 def process_tags(settings: Settings, run: str) -> dict[str, str]:

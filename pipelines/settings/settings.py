@@ -6,10 +6,11 @@ password. A mistake is a `ConfigurationError` that names the file, the key and t
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError
@@ -165,6 +166,14 @@ class Settings:
     def stages(self) -> bool:
         """Whether tables are staged into a database."""
         return self.postgres_env is not None and self.staging.load
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """For each tenant, a digest of all that concerns it: its own table, and the rest of the file."""
+        rest = repr(replace(self, tenants={}))
+        return {
+            name: hashlib.sha256(f"{rest} {tenant!r}".encode()).hexdigest() for name, tenant in self.tenants.items()
+        }
 
     def notify_of(self, name: str) -> NotifySettings:
         """Return the receivers of reports about this tenant: its own table, else the table of the whole file."""

@@ -103,8 +103,13 @@ def test_command_line_and_jobs_by_turns(installation: DagsterInstallation, sandb
         assert [secret for secret in secrets_of(sandbox) if secret in text] == [], name
 
 
+def pages_listed(sandbox: SandboxProcess) -> int:
+    """Requests for pages of the list of publications."""
+    return len([request for request in sandbox.requests("library") if "page=" in request["query"]])
+
+
 def test_repeated_from_failure(installation: DagsterInstallation, sandbox: SandboxProcess) -> None:
-    """What failed after the listing is repeated from there, without a request: steps of one root run share their capture."""
+    """What failed after the listing is repeated without listing again: runs of one root share their capture."""
     job = ReconstructableRepository.for_module("assets_defs.definitions", "defs", str(ROOT)).get_reconstructable_job(
         "nightly_backup"
     )
@@ -112,11 +117,11 @@ def test_repeated_from_failure(installation: DagsterInstallation, sandbox: Sandb
     (installation.data.path / "snapshots").write_text("in the way")
     first = dg.execute_job(job, installation.instance)
     assert {event.step_key for event in first.get_step_failure_events()} == {"old__snapshot", "second__snapshot"}
-    sent = sandbox.counts("library")["requests"]
+    sent = pages_listed(sandbox)
     (installation.data.path / "snapshots").unlink()
     again = dg.ReexecutionOptions.from_failure(first.run_id, installation.instance)
     assert dg.execute_job(job, installation.instance, reexecution_options=again).success
-    assert sandbox.counts("library")["requests"] == sent
+    assert pages_listed(sandbox) == sent > 0
     assert sorted((one.manifest.tenant, one.manifest.complete) for one in installation.snapshots) == [
         ("old", True),
         ("second", True),

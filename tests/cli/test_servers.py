@@ -7,16 +7,18 @@ import re
 import signal
 import socket
 import subprocess
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
+from tests.cli.command import BOOKFERRY, PATIENCE, Installation, environment, run
 from tests.cli.conftest import BackedUp
 from tests.cli.web_interface import WebInterface
+from tests.sandbox.process import SandboxProcess
 
 
 def test_the_sandbox_runs_until_sigterm(tmp_path: Path) -> None:
@@ -50,6 +52,56 @@ def test_the_web_interface_shows_the_command_lines_runs(library: BackedUp) -> No
         out, err = interface.stop()
         assert json.loads(out)["url"] == interface.url
         assert "Warning" not in err
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_library_that_is_added_while_it_runs(sandbox: SandboxProcess, tmp_path: Path) -> None:
+    """`init`, `doctor` and `status` say to restart it, until that was done; a file that is not valid does not end it."""
+    installation = Installation.make(tmp_path, sandbox, "small")
+    added = ("--tenant", "bare", "--base-url", sandbox.base_url("bare"))
+    config = tmp_path / "bookferry.toml"
+    installation.run("backup", "small")
+    with WebInterface(installation) as interface:
+        _wait_until(lambda: _ticks(interface) == ["bookferry.toml is as it was loaded."])
+        done = installation.run("init", *added, "--api", "v3")
+        assert "4. restart `bookferry ui`, which does not know 'bare' yet" in done.out
+        doctor = installation.run("doctor", "bare", "--json").document["tenants"][0]["checks"][-1]
+        assert (doctor["name"], doctor["status"], doctor["todo"]) == ("nightly", "problem", "Restart `bookferry ui`.")
+        status = installation.run("status")
+        assert (status.status, status.lines[-1]) == (4, "NEEDS ATTENTION: bare.")  # nobody has signed in
+        assert (
+            "! bare: changed in bookferry.toml since `bookferry ui` was started. Restart `bookferry ui`." in status.out
+        )
+        valid = config.read_text()
+        _wait_until(lambda: "has changed since it was loaded" in _ticks(interface)[0])
+        config.write_text(f"{valid}\nmistake = 1")
+        _wait_until(lambda: "unknown key" in _ticks(interface)[0])
+        config.write_text(valid)
+        interface.stop()
+    with WebInterface(installation) as interface:
+        _wait_until(lambda: "bare" not in installation.run("status", "--json").document["outdated"])
+        assert installation.run("status", "--json").document["outdated"] == []
+        interface.stop()
+
+
+TICKS = """{sensorOrError(sensorSelector: {
+  repositoryName: "__repository__", repositoryLocationName: "bookferry", sensorName: "configuration"
+}) {... on Sensor {sensorState {ticks(limit: 1, statuses: [SKIPPED, FAILURE]) {skipReason error {message cause {message}}}}}}}"""
+
+
+def _ticks(interface: WebInterface) -> list[str]:
+    """What the last evaluation of the sensor said."""
+    sensor = interface.ask(TICKS)["sensorOrError"]
+    ticks = sensor["sensorState"]["ticks"] if sensor else []
+    return [tick["skipReason"] or str(tick["error"]) for tick in ticks] or [""]
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(1)
 
 
 def test_a_port_that_is_taken_is_reported_before_anything_starts(library: BackedUp) -> None:
