@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from cli.backup import print_summary, summary
 from cli.command_lines import command_line
 from cli.jobs import run_backup, run_step
 from cli.migrate import migrating, result_of
-from cli.migration_output import plan_document, print_applied, print_proof
+from cli.migration_output import plan_document, print_applied, print_headline, print_proof
 from cli.output import Output
 from cli.progress import ProgressDisplay
 from cli.query import print_rows, run_sql
@@ -25,8 +24,8 @@ from pipelines.file_access import FileAccess, restrict_new_files
 from pipelines.inventory import default_resources
 from pipelines.migration.apply.run import as_json
 from pipelines.migration.flow import AppliedPlan, MigrationResults
+from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import HTML, Plan
-from pipelines.migration.model.wording import headline
 from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.service.sandbox_process import CLIENT_ID, sandbox_process, store_sign_in
 from pipelines.settings.loading import CONFIG_FILE, load_settings
@@ -151,8 +150,7 @@ class MigrationSteps:
     def print(self, console: Console) -> None:
         """Print plan, writes and verification."""
         console.print()
-        for line in headline(self.plan.facts, datetime.now(UTC)):
-            console.print(line)
+        print_headline(console, self.plan, losses_of(self.plan))
         console.print(f"The plan, for librarians: {self.plan.path(HTML)}")
         print_applied(console, self.plan, self.result, verified=True)
         print_proof(console, self.plan, self.proof)

@@ -31,10 +31,11 @@ from pipelines.migration.decide.take_over import take_over
 from pipelines.migration.flow import Migration, MigrationResults
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.lacking import LackingCounts
+from pipelines.migration.model.losses import counts_by_path, losses_of
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.migration.plan.scope import check_target
-from pipelines.migration.report.issues import counts_by_path
 from pipelines.settings.settings import Settings
 
 STOPPED = (
@@ -113,11 +114,11 @@ def apply_plan(
             raise
         result = result_of(results.apply)
     output.result(
-        {"plan": plan.name, **as_json(result.applied, result.requests), **_beside(plan)},
+        {"plan": plan.name, **as_json(result.applied, result.requests), **_beside(plan, result.applied.lacking)},
         lambda console: print_applied(console, plan, result),
     )
     applied = result.applied
-    failed = applied.failed + applied.quarantined + applied.lacking.total + len(applied.twins)
+    failed = applied.failed + applied.quarantined + applied.undecided + applied.lacking.total + len(applied.twins)
     return ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE
 
 
@@ -140,9 +141,11 @@ def verify_plan(settings: Settings, name: str, output: Output, *, contents: bool
         config = {"plan": plan.name, "contents": contents, "evidence": str(evidence.absolute()) if evidence else ""}
         run_step(settings, migration, "verify_migration", (plan.facts.target.tenant, "migration_proof"), config)
         proof = result_of(results.verification)
-    document = {"plan": plan.name, **msgspec.to_builtins(proof), **_beside(plan)}
+    document = {"plan": plan.name, **msgspec.to_builtins(proof), **_beside(plan, proof.lacking)}
     output.result(document, lambda console: print_proof(console, plan, proof))
-    return ExitStatus.COMPLETE if proof.equal else ExitStatus.DIFFERENCES
+    if not proof.equal:
+        return ExitStatus.DIFFERENCES
+    return ExitStatus.PARTIAL if proof.conflicts else ExitStatus.COMPLETE
 
 
 def undo_plan(settings: Settings, name: str, output: Output, *, really: bool) -> ExitStatus:
@@ -165,14 +168,20 @@ def show_status(settings: Settings, name: str, output: Output, *, record: int | 
             output.result(msgspec.to_builtins(view), lambda console: print_record(console, view))
             return ExitStatus.COMPLETE
         status = migration.status(plan)
-    document = {**msgspec.to_builtins(status), "complete": status.complete, **_beside(plan)}
-    output.result(document, lambda console: print_status(console, status))
-    return ExitStatus.PARTIAL if status.lacking.total or status.refused or status.parked else ExitStatus.COMPLETE
+    document = {**msgspec.to_builtins(status), "complete": status.complete, **_beside(plan, status.lacking)}
+    output.result(document, lambda console: print_status(console, plan, status))
+    is_partial = status.lacking.total or status.undecided or status.refused or status.parked
+    return ExitStatus.PARTIAL if is_partial else ExitStatus.COMPLETE
 
 
-def _beside(plan: Plan) -> dict[str, Any]:
-    """What a plan leaves out without a failure: values that version 3 does not take, and records that wait for a decision."""
-    return {"unsent": counts_by_path(plan.facts.unsent), "conflicts": plan.facts.count(Action.CONFLICT)}
+def _beside(plan: Plan, lacking: LackingCounts | None = None) -> dict[str, Any]:
+    """What the target does not get: all of it in numbers, the values by their fields, and records that wait for a decision."""
+    losses = msgspec.to_builtins(losses_of(plan, lacking))
+    return {
+        "losses": losses,
+        "unsent": counts_by_path(plan.facts.unsent),
+        "conflicts": plan.facts.count(Action.CONFLICT),
+    }
 
 
 def _parse_only(words: Sequence[str]) -> tuple[list[str], list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,11 +18,10 @@ from pipelines.migration.decide.take_over import TakenOver
 from pipelines.migration.flow import AppliedPlan
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.lacking import Lacking, lacking_of
+from pipelines.migration.model.losses import Loss, counts_by_path, in_short, losses_of
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.model.unsent_values import is_reference
 from pipelines.migration.model.wording import headline
-from pipelines.migration.report.issues import counts_by_path
 from pipelines.migration.report.status import PlanStatus, RecordView
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.verify.verdict import MigrationVerification
@@ -36,6 +36,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     ends = datetime.now(UTC) + timedelta(minutes=facts.minutes)
     return {
         "plan": facts.plan,
+        "losses": msgspec.to_builtins(losses_of(plan)),
         "create": facts.count(Action.CREATE),
         "patch": facts.count(Action.PATCH),
         "merge": facts.count(Action.MERGE),
@@ -63,14 +64,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def print_plan(console: Console, plan: Plan) -> None:
-    """Print what the plan would write, where its pages are, and the next step."""
-    facts = plan.facts
+    """Print what will not arrive, what the plan would write, where its pages are, and the next step."""
+    facts, losses = plan.facts, losses_of(plan)
+    print_headline(console, plan, losses)
     for note in facts.notes:
         print_warning(console, note)
-    for line in headline(facts, datetime.now(UTC)):
-        console.print(line)
-    if (lacking := lacking_of(plan)).total:
-        console.print(f"Not moved, which apply, status and verify will count: {lacking}.")
     console.print(f"For librarians: {plan.path(HTML)}")
     console.print(f"Issues: {plan.path(ISSUES)}")
     if facts.count(Action.CONFLICT):
@@ -79,9 +77,20 @@ def print_plan(console: Console, plan: Plan) -> None:
             "applies your decisions"
         )
     if facts.empty:
-        console.print(f"Plan {plan.name} is empty: '{facts.target.tenant}' has everything that can be migrated now.")
+        all_but = f" What it lacks is {in_short(losses)}." if losses else ""
+        console.print(f"Plan {plan.name} is empty: it has nothing to write into '{facts.target.tenant}'.{all_but}")
     else:
         console.print(f"Nothing has been written yet. To write it: {command_line('migrate', 'apply', plan.name)}")
+
+
+def print_headline(console: Console, plan: Plan, losses: Sequence[Loss]) -> None:
+    """Print what will not arrive, and then what the plan would write."""
+    if losses:
+        console.print(f"Will not arrive in '{plan.facts.target.tenant}':")
+    for loss in losses:
+        print_warning(console, str(loss))
+    for line in headline(plan.facts, datetime.now(UTC)):
+        console.print(line)
 
 
 def print_taken_over(console: Console, plan: Plan, taken: TakenOver) -> None:
@@ -117,8 +126,8 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified
     if applied.failed > MOST_PRINTED:
         console.print(f"and {applied.failed - MOST_PRINTED:,} more: {command_line('migrate', 'status', plan.name)}")
     print_lacking(console, applied.lacking)
-    if not verified:
-        print_by_rule(console, plan)
+    losses = losses_of(plan, applied.lacking)
+    lost = f"; {in_short(losses)}" if losses else ""
     for twin in applied.twins[:MOST_PRINTED]:
         print_warning(console, str(twin))
     adopted = f"{applied.adopted:,} adopted, " if applied.adopted else ""
@@ -126,19 +135,23 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified
     adopted += f"{applied.linked:,} linked, " if applied.linked else ""
     what = f"{applied.created:,} created, {adopted}{applied.patched:,} patched, {applied.unchanged:,} unchanged"
     what += f", {counted(applied.files_uploaded, 'file')} uploaded; {counted(result.requests, 'request')}"
+    is_partial = applied.failed or applied.quarantined or applied.lacking.total or applied.twins
     if applied.complete:
-        verdict = Text.assemble(("Complete:", "bold green"), f" {what}.{proposed}")
-    elif applied.failed or applied.quarantined or applied.lacking.total or applied.twins:
+        word = ("Complete as planned:", "bold yellow") if losses else ("Complete:", "bold green")
+        verdict = Text.assemble(word, f" {what}{lost}.{proposed}")
+    elif is_partial or (applied.undecided and not applied.left):
         failed = f"{applied.failed:,} failed, {applied.quarantined:,} quarantined"
         if applied.twins:
             failed += f", {len(applied.twins):,} there twice"
-        lacking = f"; lacking: {applied.lacking}" if applied.lacking.total else ""
         remedy = "Delete what is superfluous, then apply the plan again."
         if applied.failed or applied.quarantined or applied.lacking.total:
             remedy = f"{plan.path(ISSUES)} and `status` list them."
-        verdict = Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {failed}{lacking}. {remedy}")
+        elif not applied.twins:
+            remedy = f"Decide in {plan.path(HTML)}, and make a new plan."
+        verdict = Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {failed}{lost}. {remedy}")
     else:
-        verdict = Text(f"So far: {what}; {counted(applied.left, 'record')} of plan {plan.name} remain, as you asked.")
+        left = f"{counted(applied.left, 'record')} of plan {plan.name} remain, as you asked"
+        verdict = Text(f"So far: {what}; {left}{lost}.")
     console.print(verdict)
 
 
@@ -146,11 +159,14 @@ def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> N
     """Print the first findings; the verdict is the last line."""
     for finding in proof.findings[:MOST_PRINTED]:
         print_warning(console, str(finding))
-    print_by_rule(console, plan)
+    lost = in_short(losses_of(plan, proof.lacking))
     if not proof.equal:
         console.print(f"All findings, with expected and actual values: {plan.path(proof.table)}")
     what = f"{counted(proof.compared, 'record')} compared, {counted(proof.files_checked, 'file')} checked"
-    if proof.equal:
+    if proof.equal and lost:
+        verdict = f" {what}: '{plan.facts.target.tenant}' has what plan {plan.name} sends; {lost}."
+        console.print(Text.assemble(("Equal as planned:", "bold yellow"), verdict))
+    elif proof.equal:
         verdict = f" {what}: '{plan.facts.target.tenant}' equals plan {plan.name}."
         console.print(Text.assemble(("Equal:", "bold green"), verdict))
     else:
@@ -159,6 +175,7 @@ def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> N
             problems += f". The target has all that the plan could send; it could not send {proof.lacking}"
         elif proof.lacking.total:
             problems += f". Among them is what the plan could not send: {proof.lacking}"
+        problems += f"; {lost}" if lost else ""
         console.print(Text.assemble(("NOT EQUAL:", "bold yellow"), f" {what}: {problems}."))
 
 
@@ -180,7 +197,7 @@ def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
         )
 
 
-def print_status(console: Console, status: PlanStatus) -> None:
+def print_status(console: Console, plan: Plan, status: PlanStatus) -> None:
     """Print what is done, what remains, what is stuck, and the last verification."""
     planned, done = status.planned, status.done
     work = [("created", "create"), ("patched", "patch"), ("files uploaded", "files"), ("covers set", "covers")]
@@ -201,14 +218,14 @@ def print_status(console: Console, status: PlanStatus) -> None:
     if (proof := status.verification) is not None:
         console.print(f"Last verified {proof.verified_at}: {'equal' if proof.equal else 'NOT equal'}.")
     stuck = f"{status.refused:,} refused, {status.parked:,} parked, {status.unanswered:,} never answered"
+    losses = losses_of(plan, status.lacking)
+    lost = f" {'PARTIAL, ' if status.lacking.total or status.undecided else ''}{in_short(losses)}." if losses else ""
     if status.written:
-        lacking = f" PARTIAL: the target lacks {status.lacking}." if status.lacking.total else ""
-        console.print(f"Plan {status.plan} is written; {stuck}.{lacking}")
+        console.print(f"Plan {status.plan} is written; {stuck}.{lost}")
     else:
         left = f"{counted(status.requests_left, 'request')}, {duration(status.minutes_left * 60)} at the budget"
-        console.print(
-            f"Plan {status.plan}: {left} left; {stuck}. To go on: {command_line('migrate', 'apply', status.plan)}"
-        )
+        todo = command_line("migrate", "apply", status.plan)
+        console.print(f"Plan {status.plan}: {left} left; {stuck}.{lost} To go on: {todo}")
 
 
 def print_lacking(console: Console, lacking: Lacking) -> None:
@@ -217,16 +234,6 @@ def print_lacking(console: Console, lacking: Lacking) -> None:
         print_warning(console, f"{_record(item.resource, item.source_id, item.title)}: {item.text} {item.suggestion}")
     if lacking.total > MOST_PRINTED:
         console.print(f"and {lacking.total - MOST_PRINTED:,} more are lacking; --json lists them")
-
-
-def print_by_rule(console: Console, plan: Plan) -> None:
-    """Print the fields with values that are not sent. They are no difference, because no later plan can move them."""
-    paths = counts_by_path(plan.facts.unsent).items()
-    counts = {path: count for path, count in paths if not is_reference(PUBLICATIONS, path, None)}
-    if counts:
-        fields = ", ".join(f"{path} ({counted(count, 'record')})" for path, count in [*counts.items()][:MOST_PRINTED])
-        more = f" and {len(counts) - MOST_PRINTED:,} more fields" if len(counts) > MOST_PRINTED else ""
-        console.print(f"Not sent: {fields}{more}; {plan.path(ISSUES)} says why.")
 
 
 def print_record(console: Console, view: RecordView) -> None:

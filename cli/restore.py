@@ -101,7 +101,10 @@ def print_drill(console: Console, found: DrillResult) -> None:
     what = (
         f"{counted(found.records, 'record')} and {counted(found.files, 'file')} ({size(found.bytes)}) of {found.name}"
     )
-    if found.ok:
+    if found.ok and found.lost:
+        verdict = f" {what} were restored into a sandbox, read again, and equal in all that was sent; {found.lost}."
+        console.print(Text.assemble(("Proved in part:", "bold yellow"), verdict))
+    elif found.ok:
         verdict = f" {what} were restored into a sandbox, read again, and equal in every field and byte; {duration(found.seconds)}."
         console.print(Text.assemble(("Proved:", "bold green"), verdict))
     else:

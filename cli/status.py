@@ -89,7 +89,9 @@ def _print(
     else:
         number = len(found.libraries)
         libraries = "1 library" if number == 1 else f"{number:,} libraries"
-        console.print(Text.assemble(("All is well:", "bold green"), f" {libraries}."))
+        verdict = ("Nothing is due:", "bold yellow") if found.incomplete else ("All is well:", "bold green")
+        lost = "".join(f" Plan {plan.plan}: {plan.lost}." for plan in found.incomplete)
+        console.print(Text.assemble(verdict, f" {libraries}.{lost}"))
 
 
 _SCHEDULER = {

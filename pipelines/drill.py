@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,13 +21,13 @@ from pipelines.migration.apply.run import ApplyProgress
 from pipelines.migration.flow import Migration
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
+from pipelines.migration.model.losses import in_short, losses_of
 from pipelines.migration.model.plan import PlanFacts
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import snapshot_listing
 from pipelines.migration.plan.learned_types import additional_names, shape_of
 from pipelines.migration.plan.quarantine import TASK_COMPLETED
 from pipelines.migration.rehearsal import sandbox_shapes
-from pipelines.migration.report.issues import counts_by_path
 from pipelines.records.additional_fields import plain
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.sandbox_process import CLIENT_ID, create_locations, sandbox_process, store_sign_in
@@ -45,8 +45,8 @@ _SANDBOX = ("--tenant", f"{TENANT}=empty", "--requests-per-minute", "0", "--port
 NO_LIMITS = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0)
 """A drill reports everything that cannot be put back."""
 
-MOST_PATHS = 100
-"""Paths of values without a place in version 3 in a result."""
+LEFT_OUT = frozenset({"dates", "identifiers", "references", "fields"})
+"""Kinds of losses that are no problem of the snapshot; the others are problems of the drill."""
 
 
 def drill(
@@ -80,6 +80,7 @@ def drill(
         completed_tasks = sum(
             row.reason == TASK_COMPLETED for row in plan.rows(Action.QUARANTINED, resources=["tasks"])
         )
+        losses = [loss for loss in losses_of(plan) if loss.kind in LEFT_OUT]
     facts = plan.facts
     problems = [*intact.problems, *problems]
     problems += [f"{failure.resource} {failure.source_id}: {failure.problem}" for failure in applied.failures]
@@ -99,7 +100,8 @@ def drill(
         resources={
             name: sum(counts.get(action, 0) for action in PRESENT_ACTIONS) for name, counts in facts.counts.items()
         },
-        left=_not_restorable(locations, completed_tasks, facts.unsent),
+        left=[*_not_restorable(locations, completed_tasks), *(f"{loss.words}: {loss.why}" for loss in losses)],
+        lost=in_short(losses).replace("not moved", "not restored"),
     )
     DRILLS.save(data, result)
     return result
@@ -153,8 +155,8 @@ def _locations(data: DataFolder, snapshot: Snapshot, folder: Path) -> Iterator[d
         yield plain(record)
 
 
-def _not_restorable(locations: int, completed_tasks: int, unsent: Mapping[str, int]) -> list[str]:
-    """What no program can put back, in sentences. `unsent`: path → records with a value that is not sent."""
+def _not_restorable(locations: int, completed_tasks: int) -> list[str]:
+    """Records that no program can put back, in sentences."""
     sentences = []
     if locations:
         sentences.append(
@@ -165,11 +167,6 @@ def _not_restorable(locations: int, completed_tasks: int, unsent: Mapping[str, i
         sentences.append(
             f"{counted(completed_tasks, 'task')}: completed, and the API document does not show how to create a completed one"
         )
-    paths = list(counts_by_path(unsent).items())[:MOST_PATHS]
-    sentences += [
-        f"{path} of {counted(count, 'record')}: the drill's sandbox does not take it, or not in this form"
-        for path, count in paths
-    ]
     return sentences
 
 

@@ -26,6 +26,10 @@ def document(found: Overview) -> dict[str, Any]:
             }
             for plan in found.plans
         ],
+        "incomplete": [
+            {"plan": plan.plan, "source": plan.source, "target": plan.target, "lost": plan.lost}
+            for plan in found.incomplete
+        ],
     }
 
 

@@ -80,6 +80,9 @@ class Overview:
 
     libraries: list[Library]
     plans: list[OpenPlan]
+    """Those that wait for something."""
+    incomplete: list[OpenPlan]
+    """Those that are done, and have left something out."""
     next_run: datetime
     """When the nightly backup is due, in the libraries' time zone."""
 
@@ -95,7 +98,8 @@ def overview(settings: Settings, data: DataFolder, now: datetime) -> Overview:
     data = as_listed(data, [*(f"snapshots/tenant={name}" for name in settings.tenants), *RESULTS])
     plans = list(open_plans(settings, data))
     libraries = [_library(settings, data, name, plans, now) for name in settings.tenants]
-    return Overview(libraries, plans, _next_run(settings, now))
+    waiting, incomplete = ([plan for plan in plans if bool(plan.waits_for) is waits] for waits in (True, False))
+    return Overview(libraries, waiting, incomplete, _next_run(settings, now))
 
 
 def _library(settings: Settings, data: DataFolder, tenant: str, plans: Sequence[OpenPlan], now: datetime) -> Library:

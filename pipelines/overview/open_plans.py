@@ -32,10 +32,15 @@ class OpenPlan:
     """The words of the command that goes on, after `bookferry`."""
     begun: bool
     """Whether it has written something, so that the target is between two states."""
+    lost: str = ""
+    """What the target does not have after it, in a few words. A plan that waits for nothing is listed for this alone."""
 
 
 def open_plans(settings: Settings, data: DataFolder) -> Iterator[OpenPlan]:
-    """The newest plan of each pair of libraries, and earlier ones that were begun and not finished; without those that wait for nothing."""
+    """The newest plan of each pair of libraries, and earlier ones that were begun and not finished.
+
+    Without those that wait for nothing, unless the newest one has left something out.
+    """
     if not (data.path / "plans").is_dir() and next(data.objects.below("plans"), None) is None:
         return
     from pipelines.migration.model.journal import Journal  # noqa: PLC0415  they take a second to import, and many libraries have no plan
@@ -48,25 +53,27 @@ def open_plans(settings: Settings, data: DataFolder) -> Iterator[OpenPlan]:
         if plan.facts.target.tenant not in settings.tenants:
             continue
         journal = Journal(data.state, plan.facts.source.base_url, plan.facts.target.base_url, SystemClock())
+        is_newest = newest[plan.facts.source.tenant, plan.facts.target.tenant] is plan
         try:
-            found = _open(plan, status_of(plan, journal))
+            found = _open(plan, status_of(plan, journal), is_newest=is_newest)
         except StorageError:
             continue
         finally:
             journal.close()
-        is_newest = newest[plan.facts.source.tenant, plan.facts.target.tenant] is plan
         if found is not None and (is_newest or found.begun):
             yield found
 
 
-def _open(plan: Plan, status: PlanStatus) -> OpenPlan | None:
-    """What a plan waits for; `None` for one that is verified, undone or empty."""
+def _open(plan: Plan, status: PlanStatus, *, is_newest: bool) -> OpenPlan | None:
+    """What a plan waits for; `None` for one that is undone, or verified or empty with nothing left out."""
     from pipelines.migration.model.actions import Action  # noqa: PLC0415
+    from pipelines.migration.model.losses import in_short, losses_of  # noqa: PLC0415
 
     conflicts = plan.facts.count(Action.CONFLICT)
     begun = status.done != type(status.done)() and not status.undone
     proof = status.verification
     name, sides = plan.name, (plan.facts.source.tenant, plan.facts.target.tenant)
+    lost = in_short(losses_of(plan, status.lacking)) if is_newest and (begun or plan.facts.empty) else ""
     decisions, command = counted(conflicts, "decision"), tuple[str, ...]()
     if status.undone:
         return None
@@ -81,7 +88,10 @@ def _open(plan: Plan, status: PlanStatus) -> OpenPlan | None:
         waits += f" or {decisions}" if conflicts else ""
     elif conflicts:
         waits, command = decisions, ("migrate", "plan", *sides)
+    elif lost:
+        waits = ""
     else:
         return None
     unfinished = begun and not (status.written and proof is not None and proof.equal)
-    return OpenPlan(name, *sides, plan.facts.created_at, conflicts, waits, command, begun=unfinished)
+    unfinished |= begun and is_newest and bool(conflicts)
+    return OpenPlan(name, *sides, plan.facts.created_at, conflicts, waits, command, begun=unfinished, lost=lost)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from pipelines.settings.tenant import SCOPES
+from pipelines.store.snapshots.snapshots import DataFolder
 from tests.backup.other_resources.signing import sign_in
 from tests.cli.command import Installation
 from tests.sandbox.process import SandboxProcess
+from tests.store.snapshot_factory import make_snapshot
 
 RECORDS = 95
 """The first of the real records; three of them have files, two covers."""
@@ -20,6 +24,7 @@ RECORDS = 95
 def service() -> Iterator[SandboxProcess]:
     """A library, and three empty ones."""
     libraries = [f"--tenant=old=real:{RECORDS}", "--tenant=new=empty", "--tenant=other=empty", "--tenant=third=empty"]
+    libraries.append("--tenant=fourth=empty")
     with SandboxProcess(*libraries, "--requests-per-minute", "0") as process:
         yield process
 
@@ -68,7 +73,7 @@ def test_plan_apply_verify_and_undo(service: SandboxProcess, tmp_path: Path) -> 
     assert applied.document["created"] == RECORDS - 10
     again = installation.run("migrate", "apply", plan["plan"])
     assert again.lines[-1].startswith(
-        f"Complete: 0 created, 0 patched, {RECORDS} unchanged, 0 files uploaded; 0 requests"
+        f"Complete as planned: 0 created, 0 patched, {RECORDS} unchanged, 0 files uploaded; 0 requests; not moved: 1 identifier, "
     )
 
     status = installation.run("migrate", "status", plan["plan"], "--json").document
@@ -123,6 +128,52 @@ def test_files_that_the_snapshot_lacks_are_named_by_every_command(service: Sandb
         assert "3 files, 2 covers" in printed.lines[-1]
     restored = installation.run("restore", "old", "new", "--json")
     assert restored.status == 3, "nothing differs but what the snapshot lacks"
+
+
+def test_what_is_lost_is_said_first_and_last(service: SandboxProcess, tmp_path: Path) -> None:
+    """Dates, identifiers, fields, undecided records: the plan begins with them; apply, verify and both kinds of status end with them."""
+    installation = installation_into(tmp_path, service, "fourth")
+    dates = ("1984", "1984-06", "1984-06-08", "c. 1900")
+    records = [
+        {"id": number, "title": f"Tides {number}", "doi": f"10.1000/{number}", "published_on": date, "shelf": "A"}
+        for number, date in enumerate(dates, 1)
+    ]
+    records.append({"id": 9, "title": "Seas", "doi": "10.1000/9", "isbn": "978-0-306-40615-9"})
+    data = DataFolder(tmp_path / "library-data")
+    snapshot = make_snapshot(data, [json.dumps(record) for record in records])
+    record = {"title": "Other seas", "identifiers": [{"type": "doi", "value": "10.1000/9"}]}
+    token = service.control("POST", "tokens", {"tenant": "fourth"})["access_token"]
+    address = f"{service.base_url('fourth')}/api/v3/publications"
+    httpx.post(address, json=record, headers={"authorization": f"Bearer {token}"}).raise_for_status()
+
+    printed = installation.run("migrate", "plan", snapshot.name, "new")
+    planned = installation.run("migrate", "plan", snapshot.name, "new", "--json").document
+    found = {loss["kind"]: loss["count"] for loss in planned["losses"]}
+    assert found == {"dates": 3, "identifiers": 1, "undecided": 1, "fields": 1}
+    assert [*planned][:2] == ["plan", "losses"]
+    assert printed.lines[0] == "Will not arrive in 'new':"
+    assert printed.lines[1].startswith("! 3 dates: 2 are only a year or a month")
+    assert 'partial_dates = "first_day"' in printed.lines[1]
+    assert "send_invalid_identifiers" in printed.lines[2]
+    assert "conflicts.tsv" in printed.lines[3]
+    page = Path(planned["path"], "plan.html").read_text(encoding="utf-8")
+    assert page.index("3 dates") < page.index("publications will be created")
+    decide = page.index("What a person has to decide")
+    assert decide < page.index("shall the first day be sent?") < page.index("for a decision; until then")
+
+    words = "not moved: 3 dates, 1 identifier, 1 undecided record, the values of 1 field."
+    statuses = {"apply": 3, "verify": 3, "status": 3}
+    for command, status in statuses.items():
+        done = installation.run("migrate", command, planned["plan"])
+        assert done.status == status, done.err
+        assert words in done.lines[-1]
+        assert done.lines[-1].startswith({"apply": "PARTIAL:", "verify": "Equal as planned:"}.get(command, "Plan "))
+        document = installation.run("migrate", command, planned["plan"], "--json").document
+        assert document["losses"] == planned["losses"]
+        assert not document.get("complete", False)
+    overview = installation.run("status", "--json").document
+    [problem] = [one for library in overview["libraries"] for one in library["problems"] if one["code"] == "migration"]
+    assert problem["message"] == f"plan {planned['plan']} waits for 1 decision"
 
 
 def test_restore_creates_what_is_missing_once(service: SandboxProcess, tmp_path: Path) -> None:

@@ -93,6 +93,8 @@ class ApplyResult:
     merged: int = 0
     """Records of the target that were merged into others."""
     quarantined: int = 0
+    undecided: int = 0
+    """Records that wait for a person's decision."""
     left: int = 0
     """Rows outside the selection, and those whose links lead there."""
     failures: list[Failure] = field(default_factory=list)
@@ -104,7 +106,7 @@ class ApplyResult:
     @property
     def complete(self) -> bool:
         """Whether the target has everything of the source that this plan is about, and nothing of it twice."""
-        return not (self.failed or self.left or self.quarantined or self.lacking.total or self.twins)
+        return not (self.failed or self.left or self.quarantined or self.undecided or self.lacking.total or self.twins)
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,9 @@ class ApplyRun:
     def _empty_result(self) -> ApplyResult:
         facts = self._plan.facts
         return ApplyResult(
-            unchanged=facts.count(Action.UNCHANGED), quarantined=facts.count(Action.QUARANTINED) + facts.unfit
+            unchanged=facts.count(Action.UNCHANGED),
+            quarantined=facts.count(Action.QUARANTINED) + facts.unfit,
+            undecided=facts.count(Action.CONFLICT),
         )
 
     def run(self, requests_per_minute: int) -> ApplyResult:
@@ -401,6 +405,7 @@ def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
         "requests": requests,
         "complete": applied.complete,
         "quarantined": applied.quarantined,
+        "undecided": applied.undecided,
         "left": applied.left,
         "twins": [msgspec.to_builtins(one) for one in applied.twins],
         "failures": [msgspec.to_builtins(one) for one in applied.failures],

@@ -186,6 +186,10 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     """Records of the source without an id; they cannot be moved."""
     unsent: dict[str, int] = {}
     """Path → records with a value there that is not moved."""
+    partial_dates: int = 0
+    """Publications with a date that is not moved because it is only a year or a month."""
+    left_out: dict[str, int] = {}
+    """Resource that the snapshot has and the plan does not move → its records."""
     invalid_identifiers: int = 0
     """Identifiers that are not sent because they break the rules of their type."""
     mails: int = 0

@@ -137,8 +137,6 @@ def headline(facts: PlanFacts, now: datetime) -> list[str]:
         lines.append(
             f"{counted(merges, 'record')} will get others of the same name merged into it, which no undo can split."
         )
-    if files.missing:
-        lines.append(f"{counted(files.missing, 'file')} cannot be moved: the snapshot lacks the content.")
     if facts.mails:
         lines.append(f"{counted(facts.mails, 'person')} may get an e-mail from the service.")
     return [*lines, "There is nothing to write." if facts.empty else timing(facts, now)]

@@ -336,6 +336,10 @@ def plan_facts(
         requests_per_minute=per_minute,
         unfit=sum(total.unfit for total in totals.values()),
         unsent=dict(sum((total.unsent for total in totals.values()), Counter[str]()).most_common()),
+        partial_dates=publications.partial_dates,
+        left_out={
+            name: counts.records for name, counts in manifest.resources.items() if counts.records and name not in totals
+        },
         invalid_identifiers=publications.invalid,
         mails=sum(total.mails for total in totals.values()),
         notes=plan_notes(request.source, totals, key),

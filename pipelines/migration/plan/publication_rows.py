@@ -37,12 +37,13 @@ from pipelines.migration.plan.quarantine import NOTHING_TO_SEND
 from pipelines.migration.plan.references.contributors import UNKNOWN
 from pipelines.migration.plan.references.publications import PublicationLinks
 from pipelines.migration.plan.rows import Totals, as_json, batches_of
-from pipelines.publication_fields import REFERENCES
+from pipelines.publication_fields import DATE_FIELDS, REFERENCES
 from pipelines.publication_fields import WRITTEN as WRITTEN_FIELDS
 from pipelines.python_process import two_processes
 from pipelines.records.batches import collector_paused
 from pipelines.records.files import attached_files
 from pipelines.records.residue import bounded, residue_counts, residue_json
+from pipelines.records.values import partial_date
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import TableWriter
 
@@ -182,8 +183,13 @@ def _dicts(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 def _count_unsent(totals: Totals, texts: Counter[str]) -> None:
     """Count the records of each path. Equal texts are counted together, because most records have the same."""
     for text, records in texts.items():
-        for path in residue_counts([msgspec.json.decode(text)]):
+        values = msgspec.json.decode(text)
+        for path in residue_counts([values]):
             totals.unsent[path] += records
+        dates = (values.get(name) for name in DATE_FIELDS)
+        totals.partial_dates += records * sum(
+            isinstance(date, str) and partial_date(date) is not None for date in dates
+        )
     totals.unsent = bounded(totals.unsent)
 
 

@@ -39,6 +39,8 @@ class Totals:
     fields: Counter[str] = field(default_factory=Counter)
     unsent: Counter[str] = field(default_factory=Counter)
     files: FileCounts = field(default_factory=FileCounts)
+    partial_dates: int = 0
+    """Dates that are not sent because they are only a year or a month."""
     invalid: int = 0
     requests: int = 0
     linked: int = 0
@@ -66,6 +68,7 @@ class Totals:
         self.unsent = bounded(self.unsent + others.unsent)
         for name in FileCounts.__struct_fields__:
             setattr(self.files, name, getattr(self.files, name) + getattr(others.files, name))
+        self.partial_dates += others.partial_dates
         self.invalid += others.invalid
         self.requests += others.requests
         self.linked += others.linked

@@ -170,15 +170,6 @@ def summarise(plan: Plan, *, sends_invalid: bool = False) -> PlanSummary:
     return summary
 
 
-def counts_by_path(counts: Mapping[str, int]) -> dict[str, int]:
-    """Add up the counts of paths that differ only in positions in lists; the most frequent first."""
-    totals: dict[str, int] = {}
-    for path, count in counts.items():
-        key = _POSITIONS.sub("[]", path)
-        totals[key] = totals.get(key, 0) + count
-    return dict(sorted(totals.items(), key=lambda one: (-one[1], one[0])))
-
-
 def _write(database: duckdb.DuckDBPyConnection, facts: PlanFacts, summary: PlanSummary, tables: IssueTables) -> None:
     """Write the lines of all rows in the order of the plan, then those that stand for many records."""
     issues = _IssueLines(facts, summary)

@@ -7,11 +7,13 @@ from datetime import datetime
 from itertools import chain, cycle
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pipelines.humanize import counted, duration, size
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.decide.page import PageRows, policy, script, style
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.lacking import lacking_of
+from pipelines.migration.model.losses import counts_by_path, losses_of
 from pipelines.migration.model.plan import HTML, MARKDOWN, End, FileCounts, Plan, PlanFacts
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.unsent_values import advice_on_unsent, reason_left_out
@@ -30,7 +32,6 @@ from pipelines.migration.report.issues import (
     IssueGroup,
     PatchedField,
     PlanSummary,
-    counts_by_path,
     summarise,
 )
 from pipelines.publication_fields import IDENTIFIER_FIELDS
@@ -78,7 +79,11 @@ def write_pages(plan: Plan, *, now: datetime, sends_invalid: bool = False) -> Pl
     `now`: when an apply would begin. `sends_invalid`: whether send_invalid_identifiers is set for the target.
     """
     summary = summarise(plan, sends_invalid=sends_invalid)
-    context = {**_context(plan.facts, summary, now), "lacking": str(lacking_of(plan))}
+    losses = losses_of(plan)
+    context = {
+        **_context(plan.facts, summary, now),
+        "losses": [{**msgspec.to_builtins(loss), "why": safe_text(loss.why, 1000)} for loss in losses],
+    }
     with storage_errors(plan.folder):
         write_atomically(plan.path(MARKDOWN), markdown(PACKAGE, "plan.md", context).encode())
         plots = {**plots_of(plan.facts), "fields": _field_plot(summary)}
@@ -116,7 +121,8 @@ def _write_html(plan: Plan, context: Mapping[str, Any], plots: Mapping[str, Plot
 
 def plan_picture(plan: Plan, *, now: datetime) -> str:
     """The summary of a plan as Markdown with its plots, for Dagster."""
-    lines = "\n".join(f"- {line}" for line in headline(plan.facts, now))
+    lost = (f"**Will not arrive:** {loss}" for loss in losses_of(plan))
+    lines = "\n".join(f"- {line}" for line in (*lost, *headline(plan.facts, now)))
     plots = [f"![{plot.title}]({as_image(plot)})" for plot in plots_of(plan.facts).values() if plot.compares]
     return "\n\n".join([lines, *plots])
 
@@ -193,6 +199,7 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         ],
         "times": _times(facts, now),
         "mails": counted(facts.mails, "person") if facts.mails else "",
+        "partial_dates": counted(facts.partial_dates, "date") if facts.partial_dates else "",
         "merges": counted(facts.count(Action.MERGE), "record") if facts.count(Action.MERGE) else "",
         "replaced": counted(summary.replaced, "record") if summary.replaced else "",
         "overwrite": facts.overwrite,

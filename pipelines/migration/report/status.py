@@ -98,6 +98,8 @@ class PlanStatus(msgspec.Struct, kw_only=True):
     """The moment at which a write was last begun or settled; empty where there is none."""
     problems: list[StatusProblem]
     """The first writes that were refused, are parked or have a lost response."""
+    undecided: int
+    """Records that wait for a person's decision."""
     lacking: Lacking
     """What the plan could not send, and what the service did not keep of the writes so far."""
     verification: MigrationVerification | None
@@ -110,8 +112,8 @@ class PlanStatus(msgspec.Struct, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """Whether all planned writes are done, and nothing is lacking."""
-        return self.written and not self.lacking.total
+        """Whether all planned writes are done, nothing is lacking, and nothing waits for a decision."""
+        return self.written and not self.lacking.total and not self.undecided
 
 
 class FieldView(msgspec.Struct, kw_only=True):
@@ -171,6 +173,7 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
         minutes_left=remaining / facts.requests_per_minute,
         last_change=journal.last_change(plan.name),
         problems=[_problem(entry) for entry in islice(journal.of_plan(plan.name, *_UNFINISHED), MOST_LISTED)],
+        undecided=facts.count(Action.CONFLICT),
         lacking=lacking_of(plan, journal),
         verification=read_verification(stored[-1]) if stored else None,
     )

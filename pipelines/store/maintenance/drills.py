@@ -26,6 +26,8 @@ class DrillResult(msgspec.Struct, kw_only=True):
     """Resource → its records that were restored and read again."""
     left: list[str] = []
     """What cannot be restored through this API, in words. It is no problem of the snapshot."""
+    lost: str = ""
+    """The values among it in a few words."""
 
     @property
     def name(self) -> str:

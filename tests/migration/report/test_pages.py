@@ -70,7 +70,6 @@ def test_the_summary_of_a_plan_has_a_few_lines(usual: Plan) -> None:
         ),
         "1 user will be created; 1 waits for a decision.",
         "1 file will be uploaded (1.2 MB).",
-        "1 file cannot be moved: the snapshot lacks the content.",
         "1 person may get an e-mail from the service.",
         "6,021 requests, 1 h 40 min at 60 a minute: done on 2026-11-21 22:10 UTC; 40 days before version 2 ends.",
     ]
