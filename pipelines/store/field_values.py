@@ -20,8 +20,8 @@ MOST_VALUES = 10_000
 _TYPES = {"VARCHAR": "string", "BOOLEAN": "boolean", "ARRAY": "array", "OBJECT": "object", "DOUBLE": "number"}
 """DuckDB's name of the type of a JSON value → that of JSON Schema; all others are whole numbers."""
 
-_WITH_ID = r'"(?:\w*_)?ids?":[^n]'
-"""Matches the JSON of a value in which an object has the id of a record."""
+_WITH_ID = r'"(?:[^"]*[_.-])?[Ii][Dd]s?":[^n]|"[^"]*[a-z0-9]I[Dd]s?":[^n]'
+"""Matches the JSON of a value in which an object has the id of a record, in any spelling."""
 
 _VALUES = """
     SELECT name, value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -55,6 +55,9 @@ _ROWS = f"""
     WHERE action = '{Action.QUARANTINED}' OR lacks_file OR keeps_file OR kept IS NOT NULL OR may_refer
 """  # noqa: S608  our own words
 
+
+_NUMBERS = (LeftOut.LINK, LeftOut.UNKNOWN_REFERENCE)
+"""Why a field with numbers of records is left out: the target lacks the references."""
 
 LOOK = "Look at the record in the target, and enter there what is lacking."
 """What to do about a value that the service keeps otherwise."""
@@ -170,17 +173,27 @@ def not_sent(plan: Plan) -> Iterator[LackingItem]:
 
     Records without an id are in `PlanFacts.unfit` only.
     """
-    references: dict[str, Collection[str]] = {name: found.references for name, found in plan.types.items()}
-    references[PUBLICATIONS] = [name for name, rule in plan.additional.items() if rule.leads_to]
+    references: dict[str, dict[str, str]] = {
+        name: {
+            **dict.fromkeys(found.references, LeftOut.NO_RECORD),
+            **{field: why for field, why in found.left_out.items() if why in _NUMBERS},
+        }
+        for name, found in plan.types.items()
+    }
+    left_out = plan.facts.additional_fields.left_out if plan.facts.additional_fields else {}
+    references[PUBLICATIONS] = {
+        **{name: LeftOut.NO_RECORD for name, rule in plan.additional.items() if rule.leads_to},
+        **{field: why for field, why in left_out.items() if why in _NUMBERS},
+    }
     names = sorted({name for found in references.values() for name in found})
     may_refer = "|".join((_MAY_REFER, *map(re.escape, names))) + ")"
     with plan.reading() as database:
         for batch in database.sql(_ROWS, params=[may_refer]).to_arrow_reader(STEP):
             for row in batch.to_pylist():
-                yield from _items(row, references.get(row["resource"], ()))
+                yield from _items(row, references.get(row["resource"], {}))
 
 
-def _items(row: Mapping[str, Any], references: Collection[str]) -> Iterator[LackingItem]:
+def _items(row: Mapping[str, Any], references: Mapping[str, str]) -> Iterator[LackingItem]:
     title = "" if row["resource"] in PERSONAL else row["title"] or ""
     if row["action"] == Action.QUARANTINED:
         yield _item(row, title, LackingKind.RECORD, advice_on(row["reason"]))
@@ -196,9 +209,7 @@ def _items(row: Mapping[str, Any], references: Collection[str]) -> Iterator[Lack
     if row["unsent"]:
         for path, value in msgspec.json.decode(row["unsent"]).items():
             if is_reference(row["resource"], path, value, references):
-                advice = advice_on_unsent(
-                    path, None, left_out=LeftOut.NO_RECORD if path.partition("[")[0] in references else ""
-                )
+                advice = advice_on_unsent(path, None, left_out=references.get(path.partition("[")[0], ""))
                 yield _item(row, title, LackingKind.REFERENCE, advice, path, _numbers(value))
 
 

@@ -44,7 +44,7 @@ class LeftOut(StrEnum):
     READ_ONLY = "read_only"
     """The target's description says that the service fills it."""
     UNKNOWN_REFERENCE = "unknown_reference"
-    """It refers to a record, and it is unknown of which resource."""
+    """It may refer to records, and it is unknown of which resource."""
     NO_RECORD = "no_record"
     """The target does not have the record to which it refers, and the plan does not create it."""
     NOT_A_CHOICE = "not_a_choice"

@@ -94,8 +94,9 @@ LEFT_OUT = {
         "Nothing has to be done: every backup keeps it.",
     ),
     LeftOut.UNKNOWN_REFERENCE: Advice(
-        "It refers to a record by its number in the source, and nothing says of which resource that record is, so it is not moved.",
-        "Nothing has to be done: every backup keeps it. If it matters, make the link in the target by hand.",
+        "It may name records by their numbers in the source, and nothing says of which resource those are, so it is not moved: the same "
+        "numbers are other records in the target.",
+        "Every backup keeps it. If it matters, enter it in the target by hand.",
     ),
     LeftOut.NOT_A_CHOICE: Advice(
         "The target's own description does not have this value among those that it takes, so it is not moved.",
@@ -185,7 +186,8 @@ def is_reference(resource: str, path: str, value: object, references: Collection
     """Whether an unsent value refers to another record. `references`: the fields that a plan knows to do so."""
     found = _ONE_FIELD.fullmatch(path)
     if resource != PUBLICATIONS:
-        return found is not None and (found[1] in REFERENCES or found[1] in references)
+        name = path.partition("[")[0].rstrip("'")
+        return name in REFERENCES or name in references
     if found is not None and (found[1] in PUBLICATION_REFERENCES or found[1] in references):
         return True
     if _CATEGORY.fullmatch(path):

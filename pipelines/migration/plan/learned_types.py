@@ -28,8 +28,10 @@ from pipelines.records.identifiers.kinds import Kinds as IdentifierKinds
 from pipelines.records.residue import PICTURES
 from pipelines.records.shapes.field_names import (
     fields_to_send,
+    is_named_as_id,
     keys_of,
     may_be_count,
+    may_name_records,
     names_own_kind,
     resource_named,
     stem_of,
@@ -145,6 +147,9 @@ def _from_names(  # noqa: PLR0917  what is known from each side
                 left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
                 continue
             references[name], read[name] = resource, field
+        elif name not in assumed.fields and may_name_records(keys[0], field):
+            left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
+            continue
         elif name in assumed.lists and _is_plain_list(field):
             lists.add(name)
         fields.append(name)
@@ -183,7 +188,7 @@ def _is_reference(name: str, key: str, field: FieldShape) -> bool:
         return False
     if any(resource_named(stem) is not None or names_own_kind(stem) for stem in (stem_of(name), stem_of(key))):
         return True
-    return not _has_texts(field) and (name != stem_of(name) or key != stem_of(key))
+    return not _has_texts(field) and (is_named_as_id(name) or is_named_as_id(key))
 
 
 def _has_ids(field: FieldShape) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.residue import PICTURES
-from pipelines.records.shapes.observation import OTHERS, FieldShape, RecordShape
+from pipelines.records.shapes.observation import OTHERS, FieldShape, Kind, RecordShape
 
 _NAMED_AFTER = {
     **dict.fromkeys(("publication", "book"), "publications"),
@@ -58,12 +58,66 @@ def names_own_kind(stem: str) -> bool:
 
 def may_be_count(name: str) -> bool:
     """Whether a whole number in a field of this name may count records instead of naming one: `copies` has no `_id`."""
-    return name == stem_of(name) and _singular(name) != name
+    return not is_named_as_id(name) and _singular(stem_of(name)) != stem_of(name)
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name in lower case, however it is spelled: `publication_id`, `publicationId`, `publication-id`, `publication.id`."""
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
+
+
+def is_named_as_id(name: str) -> bool:
+    """Whether a name ends in the word `id` or `ids`."""
+    return words_of(name)[-1:] in (["id"], ["ids"])
 
 
 def stem_of(name: str) -> str:
-    """The name of a reference without `_id` or `_ids`."""
-    return re.sub(r"_ids?$", "", name)
+    """The words of the name of a reference, without `id` or `ids` at their end."""
+    words = words_of(name)
+    return "_".join(words[:-1] if is_named_as_id(name) else words)
+
+
+def may_name_records(name: str, field: FieldShape) -> bool:
+    """Whether a field may have numbers of records, at any depth: by its name or that of a member, in any spelling.
+
+    Numbers count within one library only, so that such a field is sent only where it is known what it leads to.
+    """
+    has_numbers = Kind.INTEGER in field.kinds or field.digits > 0
+    if has_numbers and (is_named_as_id(name) or names_records(stem_of(name))):
+        return True
+    if field.entries is not None and may_name_records(name, field.entries):
+        return True
+    return any(may_name_records(member, inner) for member, inner in field.members.items())
+
+
+def names_records(stem: str) -> bool:
+    """Whether a name is that of records, of a known resource or not, in singular or plural."""
+    return (
+        resource_named(stem) is not None
+        or names_own_kind(stem)
+        or _singular(stem.rsplit("_", maxsplit=1)[-1]) in _RECORDS
+    )
+
+
+_RECORDS = frozenset(
+    {
+        "record",
+        "item",
+        "member",
+        "holding",
+        "person",
+        "asset",
+        "file",
+        "document",
+        "category",
+        "organization",
+        "reference",
+    }
+)
+"""Words for records that do not say of which resource they are."""
 
 
 def _singular(name: str) -> str:

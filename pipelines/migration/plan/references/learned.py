@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from pipelines.migration.model.resource_types import PUBLICATIONS, LeftOut
 from pipelines.migration.plan.learned_types import is_sent_as_object, is_sent_as_text
 from pipelines.records.additional_fields import FieldRule
-from pipelines.records.shapes.field_names import may_be_count, names_own_kind, resource_named, stem_of
+from pipelines.records.shapes.field_names import (
+    is_named_as_id,
+    may_be_count,
+    names_own_kind,
+    names_records,
+    resource_named,
+    stem_of,
+)
 from pipelines.records.shapes.observation import FieldShape, Kind
 from pipelines.shapes.model import FieldSchema, ResourceSchema
 from pipelines.store.field_values import FoundValues
@@ -17,8 +24,10 @@ def never_moved(source: Mapping[str, FoundValues]) -> dict[str, str]:
     """Additional fields that no target can take, because of what the source has in them → why: a `LeftOut`."""
     reasons: dict[str, str] = {}
     for name, found in source.items():
-        if found.has_ids or name != stem_of(name) or (found.is_number and resource_of_link(name, found)):
+        if found.has_ids or is_named_as_id(name) or (found.is_number and resource_of_link(name, found)):
             reasons[name] = LeftOut.LINK
+        elif found.is_number and names_records(stem_of(name)):
+            reasons[name] = LeftOut.UNKNOWN_REFERENCE
         elif found.is_signed:
             reasons[name] = LeftOut.SIGNED
     return reasons

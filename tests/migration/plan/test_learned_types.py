@@ -1,0 +1,60 @@
+"""What is learned of a resource: a number of the source is sent only where it is known what it leads to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, LeftOut, ResourceType
+from pipelines.migration.plan.learned_types import learn_type
+from pipelines.records.shapes.observation import Observer
+from pipelines.shapes.model import ResourceSchema
+
+
+def learned(resource: str, record: dict[str, Any]) -> ResourceType:
+    """Learned from records alone: the target has the same fields, and no description."""
+    observer = Observer()
+    observer.observe([record])
+    return learn_type(RESOURCE_TYPES[resource], observer.shape, observer.shape, ResourceSchema())
+
+
+@pytest.mark.parametrize(
+    ("resource", "field", "value"),
+    [
+        ("collections", "records", [1, 2]),
+        ("collections", "members", [{"publication_id": 7}]),
+        ("collections", "items", [{"position": 1, "publication": {"id": 7}}]),
+        ("hard_copies", "holding", {"location_id": 7}),
+        ("tasks", "subjectId", 7),
+        ("tasks", "copies", 3),
+    ],
+)
+def test_numbers_that_lead_nobody_knows_where_are_left_out(resource: str, field: str, value: Any) -> None:
+    """As a plain value, the number would be that of another record in the target."""
+    found = learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
+    assert field not in found.fields
+    assert found.left_out[field] == LeftOut.UNKNOWN_REFERENCE
+
+
+@pytest.mark.parametrize(
+    ("field", "leads_to"),
+    [
+        ("publicationId", "publications"),
+        ("publication-id", "publications"),
+        ("assigneeId", "users"),
+        ("book", "publications"),
+    ],
+)
+def test_a_reference_is_known_in_any_spelling(field: str, leads_to: str) -> None:
+    found = learned("tasks", {"id": 1, "title": "T", field: 7})
+    assert found.references == {field: leads_to}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("priority", 3), ("due", "2026-12-01"), ("labels", ["a"]), ("done", True)]
+)
+def test_other_values_are_sent(field: str, value: Any) -> None:
+    found = learned("tasks", {"id": 1, "title": "T", field: value})
+    assert field in found.fields
+    assert not found.left_out

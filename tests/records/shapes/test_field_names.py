@@ -1,0 +1,50 @@
+"""What the name of a field says, in any spelling: numbers of records count within one library only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines.records.shapes.field_names import is_named_as_id, may_name_records, resource_named, stem_of
+from pipelines.records.shapes.observation import Observer
+
+
+@pytest.mark.parametrize(
+    "name", ["publication_id", "publicationId", "publication-id", "publication.id", "PublicationID", "PUBLICATION_IDS"]
+)
+def test_a_name_is_read_by_its_words(name: str) -> None:
+    assert is_named_as_id(name)
+    assert resource_named(stem_of(name)) == "publications"
+
+
+@pytest.mark.parametrize("name", ["paid", "valid", "grid", "dueDate", "title", "bids"])
+def test_other_words_end_in_id_as_well(name: str) -> None:
+    assert not is_named_as_id(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("publicationId", 7, True),
+        ("records", [1, 2], True),
+        ("holding", {"location_id": 7}, True),
+        ("members", [{"publication_id": 7}], True),
+        ("items", [{"publication": {"id": 7}, "position": 1}], True),
+        ("subject-id", "12", True),
+        ("copies", 3, True),
+        ("shelf", {"room": {"locationIds": [3]}}, True),
+        ("external_id", "A-12", False),
+        ("position", 3, False),
+        ("year", 1984, False),
+        ("location", "Main building", False),
+        ("members", ["Ada", "Grace"], False),
+        ("size", {"width": 3}, False),
+        ("publication_id", None, False),
+    ],
+)
+def test_what_may_have_numbers_of_records(name: str, value: Any, *, expected: bool) -> None:
+    """At any depth, by the name of the field or of a member; texts that are no numbers name no record of the service."""
+    observer = Observer()
+    observer.observe([{name: value}])
+    assert may_name_records(name, observer.shape.fields[name]) is expected
