@@ -9,7 +9,7 @@ import typer
 
 from cli.commands.analysis import query, tables
 from cli.commands.application import Application, Group
-from cli.commands.backups import backup, describe, doctor, report, stage, status
+from cli.commands.backups import backup, describe, doctor, nightly, report, stage, status
 from cli.commands.migration import drill, migrate, restore
 from cli.commands.options import CONFIG_HELP, JSON_HELP
 from cli.commands.sign_in import login, whoami
@@ -19,7 +19,7 @@ from cli.commands.state import state
 from pipelines.version import VERSION
 
 _COMMANDS = {
-    "Start": (init, doctor, backup, status, login, whoami, demo),
+    "Start": (init, doctor, backup, nightly, status, login, whoami, demo),
     "Snapshots": (snapshots, restore, drill),
     "Analysis": (query, tables, report, describe, stage),
     "Migration": (migrate,),

@@ -56,6 +56,7 @@ SIGN_IN = {
 api = "v2"
 username_env = "{variable}_USER"  # the environment variable that holds the user name
 password_env = "{variable}_PASSWORD"
+# password_command = ["pass", "show", "{tenant}"]  # instead: a command that prints the password
 # session_cookie_env = "{variable}_SESSION"  # instead: the cookie _library_session of a signed-in browser""",
     "v3": """\
 api = "v3"  # `bookferry login {tenant}` signs in

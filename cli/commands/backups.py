@@ -1,4 +1,4 @@
-"""Commands about backups: backup, describe, doctor, report, stage. Each imports what it runs when it runs."""
+"""Commands about backups: backup, nightly, describe, doctor, report, stage. Each imports what it runs when it runs."""
 
 from __future__ import annotations
 
@@ -39,6 +39,18 @@ def backup(
 
     wanted = [name.strip() for name in resources.split(",") if name.strip()]
     return backup_tenant(settings_of(config), tenant, wanted, Output(as_json=json), with_files=not no_files)
+
+
+@command("cli.night", STOPPED)
+def nightly(
+    tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant of bookferry.toml.")],
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Run the whole night of a library, for cron and timers: back up, verify a seventh of the stored files, and prune if all is good."""
+    from cli.night import run_night
+
+    return run_night(settings_of(config), tenant, Output(as_json=json))
 
 
 @command("cli.describe")

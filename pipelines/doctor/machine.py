@@ -65,6 +65,9 @@ def secrets(settings: Settings, tenant: str, environ: Mapping[str, str]) -> Chec
     named = list(filter(None, of_v2 if chosen.api == "v2" else [chosen.client_secret_env]))
     of_people = f"; users' data is encrypted with the personal key {key.fingerprint}" if key else ""
     facts = {"personal_key": key.fingerprint if key else None}
+    if chosen.api == "v2" and chosen.password_command:
+        message = f"{named[0]} is set, and {chosen.password_command[0]} prints the password{of_people}"
+        return ok("secrets", message, **facts)
     if not named:
         return ok("secrets", f"none are needed in the environment: v3 signs in with a token{of_people}", **facts)
     return ok("secrets", f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} set{of_people}", **facts)

@@ -16,6 +16,7 @@ from pathlib import Path
 from pipelines.errors import ConfigurationError
 from pipelines.settings.credentials import BasicCredentials, IssuedClient, SessionCookie
 from pipelines.settings.identifier_types import IdentifierSettings
+from pipelines.settings.password_command import first_line
 from pipelines.settings.schedule import (
     NotifySettings,
     RetentionSettings,
@@ -77,15 +78,15 @@ class Settings:
         tenant = self.tenant(name)
         if tenant.session_cookie_env:
             return SessionCookie(self._variable(name, "session_cookie_env", tenant.session_cookie_env, environ))
-        if not (tenant.username_env and tenant.password_env):
+        if not (tenant.username_env and (tenant.password_env or tenant.password_command)):
             raise ConfigurationError(
                 f"{self.path}: tenants.{name} has no sign-in for v2. Name the variables that hold it: "
-                "username_env and password_env, or session_cookie_env."
+                "username_env and password_env, or session_cookie_env; password_command can take the place of password_env."
             )
-        return BasicCredentials(
-            self._variable(name, "username_env", tenant.username_env, environ),
-            self._variable(name, "password_env", tenant.password_env, environ),
-        )
+        user = self._variable(name, "username_env", tenant.username_env, environ)
+        if tenant.password_env:
+            return BasicCredentials(user, self._variable(name, "password_env", tenant.password_env, environ))
+        return BasicCredentials(user, self._printed_password(name, tenant.password_command or ()))
 
     def oauth_client(self, name: str, environ: Mapping[str, str] = os.environ) -> IssuedClient | None:
         """Return the client that an administrator issued for a v3 tenant; `None` if there is none.
@@ -189,6 +190,16 @@ class Settings:
         library = self.tenant(name).base_url.lower()
         sharing = [tenant for tenant in self.tenants.values() if tenant.base_url.lower() == library]
         return library, min(tenant.requests_per_minute for tenant in sharing)
+
+    def _printed_password(self, tenant: str, command: tuple[str, ...]) -> str:
+        """Return what the command of a tenant prints. Messages show neither that nor the arguments."""
+        where = f"{self.path}: tenants.{tenant}.password_command"
+        password = first_line(command, self.path.parent, where)
+        allowed, problem = _ALLOWED_VALUES["password_env"]
+        if not re.fullmatch(allowed, password):
+            problem = f"contains {problem}" if password else "is empty"
+            raise ConfigurationError(f"{where}: the first line that {command[0]} prints {problem}.")
+        return password
 
     def _variable(self, tenant: str, key: str, variable: str, environ: Mapping[str, str]) -> str:
         """Return the value of the variable that a key names. Messages show neither the value nor a name that may be the secret itself."""

@@ -49,6 +49,9 @@ ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
 Owner = Annotated[str, StringConstraints(pattern=r"^(team:\w+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]
 
 
+Word = Annotated[str, StringConstraints(min_length=1, strict=True)]
+
+
 class TenantSettings(BaseModel):
     """One library at one base_url, and its sign-in."""
 
@@ -58,6 +61,8 @@ class TenantSettings(BaseModel):
     api: Literal["v2", "v3"]
     username_env: VariableName | None = None
     password_env: VariableName | None = None
+    password_command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
+    """Instead of `password_env`: a command whose first line of output is the password."""
     session_cookie_env: VariableName | None = None
     client_id: Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$")] | None = None
     client_secret_env: VariableName | None = None
@@ -94,7 +99,9 @@ class TenantSettings(BaseModel):
 
     @model_validator(mode="after")
     def _one_sign_in(self) -> Self:
-        if self.session_cookie_env and (self.username_env or self.password_env):
+        if self.password_env and self.password_command:
+            raise ValueError("has two passwords: keep either password_env or password_command")
+        if self.session_cookie_env and (self.username_env or self.password_env or self.password_command):
             raise ValueError("has two sign-ins: keep either username_env and password_env, or session_cookie_env")
         return self
 

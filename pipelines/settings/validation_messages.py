@@ -48,13 +48,20 @@ def _explain_one(
         return f"{key}: {name} is lower case letters, digits and _, and starts with a letter. Rename it."
     if key in _TIME_FORMATS:
         return f"{key}: {problem['input']!r} is not {_TIME_FORMATS[key]}."
-    if (
-        key.endswith("_env") or "properties_env" in parts
-    ):  # the message does not show the value: it may be the secret itself
-        return f"{key}: must be the name of an environment variable, such as {parts[-1].upper()}. Never write the secret itself."
+    if (form := _form_of_secret(parts)) is not None:
+        return f"{key}: must be {form}"
     message = str(problem["msg"]).removeprefix("Value error, ")
     value = "" if "notify" in parts else _value_text(problem["input"])
     return f"{key}: {value}{message[:1].lower()}{message[1:]}."
+
+
+def _form_of_secret(parts: Sequence[str]) -> str | None:
+    """What a key about a secret must be. Messages do not show its value, which may be the secret itself."""
+    if parts[-1].endswith("_env") or "properties_env" in parts:
+        return f"the name of an environment variable, such as {parts[-1].upper()}. Never write the secret itself."
+    if "password_command" in parts:
+        return 'a list of words, such as ["pass", "show", "library"].'
+    return None
 
 
 def _value_text(value: object) -> str:

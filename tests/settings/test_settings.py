@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.service.redaction import redact
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.loading import find_config, load_settings
+from pipelines.settings.password_command import first_line
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.iceberg.catalogue import catalogue_settings
@@ -467,3 +470,60 @@ def test_a_missing_file_is_reported_with_its_source(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match=rf"named by {source}\).*bookferry init"):
         find_config(given_path, environment)
+
+
+# ---- a password by command --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_command_prints_the_password(load: Load, tmp_path: Path) -> None:
+    """Its first line, once in a process; without a shell, in the folder of the file; nothing of it is in a repr (I10)."""
+    program = f"import pathlib; open('runs', 'a').write('x'); print({SECRET!r} + ' $HOME é\\r\\nlogin: me')"
+    command = [sys.executable, "-X", "utf8", "-c", program]
+    settings = load(username_env="U", password_command=command)
+    found = [settings.credentials("old", {"U": "me"}) for _ in range(3)]
+    assert found == [BasicCredentials("me", f"{SECRET} $HOME é")] * 3
+    assert (tmp_path / "runs").read_text() == "x"
+    assert SECRET not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("import sys; print({0!r}); print({0!r}, file=sys.stderr); sys.exit(3)", "ended with exit status 3"),
+        ("import os; print({0!r}, flush=True); os.kill(os.getpid(), 9)", "ended with signal 9"),
+        ("print(); print({0!r})", "prints is empty"),
+        ("pass", "prints is empty"),
+        ("print({0!r} + chr(7))", "prints contains a line break or another control character"),
+        ("import sys; sys.stdout.buffer.write(bytes([255]) + {0!r}.encode())", "is not UTF-8"),
+    ],
+)
+def test_a_command_that_fails_is_named_by_its_program_alone(load: Load, program: str, expected: str) -> None:
+    """I10: neither what it prints nor its arguments are in a message or in what Python chains to it."""
+    settings = load(username_env="U", password_command=[sys.executable, "-c", program.format(SECRET)])
+    with pytest.raises(ConfigurationError) as caught:
+        settings.credentials("old", {"U": "me"})
+    assert expected in str(caught.value)
+    assert "tenants.old.password_command: " in str(caught.value)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_command_that_cannot_be_started_or_does_not_end(load: Load, tmp_path: Path) -> None:
+    settings = load(username_env="U", password_command=["no-such-program", SECRET])
+    with pytest.raises(ConfigurationError, match="no-such-program cannot be started: No such file") as caught:
+        settings.credentials("old", {"U": "me"})
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    with pytest.raises(ConfigurationError, match=r"did not end within 0\.1 seconds"):
+        first_line((sys.executable, "-c", "import time; time.sleep(60)"), tmp_path, "here", seconds=0.1)
+
+
+def test_one_password_and_a_list_of_words(load: Load) -> None:
+    assert "has two passwords: keep either password_env or password_command" in mistake(
+        load, **BASIC, password_command=["pass"]
+    )
+    assert "has two sign-ins" in mistake(load, session_cookie_env="C", password_command=["pass"])
+    for wrong in (SECRET, [], [SECRET, 7], [""]):
+        assert 'must be a list of words, such as ["pass", "show", "library"]' in mistake(
+            load, username_env="U", password_command=wrong
+        )
+    with pytest.raises(ConfigurationError, match=r"tenants\.old has no sign-in for v2"):
+        load(password_command=["pass"]).credentials("old", {})

@@ -1,0 +1,127 @@
+"""`bookferry nightly`: a whole night of one library, as a timer calls it: back up, verify a part, prune."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from cli.backup import backup_tenant
+from cli.boundary import explained_error
+from cli.output import Output
+from cli.retention import prune_snapshots
+from cli.verification import verify_snapshots
+from pipelines.errors import ExitStatus
+from pipelines.service.redaction import redact
+from pipelines.settings.settings import Settings
+from pipelines.store.encryption import personal_keys
+from pipelines.store.snapshots.snapshots import newest_complete
+from pipelines.store.stores import open_data
+
+PART = "1/7"
+"""The stored files that a night reads again: a different seventh each day, so that a week reads all."""
+
+_BY_HARM = (
+    ExitStatus.COMPLETE,
+    ExitStatus.PARTIAL,
+    ExitStatus.DIFFERENCES,
+    ExitStatus.SAFETY_LIMIT,
+    ExitStatus.FAILED,
+    ExitStatus.USAGE,
+    ExitStatus.SIGN_IN,
+)
+
+_WORDS = {
+    "backup": "backed up",
+    "verify": "verified",
+    "prune": "pruned",
+}
+
+
+class _Step(Output):
+    """The output of one step: with --json, its document becomes a part of that of the night."""
+
+    document: Mapping[str, Any]
+
+    def result(self, document: Mapping[str, Any], render: Callable[[Console], None]) -> None:
+        self.document = document
+        if not self.as_json:
+            super().result(document, render)
+
+
+class _Night:
+    """The steps so far."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self.statuses: dict[str, ExitStatus] = {}
+        self.documents: dict[str, Mapping[str, Any]] = {}
+        self.left_out: dict[str, str] = {}
+
+    def run(self, step: str, action: Callable[[Output], ExitStatus]) -> None:
+        """Run a step. Its error is a part of the result, so that what came before it is not lost."""
+        part = _Step(as_json=self._output.as_json)
+        try:
+            self.statuses[step] = action(part)
+            self.documents[step] = part.document
+        except Exception as error:
+            explained = explained_error(error)
+            if explained is None:
+                raise
+            message = redact(str(explained))
+            self._output.say(f"error: {step}: {message}")
+            self.statuses[step] = explained.exit_status
+            self.documents[step] = {"error": message, "exit_status": int(explained.exit_status)}
+
+    def leave_out(self, step: str, reason: str) -> None:
+        """Note why a step does not run."""
+        self.left_out[step] = reason
+        self.documents[step] = {"left_out": reason}
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all steps so far ended well."""
+        return self.status is ExitStatus.COMPLETE
+
+    @property
+    def status(self) -> ExitStatus:
+        """The worst status of the steps."""
+        return max(self.statuses.values(), key=_BY_HARM.index)
+
+
+def run_night(settings: Settings, tenant: str, output: Output) -> ExitStatus:
+    """Back up a library, verify its newest complete snapshot, and prune. Nothing is removed after a night that is not good so far."""
+    night = _Night(output)
+    night.run("backup", lambda part: backup_tenant(settings, tenant, [], part))
+    if newest_complete(open_data(settings, personal_keys(settings)).snapshots(tenant)) is None:
+        night.leave_out("verify", "there is no complete snapshot")
+    else:
+        night.run("verify", lambda part: verify_snapshots(settings, tenant, PART, part))
+    if settings.retention is None:
+        night.leave_out("prune", "there is no [retention]")
+    elif not night.is_good:
+        night.leave_out("prune", "after such a night nothing is removed")
+    else:
+        night.run("prune", lambda part: prune_snapshots(settings, tenant, None, part, dry_run=False))
+    document = {"tenant": tenant, "ok": night.is_good, "exit_status": int(night.status), **night.documents}
+    output.result(document, lambda console: console.print(_last_line(tenant, night)))
+    return night.status
+
+
+def _last_line(tenant: str, night: _Night) -> Text:
+    said = [
+        f"{'' if status is ExitStatus.COMPLETE else 'not '}{_WORDS[step]}"
+        f"{'' if status is ExitStatus.COMPLETE else f' ({_reason(step, status)})'}"
+        for step, status in night.statuses.items()
+    ]
+    said += [f"not {_WORDS[step]}, because {reason}" for step, reason in night.left_out.items()]
+    verdict = ("Good night:", "bold green") if night.is_good else ("NOT GOOD:", "bold red")
+    return Text.assemble(verdict, f" {tenant}: {'; '.join(said)}.")
+
+
+def _reason(step: str, status: ExitStatus) -> str:
+    if status is ExitStatus.PARTIAL:
+        return "partial"
+    return "damaged" if (step, status) == ("verify", ExitStatus.DIFFERENCES) else f"exit {int(status)}"
