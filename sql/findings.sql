@@ -111,6 +111,8 @@ SELECT
     (SELECT count(*) FROM identifiers) AS identifiers,
     (SELECT count(*) FROM publications WHERE published_on_raw IS NULL) AS without_date,
     (SELECT count(*) FROM publications WHERE published_on IS NULL AND is_year_or_month(published_on_raw)) AS year_or_month,
+    (SELECT count(*) FROM publications
+        WHERE published_on IS NULL AND trim(published_on_raw) <> '' AND NOT is_year_or_month(published_on_raw)) AS unreadable_date,
     (SELECT count(*) FROM shared) AS shared,
     (SELECT count(DISTINCT record) FROM sharing) AS shared_records,
     (SELECT count(*) FROM same_titles) AS same_titles,

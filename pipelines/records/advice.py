@@ -153,7 +153,7 @@ FINDINGS = {
     "no_title": Advice("The record has no title.", "Enter the title."),
     "no_date": Advice(
         "This is not a date.",
-        "Write it as year, month and day: 1984-06-08. A year alone, or a year and a month, is also understood.",
+        "Write it as year, month and day: 1984-06-08. Version 3 takes no other form, so a migration leaves it out.",
     ),
 }
 """Finding that is no rule → advice."""
@@ -198,6 +198,15 @@ CODES = (*LABELS, REPAIRED, OTHER)
 
 _UNEXPLAINED = Advice("This is not a valid {name}.", _COMPARE)
 """For a rule from a later version of Bookferry."""
+
+
+def incomplete_dates(partial: int, others: int) -> str:
+    """Part of a sentence on dates that are no day, with which report and plan say the same."""
+    parts = [
+        (partial, "only a year or a month, and version 3 takes only complete dates"),
+        (others, "no date"),
+    ]
+    return "; ".join(f"{count:,} {'is' if count == 1 else 'are'} {what}" for count, what in parts if count)
 
 
 def name_of(kind: str) -> str:

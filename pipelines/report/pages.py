@@ -10,7 +10,15 @@ from typing import Any
 import msgspec
 
 from pipelines.humanize import counted
-from pipelines.records.advice import REPAIRED_VALUES, field_name, general_advice, label_of, name_of, words_and
+from pipelines.records.advice import (
+    REPAIRED_VALUES,
+    field_name,
+    general_advice,
+    incomplete_dates,
+    label_of,
+    name_of,
+    words_and,
+)
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.report.history import Night
@@ -246,12 +254,14 @@ def _repaired(figures: Figures) -> list[dict[str, str]]:
 def _without(figures: Figures) -> str:
     text = (
         f"{figures.without_identifier:,} of {counted(figures.publications, 'publication')} have no valid or repaired "
-        f"identifier. Only title, year and authors can identify them. {figures.without_date:,} have no date"
+        f"identifier. Only title, year and authors can identify them. {figures.without_date:,} have no date."
     )
+    incomplete = incomplete_dates(figures.year_or_month, figures.unreadable_date)
+    if not incomplete:
+        return text
     return (
-        f"{text}; {figures.year_or_month:,} have only a year, or a year and a month."
-        if figures.year_or_month
-        else f"{text}."
+        f"{text} Of the dates, {incomplete}. A migration leaves these out; where partial_dates in bookferry.toml says so, it "
+        "sends the first day of a year or a month."
     )
 
 

@@ -95,6 +95,8 @@ class Figures(msgspec.Struct, kw_only=True):
     without_date: int
     year_or_month: int
     """Publications whose date is only a year or a month."""
+    unreadable_date: int
+    """Publications whose date is neither a day nor a year or a month."""
     holdings: dict[str, KindCounts]
     identifiers: int
     judged: bool
@@ -156,6 +158,7 @@ class Findings:
             without_identifier=totals["without_identifier"],
             without_date=totals["without_date"],
             year_or_month=totals["year_or_month"],
+            unreadable_date=totals["unreadable_date"],
             holdings=_bounded_holdings(self._rows("SELECT * FROM holdings")),
             identifiers=totals["identifiers"],
             judged=self._judged,
@@ -206,6 +209,7 @@ _TOTALS = (
     "identifiers",
     "without_date",
     "year_or_month",
+    "unreadable_date",
     "shared",
     "shared_records",
     "same_titles",

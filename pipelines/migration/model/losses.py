@@ -18,6 +18,7 @@ from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS
 from pipelines.migration.model.unsent_values import is_reference
 from pipelines.migration.model.wording import plural
 from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_FIELDS, IDENTIFIER_LIST
+from pipelines.records.advice import incomplete_dates
 from pipelines.records.forms import precision_of
 
 NAMED = 5
@@ -81,21 +82,16 @@ def _dates(facts: PlanFacts) -> Iterator[Loss]:
     count, partial = sum(facts.unsent.get(name, 0) for name in DATE_FIELDS), facts.partial_dates
     if not count:
         return
-    why, remedies = [], []
+    remedies = []
     if partial:
-        why.append(
-            f"{partial:,} {'is' if partial == 1 else 'are'} only a year or a month, and version 3 takes only complete dates"
-        )
         remedies.append(
             f'To send their first day, set partial_dates = "first_day" in the table [tenants.{facts.target.tenant}] of bookferry.toml, and '
             "make a new plan."
         )
-    if others := count - partial:
-        why.append(f"{others:,} {'is' if others == 1 else 'are'} no date")
+    if count > partial:
         remedies.append(f"Correct those that are no date in the source: {WORKBOOK} lists them.")
-    yield Loss(
-        kind="dates", count=count, words=counted(count, "date"), why=f"{'; '.join(why)}.", remedy=" ".join(remedies)
-    )
+    why = f"{incomplete_dates(partial, count - partial)}."
+    yield Loss(kind="dates", count=count, words=counted(count, "date"), why=why, remedy=" ".join(remedies))
 
 
 def _identifiers(facts: PlanFacts) -> Iterator[Loss]:
