@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import logging
 import os
@@ -11,11 +12,13 @@ import threading
 import urllib.request
 import weakref
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from pipelines.errors import ConfigurationError, TemporaryError
+from pipelines.service.redaction import outside_text
 from pipelines.settings.addresses import is_loopback
 
 CONNECT_SECONDS = 10.0
@@ -38,9 +41,9 @@ class NetworkTransport(httpx.HTTPTransport):
 
     def __init__(self, base_url: str) -> None:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEPALIVE_SECONDS)
-        proxy = proxy_for(base_url)
+        proxy, certificates = proxy_for(base_url), _trusted(base_url)
         try:
-            super().__init__(verify=_certificates(*map(os.environ.get, _CERTIFICATES)), proxy=proxy, limits=limits)
+            super().__init__(verify=certificates, proxy=proxy, limits=limits)
         except (ValueError, ImportError, httpx.InvalidURL):
             raise ConfigurationError(
                 f"The environment names a proxy for {base_url} that cannot be used: http://host:port or https://host:port is expected. "
@@ -91,10 +94,38 @@ class NetworkTransport(httpx.HTTPTransport):
             raise TemporaryError("The run was stopped before this request was sent. Run the same command again.")
 
 
+def _trusted(base_url: str) -> ssl.SSLContext:
+    """The certificates to trust. Without TLS, on this machine, it does not matter that the environment's cannot be read."""
+    named = [os.environ.get(name) for name in _CERTIFICATES]
+    try:
+        return _certificates(*named)
+    except ConfigurationError:
+        if httpx.URL(base_url).scheme == "http":
+            return _certificates(None, None)
+        raise
+
+
 @functools.cache
-def _certificates(_file: str | None, _folder: str | None) -> ssl.SSLContext:
-    """Httpx's TLS settings, made once for all transports: reading the certificates takes longer than a request."""
-    return httpx.create_ssl_context()
+def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
+    """Httpx's TLS settings, made once for all transports: reading the certificates takes longer than a request.
+
+    Raises `ConfigurationError` if there are no certificates where the environment says: no server could be trusted.
+    """
+    variable, place = next(
+        ((name, value) for name, value in zip(_CERTIFICATES, (file, folder), strict=True) if value), ("", "")
+    )
+    if not variable:
+        return httpx.create_ssl_context(trust_env=False)
+    try:
+        if variable == "SSL_CERT_DIR" and not any(Path(place).iterdir()):
+            raise FileNotFoundError(errno.ENOENT, "the folder is empty")
+        return httpx.create_ssl_context()
+    except OSError as error:  # `ssl.SSLError` is one: a file without a certificate
+        reason = "it has no certificate" if isinstance(error, ssl.SSLError) else (error.strerror or "it cannot be read")
+        raise ConfigurationError(
+            f"The environment variable {variable} names certificates that cannot be used: {outside_text(place)}: {reason}. "
+            "Correct it, or unset it to trust the usual authorities."
+        ) from None
 
 
 def proxy_for(base_url: str) -> str | None:
