@@ -118,7 +118,7 @@ def test_options_before_the_command(tmp_path: Path) -> None:
     assert before.document["config"] == str(tmp_path / "mine.toml")
     listed = run("--config", "mine.toml", "--json", "snapshots", "list", folder=tmp_path)
     assert listed == run("snapshots", "list", "--config", "mine.toml", "--json", folder=tmp_path)
-    assert listed.document == {"snapshots": []}
+    assert listed.document == {"snapshots": [], "damaged": []}
     run("--config", "mine.toml", "--json", "snapshots", "list", "--config", "no.toml", folder=tmp_path).assert_failed(
         2, "no.toml"
     )

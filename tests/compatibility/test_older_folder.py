@@ -84,19 +84,11 @@ def test_a_backup_that_was_killed_goes_on(older: OlderFolder) -> None:
     assert len(older.listed_pages()) == 2  # of five
 
 
-@pytest.mark.long
-def test_a_plan_that_was_applied_in_part_goes_on(older: OlderFolder) -> None:
-    """The journal, the plan, the decision and the sign-in are used: the rest is written, and nothing twice (I8)."""
-    plan, before = older.facts["plan"], older.facts["applied"]
-    assert (plan["conflict"], older.facts["decided"]) == (0, 1)
-    applied = older.run("migrate", "apply", plan["plan"])
-    assert applied["complete"]
-    assert applied["created"] == plan["create"] - before["created"]
-    proof = older.run("migrate", "verify", plan["plan"])
-    assert (proof["equal"], proof["compared"], proof["missing"], proof["duplicated"]) == (True, RECORDS, 0, 0)
-    assert older.run("migrate", "apply", plan["plan"])["requests"] == 0
-    again = older.run("migrate", "plan", "old", "new")
-    assert (again["create"], again["patch"], again["conflict"], again["unchanged"]) == (0, 0, 0, RECORDS)
+def test_its_plan_is_refused(older: OlderFolder) -> None:
+    """A plan is made anew: only snapshots stay readable."""
+    refused = older.run("migrate", "apply", older.facts["plan"]["plan"], statuses=(1,))
+    assert "was written by another version" in refused["error"]
+    assert refused["error"].endswith("Make a new plan.")
 
 
 def test_the_history_in_dagster_is_that_of_todays_assets(older: OlderFolder) -> None:
