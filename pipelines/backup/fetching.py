@@ -222,11 +222,13 @@ class FileFetcher:
             if isinstance(result, Failed):
                 return result
             if not isinstance(result, Received):
-                return _StoredContent(Known(key, wanted.sha256, wanted.bytes, wanted.etag), is_new=False)
+                return _StoredContent(
+                    Known(key, wanted.sha256, wanted.bytes, wanted.etag, wanted.problem), is_new=False
+                )
             file.flush()
             self.blobs.store(path, result.sha256)
         version = result.etag if key.startswith(UNSURE) else None
-        return _StoredContent(Known(key, result.sha256, result.size, version), is_new=True)
+        return _StoredContent(Known(key, result.sha256, result.size, version, result.remark), is_new=True)
 
 
 @dataclass(frozen=True)

@@ -156,10 +156,10 @@ def _contents_of(data: DataFolder, snapshot: Snapshot) -> Iterator[Known]:
         data.objects.open(table) as content,
         pq.ParquetFile(content) as file,
     ):
-        for batch in row_batches(file, ["content_key", "status", "sha256", "bytes", "etag"], BATCH_ROWS):
+        for batch in row_batches(file, ["content_key", "status", "sha256", "bytes", "etag", "problem"], BATCH_ROWS):
             for row in batch.to_pylist():
                 if row["status"] == KEPT:
-                    yield Known(row["content_key"], row["sha256"], row["bytes"], row["etag"])
+                    yield Known(row["content_key"], row["sha256"], row["bytes"], row["etag"], row["problem"])
 
 
 def _add_missing(files: FileList, capture: Capture) -> None:
@@ -202,7 +202,7 @@ def _with_outcomes(batch: pa.RecordBatch, files: FileList, totals: FileTotals) -
         "sha256": [outcome.sha256 for outcome in found],
         "bytes": [outcome.bytes for outcome in found],
         "etag": [outcome.etag for outcome in found],
-        "problem": [None if outcome.sha256 else outcome.problem for outcome in found],
+        "problem": [outcome.problem for outcome in found],
     }
     for name, values in columns.items():
         position = batch.schema.get_field_index(name)
@@ -216,6 +216,10 @@ def _with_outcomes(batch: pa.RecordBatch, files: FileList, totals: FileTotals) -
 def _count(batch: pa.RecordBatch, states: list[str], totals: FileTotals) -> None:
     totals.count += len(states)
     totals.kept += states.count(KEPT)
+    totals.packed += sum(
+        state == KEPT and problem is not None
+        for state, problem in zip(states, batch.column("problem").to_pylist(), strict=True)
+    )
     for position, state in enumerate(states):
         if state == KEPT:
             continue

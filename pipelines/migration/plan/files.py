@@ -13,6 +13,9 @@ from pipelines.records.forms import add_unsent_files
 from pipelines.records.residue import keep_nested, residue_json
 from pipelines.records.values import decode_record
 
+_PACKED = (".gz", ".tgz", ".br", ".zst", ".z")
+"""Endings of names of files that are packed themselves. Under another name, packed bytes would be taken for the file that they hold."""
+
 OCTETS = "application/octet-stream"
 """The content type of a file whose type is unknown."""
 
@@ -81,7 +84,8 @@ def planned_files(
             size=content.get("bytes"),
             sha256=content.get("sha256"),
         )
-        lacks_content = content.get("status") != KEPT or file.sha256 is None
+        is_packed = bool(content.get("problem")) and not (file.filename or "").lower().endswith(_PACKED)
+        lacks_content = content.get("status") != KEPT or file.sha256 is None or is_packed
         if lacks_content:
             file.size, file.sha256 = source_file.size, None
         if (known := attached.get(part_of(file))) is not None:

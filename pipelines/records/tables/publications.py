@@ -144,7 +144,12 @@ PUBLICATION_FILES = Table(
             "The storage's name for this version of the content, where nothing else identifies the version.",
             made_from="",
         ),
-        Column("problem", pa.string(), "Why the content could not be fetched.", made_from=""),
+        Column(
+            "problem",
+            pa.string(),
+            "Why the content could not be fetched, or that it is kept packed, as the storage sends it.",
+            made_from="",
+        ),
     ),
     indexes=(("sha256",),),
 )

@@ -57,6 +57,8 @@ class Received:
     sha256: str
     size: int
     etag: str | None
+    remark: str | None = None
+    """What a person must know of the bytes: that they are packed."""
 
 
 @dataclass(frozen=True)
@@ -170,8 +172,13 @@ class Downloads:
         host, announced = origin_text(response.request.url), _length(response)
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         chunks = self._in_time(response.iter_raw())
-        if coding not in ("", "identity") and (size is None or announced != size):
-            chunks, announced = _unpacked(chunks, coding, host), None
+        remark = None
+        if coding not in ("", "identity"):
+            if coding in _WINDOWS and (size is None or announced != size):
+                chunks, announced = _unpacked(chunks, coding, host), None
+            else:  # the library's size is that of the packed file, or nobody here can unpack it
+                remark = f"Kept as {host} sends it: packed ({outside_text(coding, 40)})."
+                size = size if announced == size else None
         if announced is not None and size is not None and announced != size:
             raise _TransferError(f"{host} has {announced:,} bytes; the library says {size:,}")
         digest, received = hashlib.sha256(), 0
@@ -187,7 +194,7 @@ class Downloads:
             raise _TransferError(
                 f"{host} sent {received:,} bytes; the library says {size:,}", temporary=announced is None
             )
-        return Received(digest.hexdigest(), received, _etag(response))
+        return Received(digest.hexdigest(), received, _etag(response), remark)
 
     def _in_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """Yields the chunks while they bring `SLOWEST` bytes in every `STALL_SECONDS`."""
@@ -210,10 +217,6 @@ _STEP = 1024 * 1024
 
 def _unpacked(chunks: Iterator[bytes], coding: str, host: str) -> Iterator[bytes]:
     """Yields the content of a packed body (RFC 9110, 8.4). Some storages pack although the request did not allow that."""
-    if coding not in _WINDOWS:
-        raise _TransferError(
-            f"{host} sends the file packed ({outside_text(coding, 40)}), although the request did not allow that"
-        )
     unpacker = zlib.decompressobj(_WINDOWS[coding])
     try:
         for chunk in chunks:

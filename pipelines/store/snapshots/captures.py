@@ -102,6 +102,8 @@ class FileTotals(msgspec.Struct):
     new: int = 0
     """Contents that this backup fetched."""
     kept: int = 0
+    packed: int = 0
+    """Of the kept ones, those that are as the storage sends them: packed."""
     failed: int = 0
     not_fetched: int = 0
     """Left out by `files = false` or --no-files."""

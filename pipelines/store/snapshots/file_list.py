@@ -44,12 +44,13 @@ class State(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One content to fetch. `sha256`, `bytes` and `etag` are those of an earlier snapshot under the same key."""
+    """One content to fetch. `sha256`, `bytes`, `etag` and `problem` are those of an earlier snapshot under the same key."""
 
     reference: FileReference
     sha256: str | None
     bytes: int | None
     etag: str | None
+    problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Known:
     bytes: int | None
     etag: str | None
     problem: str | None = None
-    """Why it could not be fetched."""
+    """Why it could not be fetched, or why it is not the file that readers get: it is packed."""
 
 
 _SCHEMA = (
@@ -75,17 +76,17 @@ _SCHEMA = (
     )""",
     "CREATE INDEX IF NOT EXISTS files_by_state ON files (state)",
     """CREATE TABLE IF NOT EXISTS known (
-        content_key TEXT PRIMARY KEY, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, etag TEXT
+        content_key TEXT PRIMARY KEY, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, etag TEXT, problem TEXT
     ) WITHOUT ROWID""",
 )
 
 _ADD = f"""
-    INSERT INTO files (content_key, kind, publication_id, asset_id, size, address, since, state, sha256, bytes, etag)
+    INSERT INTO files (content_key, kind, publication_id, asset_id, size, address, since, state, sha256, bytes, etag, problem)
     SELECT wanted.*,
         CASE WHEN known.sha256 IS NOT NULL AND wanted.content_key NOT GLOB '[{UNSURE}]*' THEN {State.CLAIMED:d}
              WHEN wanted.address IS NULL THEN {State.WITHOUT_ADDRESS:d}
              ELSE {State.WAITING:d} END,
-        known.sha256, known.bytes, known.etag
+        known.sha256, known.bytes, known.etag, known.problem
     FROM (SELECT ? AS content_key, ?, ?, ?, ?, ? AS address, ?) AS wanted LEFT JOIN known USING (content_key)
     WHERE true
     ON CONFLICT (content_key) DO UPDATE SET
@@ -126,9 +127,9 @@ class FileList:
 
     def add_known(self, contents: Iterable[Known]) -> None:
         """Add the contents of earlier snapshots, once, the newest first: the first one of a key counts."""
-        rows = ((known.content_key, known.sha256, known.bytes, known.etag) for known in contents)
+        rows = ((known.content_key, known.sha256, known.bytes, known.etag, known.problem) for known in contents)
         with self._transaction() as database:
-            database.executemany("INSERT OR IGNORE INTO known VALUES (?, ?, ?, ?)", rows)
+            database.executemany("INSERT OR IGNORE INTO known VALUES (?, ?, ?, ?, ?)", rows)
             database.execute("PRAGMA user_version = 1")
 
     def add(self, references: Iterable[FileReference], now: float) -> None:
@@ -144,7 +145,7 @@ class FileList:
         """Take the content that has waited longest, and mark it as under way. Returns None where none waits."""
         with self._transaction() as database:
             row = database.execute(
-                "SELECT content_key, kind, publication_id, asset_id, size, address, sha256, bytes, etag FROM files"
+                "SELECT content_key, kind, publication_id, asset_id, size, address, sha256, bytes, etag, problem FROM files"
                 " WHERE state = ? ORDER BY number LIMIT 1",
                 (State.WAITING,),
             ).fetchone()
@@ -157,8 +158,8 @@ class FileList:
         """Record that a content is a blob. `new`: this run fetched it."""
         with self._transaction() as database:
             database.execute(
-                "UPDATE files SET state = ?, new = max(new, ?), sha256 = ?, bytes = ?, etag = ?, problem = NULL WHERE content_key = ?",
-                (State.KEPT, new, content.sha256, content.bytes, content.etag, content.content_key),
+                "UPDATE files SET state = ?, new = max(new, ?), sha256 = ?, bytes = ?, etag = ?, problem = ? WHERE content_key = ?",
+                (State.KEPT, new, content.sha256, content.bytes, content.etag, content.problem, content.content_key),
             )
 
     def mark_failed(self, content_key: str, problem: str, *, temporary: bool) -> None:
@@ -213,7 +214,8 @@ class FileList:
                 "UPDATE files SET state = ? WHERE content_key = ?", [(State.KEPT, key) for key in present]
             )
             database.executemany(
-                "UPDATE files SET state = CASE WHEN address IS NULL THEN ? ELSE ? END, sha256 = NULL, bytes = NULL, etag = NULL"
+                "UPDATE files SET state = CASE WHEN address IS NULL THEN ? ELSE ? END,"
+                " sha256 = NULL, bytes = NULL, etag = NULL, problem = NULL"
                 " WHERE content_key = ?",
                 [(State.WITHOUT_ADDRESS, State.WAITING, key) for key in missing],
             )
@@ -227,8 +229,10 @@ class FileList:
                 (State.KEPT, State.FAILED, msgspec.json.encode(content_keys).decode()),
             ).fetchall()
         return {
-            key: Known(key, *content) if state == State.KEPT else Known(key, None, None, None, problem)
-            for state, key, *content, problem in rows
+            key: Known(key, sha256, size, etag, problem)
+            if state == State.KEPT
+            else Known(key, None, None, None, problem)
+            for state, key, sha256, size, etag, problem in rows
         }
 
     def totals(self) -> FileTotals:

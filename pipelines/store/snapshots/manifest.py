@@ -109,7 +109,7 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
     problems = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.problems]
     notes = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes]
     problems += missing[True] + _failed_files(facts)
-    notes += missing[False] + _files_not_fetched(facts)
+    notes += missing[False] + _files_not_fetched(facts) + _packed_files(facts)
     notes = [
         *_notes_of_announcements(announced),
         *_notes_of_shapes(facts, before),
@@ -225,6 +225,16 @@ def _failed_files(facts: CaptureFacts) -> list[str]:
     )
     return [
         f"{count} `bookferry snapshots show` lists them; publication_files has all of them, with the status failed."
+    ]
+
+
+def _packed_files(facts: CaptureFacts) -> list[str]:
+    files = facts.files or FileTotals()
+    if not files.packed:
+        return []
+    kept = f"files: {files.packed:,} of {files.count:,} are kept packed, as the storage sends them"
+    return [
+        f"{kept}: publication_files says which, in the column problem. A migration does not upload them under other names."
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
@@ -128,6 +129,20 @@ class TestFurtherBackups:
 
 class TestContents:
     """Each content is stored once, whatever its name (I12, I13)."""
+
+    def test_a_packed_file_is_kept_and_said(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """The library's size is that of the packed file. Each later snapshot says so, too, without another download."""
+        packed = gzip.compress(CONTENT)
+        file_library.add(packed)
+        file_library.stored["/file-1"] = lambda _request: Answer(packed, headers={"content-encoding": "gzip"})
+        for run in ("first", "second"):
+            manifest = (snapshot := runner.back_up(run)).manifest
+            assert (manifest.complete, manifest.files.kept, manifest.files.packed) == (True, 1, 1)
+            assert any(note.startswith("files: 1 of 1 are kept packed") for note in manifest.notes)
+            [row] = files_of(snapshot)
+            assert (row["sha256"], row["status"]) == (sha256(packed), "kept")
+            assert row["problem"].endswith("packed (gzip).")
+        assert file_library.fetched() == ["/file-1"]
 
     def test_two_records_of_one_file_are_one_transfer(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """Two files with the same content are one blob."""

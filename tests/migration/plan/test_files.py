@@ -64,6 +64,15 @@ def test_a_new_file_is_uploaded_as_it_is_described() -> None:
     assert types == ["text/plain", OCTETS]
 
 
+@pytest.mark.parametrize(("filename", "action"), [("text.pdf", MISSING), ("data.tar.GZ", UPLOAD)])
+def test_packed_bytes_are_uploaded_under_the_name_of_a_packed_file_only(filename: str, action: FileAction) -> None:
+    """A gzip stream that is called a PDF opens nowhere."""
+    packed = content(problem="Kept as https://s sends it: packed (gzip).")
+    [planned] = planned_files([described(filename=filename)], [packed], [], [])
+    assert planned.action == action
+    assert planned.problem == (packed["problem"] if action == MISSING else None)
+
+
 def test_each_file_gets_its_own_content() -> None:
     files = [described(COVER), described(ASSET, 0), described(ASSET, 1)]
     contents = [content(ASSET, 1, sha256="2"), content(COVER, 0, sha256="c"), content(ASSET, 0, sha256="1")]
