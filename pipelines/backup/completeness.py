@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pipelines.humanize import counted
 from pipelines.service.listing.drift import PAGES_REMEMBERED
+from pipelines.service.listing.gaps import Gap
 from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.service.redaction import outside_text
 from pipelines.store.duplicates import DuplicateIds
@@ -42,6 +43,7 @@ def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds) -> Resour
         problems.append(
             f"The service announced {listing.last_total:,} records (X-Total) and sent {ids.distinct:,} different ones."
         )
+    problems += map(_gap, listing.gaps.values())
     if listing.contradiction:
         problems.append(
             f"The service sent different values of X-Total in one response ({listing.contradiction}), so it is unknown how many records "
@@ -70,6 +72,14 @@ def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds) -> Resour
         read_again=listing.again,
         resumed=listing.resumed,
     )
+
+
+def _gap(gap: Gap) -> str:
+    sides = [
+        f"{side} id {number}" for side, number in (("after", gap.before), ("before", gap.after)) if number is not None
+    ]
+    where = f" ({', '.join(sides)})" if sides else ""
+    return f"The service cannot send record {gap.place:,} of the list{where}. The next backup asks for it again. {gap.reason}"
 
 
 def _movement(listing: ListingFacts) -> str:

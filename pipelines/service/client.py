@@ -134,16 +134,17 @@ class LibraryClient:
         self._on_wait(wait)
         self.clock.sleep(wait.seconds)
 
-    def get(self, url: httpx.URL | str, params: dict[str, Any] | None = None) -> httpx.Response:
-        """Return the response 200 to a GET of an address below `api_url`, its body read.
+    def get(
+        self, url: httpx.URL | str, params: dict[str, Any] | None = None, *, briefly: bool = False
+    ) -> httpx.Response:
+        """Return the response 200 to a GET of an address below `api_url`, its body read. `briefly`: it is tried twice at most.
 
         Raises `SignInError` on 401 and 403, `RefusedError` on any other 4xx, `ProtocolError` for a response that no API sends (a redirect,
         a web page), `TemporaryError` if the service did not recover in time, `ConfigurationError` if its certificate is not trusted.
         """
         try:
-            response = self._send(
-                httpx.Request("GET", url, params=params, headers=_HEADERS), self._auth, self._transport
-            )
+            transport = self._probe_transport if briefly else self._transport
+            response = self._send(httpx.Request("GET", url, params=params, headers=_HEADERS), self._auth, transport)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise unsent_error("GET", url, error) from None
         return check_response(response)

@@ -170,7 +170,7 @@ class Listing:
     def _accept_down(self, descent: Descent, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
         page = Page(number, str(answer.paging.url), answer.records, answer.ids, answer.paging.total)
         descent.take(number, answer.ids, answer.paging.total, in_turn=in_turn)
-        self.facts.count(page, answer.paging.contradiction)
+        self.facts.count(page, answer.paging.contradiction, answer.gaps)
         self._account()
         return page
 
@@ -251,7 +251,7 @@ class Listing:
         page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
         self.facts.again += number <= self._furthest
         self._furthest = max(self._furthest, number)
-        self.facts.count(page, paging.contradiction)
+        self.facts.count(page, paging.contradiction, answer.gaps)
         self._account()
         if self.facts.pages == 1:
             self._descent = self._way_down(answer)
@@ -261,7 +261,13 @@ class Listing:
         """Return the way down the list that begins with this page, if it has one."""
         paging = answer.paging
         last = self._route.last_page(paging, self._upcoming)
-        if not self._may_go_down or last is None or page_number(paging.url) != 1 or not is_counted(paging.url, last):
+        if (
+            not self._may_go_down
+            or answer.gaps
+            or last is None
+            or page_number(paging.url) != 1
+            or not is_counted(paging.url, last)
+        ):
             return None
         self._template, number = last, page_number(last) or 1
         return Descent.begin(answer.ids, paging.total, number) if paging.last in (None, number) else None
@@ -375,6 +381,7 @@ class Listing:
             before=self._recent.newest.before,
             requests=self.facts.requests,
             seconds=self.facts.seconds,
+            gaps=answer.gaps,
         ).encode(answer.paging)
         self._log.append(mark, answer.body)
 

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
+
+from pipelines.service.listing.gaps import Gap
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class ListingFacts:
     """Whether records were added or deleted during a walk that followed them."""
     unsettled: bool = False
     """Whether the collection changed in a way that the walk could not follow."""
+    gaps: dict[int, Gap] = field(default_factory=dict)
+    """Place → the record there that the service cannot send."""
     contradiction: str = ""
     """Different values of X-Total in one response."""
     resumed: int = 0
@@ -69,8 +73,9 @@ class ListingFacts:
         self.added, self.deleted = added, deleted
         self.last_total = self.last_total if end_total is None else end_total
 
-    def count(self, page: Page, contradiction: str) -> None:
+    def count(self, page: Page, contradiction: str, gaps: Sequence[Gap] = ()) -> None:
         """Count one more page. `contradiction`: the values of X-Total, if its response has several."""
+        self.gaps |= {gap.place: gap for gap in gaps}
         self.contradiction = self.contradiction or contradiction
         self.pages += 1
         self.records += len(page.records)

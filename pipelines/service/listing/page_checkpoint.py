@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 from typing import Protocol, Self
 
 import httpx
@@ -13,8 +14,10 @@ import msgspec
 from pipelines.records.values import record_ids
 from pipelines.service.http.bodies import RECORDS
 from pipelines.service.http.envelope import split_records
-from pipelines.service.http.paging import PagingHeaders, identity, read_paging_headers
+from pipelines.service.http.paging import PagingHeaders, identity, page_at, page_number, read_paging_headers
 from pipelines.service.http.retries import SECONDS
+from pipelines.service.listing.gaps import Gap
+from pipelines.service_limits import PER_PAGE
 
 
 class PageCheckpoints(Protocol):
@@ -48,6 +51,8 @@ class SavedPage:
     body: bytes
     seconds: float
     """Seconds from sending to the end of the body, without any wait for the budget."""
+    gaps: tuple[Gap, ...] = ()
+    """The records of the page that the service cannot send; the page was read in parts around them."""
 
     @classmethod
     def read(cls, response: httpx.Response, url: httpx.URL) -> Self:
@@ -79,6 +84,26 @@ class SavedPage:
         )
 
 
+def joined(url: httpx.URL, parts: Mapping[int, SavedPage], gaps: Sequence[Gap]) -> SavedPage:
+    """The page at `url` from its parts, by the place at which each begins. Its paging headers are what the page would have had."""
+    pages = [parts[place] for place in sorted(parts)]
+    records = [record for page in pages for record in page.records]
+    total = next((page.paging.total for page in reversed(pages) if page.paging.total is not None), None)
+    linked, number = any(page.paging.linked for page in pages), page_number(url) or 1
+    goes_on = number * PER_PAGE < total if total is not None else bool(pages) and pages[-1].paging.next is not None
+    paging = PagingHeaders(
+        url,
+        len(records) + len(gaps),
+        total,
+        linked,
+        page_at(url, number + 1) if linked and goes_on else None,
+        ceil(total / PER_PAGE) if linked and total is not None else None,
+    )
+    body = b'{"records":[' + b",".join(map(bytes, records)) + b"]}"
+    seconds = max((page.seconds for page in pages), default=0.0)
+    return SavedPage(paging, records, record_ids(records), body, seconds, tuple(gaps))
+
+
 class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     """The log's entry of a page, beside its body."""
 
@@ -101,6 +126,7 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     requests: int = 0
     seconds: float = 0.0
     """Requests and seconds of the walk up to this page."""
+    gaps: tuple[Gap, ...] = ()
 
     def encode(self, paging: PagingHeaders) -> bytes:
         """Return the stored form of a page with these paging headers."""
@@ -122,9 +148,15 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
         found, records = _DECODER.decode(checkpoint), split_records(body)
         following = None if found.next is None else httpx.URL(found.next)
         paging = PagingHeaders(
-            httpx.URL(found.url), len(records), found.total, found.linked, following, found.last, found.contradiction
+            httpx.URL(found.url),
+            len(records) + len(found.gaps),
+            found.total,
+            found.linked,
+            following,
+            found.last,
+            found.contradiction,
         )
-        return found, SavedPage(paging, records, record_ids(records), body, 0.0)
+        return found, SavedPage(paging, records, record_ids(records), body, 0.0, found.gaps)
 
 
 _DECODER = msgspec.msgpack.Decoder(PageCheckpoint)

@@ -251,7 +251,7 @@ class TestUnreadableResources:
     def test_an_outage_ends_the_run(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
         """Where no list answers any more, nothing is published, and the next run goes on where this one ended (I9)."""
         good = runner.back_up()
-        sandbox.fault("status", status=503, retry_after=7200, path="/tasks", times=1)
+        sandbox.fault("status", status=503, retry_after=7200, path="/tasks", times=99)
         sandbox.fault("status", status=503, retry_after=7200, path="/publications.*per_page=1$", times=99)
         with pytest.raises(TemporaryError):
             runner.back_up(run="second")
