@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -32,8 +32,13 @@ BYTE_ORDER_MARK = "\ufeff"
 """Without it Excel does not recognise UTF-8."""
 
 
-def write_json(output: Output, columns: Sequence[str], batches: Iterator[Rows]) -> BookferryError | None:
-    """Write one JSON document with a line for each row. An error ends the document with the key `error`, and is returned."""
+def write_json(
+    output: Output, columns: Sequence[str], batches: Iterator[Rows], *, not_read: Mapping[str, Sequence[str]]
+) -> BookferryError | None:
+    """Write one JSON document with a line for each row. An error ends the document with the key `error`, and is returned.
+
+    `not_read`: table → tenants whose newest snapshot lacks it.
+    """
     first = next(batches, ())  # an error before the first row is raised: nothing has been written yet
     output.write(f'{{\n  "columns": {_json(columns)},\n  "rows": [')
     count, failure = _write_rows(output, columns, first, 0), None
@@ -43,7 +48,11 @@ def write_json(output: Output, columns: Sequence[str], batches: Iterator[Rows]) 
     except ConfigurationError as error:
         failure = error
     output.write("\n  ]" if count else "]")
-    ends = {"count": count, **({"error": str(failure), "exit_status": int(failure.exit_status)} if failure else {})}
+    ends = {
+        "count": count,
+        **({"not_read": not_read} if not_read else {}),
+        **({"error": str(failure), "exit_status": int(failure.exit_status)} if failure else {}),
+    }
     output.write("".join(f',\n  "{name}": {_json(value)}' for name, value in ends.items()) + "\n}\n")
     return failure
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
 from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
-from pipelines.store.catalogue import SNAPSHOTS, SQL_TYPES
+from pipelines.store.catalogue import SNAPSHOTS, SQL_TYPES, TABLES_READ
 from pipelines.store.postgres.definitions import sql_type
 
 _HEAD = """\
@@ -61,12 +61,15 @@ def markdown() -> str:
         _HEAD.format(deleted=deleted, common=_columns(SNAPSHOT_COLUMNS)),
         _table(
             ("table", "holds"),
-            ((f"[{one.name}](#{one.name})", one.comment) for one in (*TABLES.values(), SNAPSHOTS, *RAW_TABLES)),
+            (
+                (f"[{one.name}](#{one.name})", one.comment)
+                for one in (*TABLES.values(), SNAPSHOTS, TABLES_READ, *RAW_TABLES)
+            ),
         ),
     ]
     for resource, tables in STAGED.items():
         parts += [f"\n## From {resource}\n", *(_section(table) for table in tables)]
-    parts += ["\n## About the snapshots\n", _section(SNAPSHOTS)]
+    parts += ["\n## About the snapshots\n", _section(SNAPSHOTS), _section(TABLES_READ)]
     parts += ["\n## As the service sent it\n", *(_section(table) for table in RAW_TABLES)]
     return "".join(parts)
 

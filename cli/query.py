@@ -68,11 +68,17 @@ def answer_query(settings: Settings, sql: str, output: Output, form: OutputForma
         if form.parquet is not None:
             return _write_parquet(database, sql, form.parquet, output)
         columns, batches = ask(database, sql)
+        unread = tables_not_read(database, sql)
+        for table, tenants in unread.items():
+            output.say(
+                f"! {table} was not read in the newest complete snapshot of {', '.join(tenants)}: that it has no rows says nothing about "
+                "the library. The view tables_read says why."
+            )
         if form.xlsx is not None:
             _report_file(output, form.xlsx, columns, write_xlsx(form.xlsx, columns, batches))
             return ExitStatus.COMPLETE
         if output.as_json:
-            failure = write_json(output, columns, batches)
+            failure = write_json(output, columns, batches, not_read=unread)
             return ExitStatus.COMPLETE if failure is None else fail(str(failure), failure.exit_status, as_json=False)
         if form.csv:
             write_csv(output, columns, batches)
@@ -127,6 +133,25 @@ def _first(batches: Iterator[Rows], most: int | None) -> list[tuple[object, ...]
         if most is not None and len(first) >= most:
             return first[:most]
     return first
+
+
+_NOT_READ = """
+    SELECT tenant FROM tables_read
+    WHERE table_name = ? AND NOT read
+    AND (tenant, snapshot) IN (SELECT (tenant, max(snapshot)) FROM snapshots WHERE complete GROUP BY tenant)
+    ORDER BY tenant
+"""
+
+
+_TABLE_NAME = re.compile(r'\b(?:from|join)\s+"?(\w+)', re.IGNORECASE)
+
+
+def tables_not_read(database: duckdb.DuckDBPyConnection, sql: str) -> dict[str, list[str]]:
+    """Each table that a query names → the tenants of whose newest complete snapshot it is no part."""
+    named = {name.lower() for name in _TABLE_NAME.findall(sql)}
+    tables = sorted(name.removesuffix("_history").removesuffix("_deleted") for name in named)
+    found = {table: [row[0] for row in database.cursor().execute(_NOT_READ, [table]).fetchall()] for table in tables}
+    return {table: tenants for table, tenants in found.items() if tenants}
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
 from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean
-from pipelines.store.catalogue import SNAPSHOTS, deleted_view, newest_with_table, observed_table
+from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, deleted_view, newest_with_table, observed_table
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 
@@ -105,7 +105,7 @@ def _described(complete: Sequence[Snapshot] = ()) -> list[Table]:
         for resource, tables in STAGED.items()
         for table in tables
     ]
-    return [*staged, *RAW_TABLES, SNAPSHOTS]
+    return [*staged, *RAW_TABLES, SNAPSHOTS, TABLES_READ]
 
 
 def _complete_snapshots(settings: Settings | None) -> list[Snapshot]:
@@ -120,7 +120,8 @@ def _row_counts(settings: Settings | None) -> dict[str, int]:
         return {}
     snapshots = open_data(settings).snapshots()
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
-    counts = Counter({SNAPSHOTS.name: len(snapshots)} if snapshots else {})
+    read = {SNAPSHOTS.name: len(snapshots), TABLES_READ.name: len(snapshots) * len(TABLES)}
+    counts = Counter(read if snapshots else {})
     for table in (*TABLES.values(), *RAW_TABLES):
         holding = newest_with_table(table, complete)
         if holding:
@@ -129,7 +130,11 @@ def _row_counts(settings: Settings | None) -> dict[str, int]:
 
 
 def _print_tables(console: Console, rows: dict[str, int]) -> None:
-    lines = [(one.name, f"{rows[one.name]:,}" if one.name in rows else "", one.comment) for one in _described()]
+    not_read = "not read" if rows else ""
+    lines = [
+        (table.name, f"{rows[table.name]:,}" if table.name in rows else not_read, table.comment)
+        for table in _described()
+    ]
     print_table(console, ("table", "rows", "contents"), lines, right=("rows",))
     console.print(
         "Every table except snapshots contains the newest complete snapshot of each tenant that has it; <table>_history contains every "

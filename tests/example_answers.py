@@ -113,7 +113,7 @@ def gaps_by_kind(nights: list[Night]) -> Rows:
     gaps: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * 7)
     for tenant, record in publications(nights):
         there = (
-            day(record),
+            year(record),
             record["authors"],
             good(record),
             record["categories"],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cli.dictionary import markdown, types
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
-from pipelines.store.catalogue import SNAPSHOTS, catalogue_in_memory, deleted_view
+from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, catalogue_in_memory, deleted_view
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import ROOT, run
 from tests.store.snapshot_factory import make_snapshot, publication_payloads
@@ -20,20 +20,20 @@ def test_the_page_is_as_the_descriptions_are() -> None:
 
 
 def test_every_table_and_every_column_is_explained() -> None:
-    for table in (*TABLES.values(), *RAW_TABLES, SNAPSHOTS):
+    for table in (*TABLES.values(), *RAW_TABLES, SNAPSHOTS, TABLES_READ):
         section = PAGE.partition(f"\n### {table.name}\n")[2].partition("\n#")[0]
         assert table.comment in section
         assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [column.name for column in table.columns]
         assert section.count("**Personal.**") == sum(column.personal for column in table.columns)
     links = set(re.findall(r"\]\(#([\w-]+)\)", PAGE))
-    assert links == {*TABLES, SNAPSHOTS.name, *(table.name for table in RAW_TABLES)}
+    assert links == {*TABLES, SNAPSHOTS.name, TABLES_READ.name, *(table.name for table in RAW_TABLES)}
 
 
 def test_duckdb_has_the_described_columns_and_types(tmp_path: Path) -> None:
     data = DataFolder(tmp_path / "library-data")
     make_snapshot(data, publication_payloads(1))
     database = catalogue_in_memory(data)
-    described = [*(one.impersonal for one in (*TABLES.values(), *RAW_TABLES)), SNAPSHOTS]
+    described = [*(one.impersonal for one in (*TABLES.values(), *RAW_TABLES)), SNAPSHOTS, TABLES_READ]
     described += [deleted_view(tables[0].impersonal) for tables in STAGED.values()]
     for table in described:
         view = database.view(table.name)

@@ -1,8 +1,9 @@
 """`library.duckdb`: views over the snapshots, for any DuckDB client.
 
 `<table>` has the newest complete snapshot of each tenant with this table, `<table>_history` has every complete one, `snapshots` has the
-manifests. `<table>_as_of(tenant, instant)` is what was known at an instant. `<table>_deleted` has the records that are missing in the next
-complete snapshot; a partial snapshot says nothing about deletions. The file holds no data, only views.
+manifests, and `tables_read` says which tables each of them has. `<table>_as_of(tenant, instant)` is what was known at an instant.
+`<table>_deleted` has the records that are missing in the next complete snapshot; a partial snapshot says nothing about deletions. The file
+holds no data, only views.
 
 The views lack the personal columns, and querying encrypted tables fails with a message. `open_catalogue(personal=True)` gives both.
 
@@ -49,6 +50,18 @@ SNAPSHOTS = Table(
         Column("records", pa.int64(), "Records of all resources."),
         Column("path", pa.string(), "Folder of the snapshot."),
         Column("resources", pa.string(), "The resources it holds, separated by commas."),
+    ),
+)
+
+TABLES_READ = Table(
+    "tables_read",
+    "One row for each table of each snapshot: whether it was read. Of a table that was not, no count says anything about the library.",
+    ("tenant", "snapshot", "table_name"),
+    (
+        *SNAPSHOT_COLUMNS,
+        Column("table_name", pa.string(), "Name of the table."),
+        Column("read", _BOOLEAN, "Whether the snapshot has the table, be it empty."),
+        Column("reason", pa.string(), "Why it was not read."),
     ),
 )
 
@@ -172,7 +185,17 @@ def _digest(statements: Iterable[str]) -> str:
 
 def _statements(snapshots: Sequence[Snapshot]) -> list[str]:
     """All SQL statements of the catalogue."""
-    return [*_view(SNAPSHOTS, _snapshot_rows(snapshots)), *_views(snapshots, STAGED), *_as_of_macros()]
+    return [
+        *_view(SNAPSHOTS, _snapshot_rows(snapshots)),
+        *_view(TABLES_READ, _tables_read()),
+        *_views(snapshots, STAGED),
+        *_as_of_macros(),
+    ]
+
+
+def _tables_read() -> str:
+    pairs = [f"({literal(table.name)}, {literal(name)})" for name, staged in STAGED.items() for table in staged]
+    return _sql("tables_read").format(tables=", ".join(pairs)) if pairs else ""
 
 
 def _views(snapshots: Sequence[Snapshot], of: Iterable[str], keys: PersonalKeys | None = None) -> Iterator[str]:
@@ -184,7 +207,11 @@ def _views(snapshots: Sequence[Snapshot], of: Iterable[str], keys: PersonalKeys 
         for description in (first, *others, raw_table(resource)):
             table = description.impersonal if keys is None else description
             newest, history = table_views(table)
-            yield from _view(newest, _rows(table, newest_with_table(table, complete), keys))
+            missing = _without_table(table, complete)
+            comment = (
+                f"{newest.comment} Not read in the newest one of: {', '.join(missing)}." if missing else newest.comment
+            )
+            yield from _view(replace(newest, comment=comment), _rows(table, newest_with_table(table, complete), keys))
             yield from _view(history, _rows(table, complete, keys))
         records = first.impersonal if keys is None else first
         yield from _view(deleted_view(records), deleted_rows(records, resource))
@@ -237,6 +264,12 @@ def newest_with_table(table: Table, complete: Iterable[Snapshot]) -> list[Snapsh
     return list(
         {snapshot.manifest.tenant: snapshot for snapshot in complete if table.name in snapshot.manifest.tables}.values()
     )
+
+
+def _without_table(table: Table, complete: Iterable[Snapshot]) -> list[str]:
+    """The tenants whose newest snapshot does not have a table."""
+    newest = {snapshot.manifest.tenant: snapshot for snapshot in complete}
+    return [tenant for tenant, snapshot in newest.items() if table.name not in snapshot.manifest.tables]
 
 
 def newest_snapshots(complete: Sequence[Snapshot]) -> list[Snapshot]:

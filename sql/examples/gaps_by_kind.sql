@@ -1,10 +1,10 @@
 -- How many records of each kind lack what readers look for?
--- An identifier counts where it is valid, or could be repaired with certainty.
+-- A year is a date, too. An identifier counts where it is valid, or could be repaired with certainty.
 WITH filled AS (
     SELECT
         tenant,
         coalesce(publishable_type, 'no kind') COLLATE "C" AS kind,
-        published_on IS NOT NULL AS has_date,
+        published_on IS NOT NULL OR published_year IS NOT NULL AS has_date,
         coalesce(abstract, '') <> '' AS has_abstract,
         EXISTS (
             SELECT 1 FROM publication_authors AS a WHERE a.tenant = p.tenant AND a.publication_id = p.id

@@ -11,10 +11,11 @@ import pytest
 from assets_defs.backup import backup_keys
 from assets_defs.definitions import build_definitions
 from assets_defs.schedules import nightly_backup_of
-from pipelines.backup.flow import Backup, tenant_resources
+from pipelines.backup.flow import Backup
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables.registry import STAGED
 from pipelines.settings.loading import load_settings
+from resources.run_tags import REQUESTED_RESOURCES
 from tests.assets_defs.installation import INSTANCE, DagsterInstallation
 from tests.backup.other_resources.signing import sign_in
 from tests.sandbox.process import SandboxProcess
@@ -111,7 +112,7 @@ def test_what_was_named_and_is_not_readable_is_an_error(
     monkeypatch.setenv("BOOKFERRY_CONFIG", str(config))
     sign_in(config, "new", sandbox, scopes=("library:read", "assets:read"))
     with DagsterInstallation(tmp_path) as installation:
-        result = installation.run("new", resources=tenant_resources(installation.settings.tenant("new")))
+        result = installation.run("new")
         assert result.success
         assert checks(result)["raw_users", "readable"] == (False, "ERROR")
         assert checks(result)["snapshot", "complete"][0] is False
@@ -122,7 +123,7 @@ def test_what_was_named_and_is_not_readable_is_an_error(
 def test_some_resources_only(new: DagsterInstallation, sandbox: SandboxProcess) -> None:
     """A part of the assets can be materialized: the snapshot holds what was read."""
     sign_in(new.folder / "bookferry.toml", "new", sandbox)
-    assert new.run("new", resources=("users", "locations")).success
+    assert new.run("new", **{REQUESTED_RESOURCES: "users locations"}).success
     [snapshot] = new.snapshots
     assert set(snapshot.counts) == {"users", "locations"}
 

@@ -49,6 +49,16 @@ def test_a_result_as_json(library: BackedUp) -> None:
     assert (done.status, done.err) == (0, "")
 
 
+def test_a_table_that_was_not_read_is_named(library: BackedUp) -> None:
+    """That a table has no rows says nothing where the snapshot does not have it."""
+    outcome = library.run("query", "SELECT count(*) AS copies FROM hard_copies", "--json")
+    assert outcome.document["rows"] == [{"copies": 0}]
+    [tenants] = outcome.document["not_read"].values()
+    assert len(tenants) == 1
+    assert outcome.err.startswith("! hard_copies was not read in the newest complete snapshot of ")
+    assert "not_read" not in library.run("query", "SELECT count(*) FROM publications", "--json").document
+
+
 def test_any_value_has_a_form_in_json(library: BackedUp) -> None:
     """Two columns of the same name stay two. Values that JSON cannot express are text or null."""
     (row,) = _rows(library, UNUSUAL_VALUES)

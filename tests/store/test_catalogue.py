@@ -23,7 +23,7 @@ from pipelines.examples import example
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES, raw_table
 from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.store import catalogue
-from pipelines.store.catalogue import SNAPSHOTS, open_catalogue, rebuild_catalogue
+from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.manifest import encode_manifest
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 from tests.store.snapshot_factory import (
@@ -98,6 +98,18 @@ class TestViews:
         assert all(Path(row[7], "manifest.json").is_file() for row in rows)
         assert {row[8] for row in rows} == {"v2"}
 
+    def test_what_was_not_read_is_not_taken_for_empty(self, two_tenants: DataFolder) -> None:
+        """Version 2 lists no hard copies: the table is empty, and its view and `tables_read` say why."""
+        rows = query(
+            two_tenants,
+            "SELECT tenant, table_name, read, reason FROM tables_read WHERE snapshot = '20261122T020000Z' ORDER BY ALL",
+        )
+        assert ("old", "publications", True, None) in rows
+        assert ("old", "hard_copies", False, "version 2 of the API documents no list of hard_copies") in rows
+        assert len(rows) == len(TABLES)
+        ((comment,),) = query(two_tenants, "SELECT comment FROM duckdb_views() WHERE view_name = 'hard_copies'")
+        assert comment.endswith(" Not read in the newest one of: old, other.")
+
     def test_every_view_and_column_has_a_comment(self, two_tenants: DataFolder) -> None:
         """A client that shows comments thereby shows the data dictionary."""
         with open_plainly(two_tenants) as database:
@@ -109,6 +121,7 @@ class TestViews:
             ).fetchall()
         assert set(views) == {
             SNAPSHOTS.name,
+            TABLES_READ.name,
             *(f"{table.name}{end}" for table in VIEWS for end in ("", "_history")),
             *(f"{tables[0].name}_deleted" for tables in STAGED.values()),
         }

@@ -1,0 +1,13 @@
+-- For each snapshot and table: whether the snapshot has it. Of a table that was not read, no count says anything about the library.
+SELECT
+    s.tenant,
+    s.snapshot,
+    t.table_name,
+    position(',' || t.resource || ',' IN ',' || s.resources || ',') > 0 AS read,
+    CASE
+        WHEN position(',' || t.resource || ',' IN ',' || s.resources || ',') > 0 THEN NULL
+        WHEN s.api = 'v2' AND t.resource <> 'publications' THEN 'version 2 of the API documents no list of ' || t.resource
+        ELSE 'this backup did not ask for ' || t.resource || ', or could not read it'
+    END AS reason
+FROM snapshots AS s
+CROSS JOIN (VALUES {tables}) AS t (table_name, resource)
