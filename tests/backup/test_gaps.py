@@ -19,6 +19,7 @@ ANSWERS = {
     "500": Answer(b'{"error": {"code": "E", "message": "M"}}', status=500),
     "422": Answer(b'{"error": {"code": "E", "message": "M"}}', status=422),
     "no JSON": Answer(b"<html>Something went wrong</html>"),
+    "cut": Answer(raw=b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{"),
 }
 
 
@@ -64,7 +65,7 @@ def backed_up(folder: Path, library: Library) -> Iterator[tuple[BackupRunner, Sc
         ("500", "both", False),
         ("no JSON", "both", True),
         ("422", "both", False),
-        ("422", "total", True),
+        ("cut", "total", True),
         ("422", "total", False),
         ("422", "none", False),
     ],
