@@ -216,6 +216,11 @@ class Capture:
         """The log of a resource's pages, from the first page until its raw table is written."""
         return PageLog(self._pages_path(resource), self.key_of(f"raw_{resource}"))
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether anything of the library was read."""
+        return bool(self.facts.resources) or any(map(self.has_pages, self.facts.wanted))
+
     def has_pages(self, resource: str) -> bool:
         """Whether a page of the resource was read."""
         path = self._pages_path(resource)

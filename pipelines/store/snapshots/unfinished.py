@@ -55,7 +55,8 @@ def resume_capture(
 ) -> Capture | None:
     """Hand the unfinished capture of an interrupted run, of the same resources, to `run`. Returns None where there is none.
 
-    Captures that began at `begun_after` or before are too old to continue, and are removed.
+    Captures that began at `begun_after` or before are too old to continue, and are removed. One without a single record is not continued:
+    its name would say that the library was read sooner than it was.
     """
     if data.is_shared:
         _fetch_copies(data, tenant)
@@ -65,7 +66,7 @@ def resume_capture(
             _give_up(data, path, unfinished)
             continue
         facts = unfinished.facts
-        if (facts.wanted, facts.base_url, facts.api, facts.tool, unfinished.key) == current:
+        if (facts.wanted, facts.base_url, facts.api, facts.tool, unfinished.key) == current and unfinished.is_begun:
             resumable = path
     if resumable is None:
         return None
