@@ -54,7 +54,7 @@ class PageRequests:
         page = self._in_parts(url) if may_be_of_a_record(error) else None
         if page is None:
             raise error
-        return page if page.gaps else self._read(url)  # nothing was in the way any more
+        return page
 
     def _in_parts(self, url: httpx.URL) -> SavedPage | None:
         """The same places by smaller pages around what cannot be sent; None if none of them can be read."""
