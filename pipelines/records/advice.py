@@ -122,7 +122,7 @@ TO_DO = {
     "form": Advice("The value does not have the form of its type.", _COMPARE),
     "text": Advice(
         "The field has words, but no {name}.",
-        "Move the words to the right field. If the publication has a {name}, copy it from {source}.",
+        "Move the words to the right field. If the publication has one, copy it from {source}.",
     ),
     "nothing": Advice("The field says that there is no {name}.", "Clear the field: an empty field means the same."),
     "blank": Advice("The field has only blanks.", "Clear the field."),

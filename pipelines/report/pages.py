@@ -21,6 +21,7 @@ from pipelines.records.advice import (
 )
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
+from pipelines.records.tables.publications import PUBLICATIONS
 from pipelines.report.history import Night
 from pipelines.report.issues import IssueKind, safe_text
 from pipelines.report.plots import Bar, Plot
@@ -145,6 +146,7 @@ def _context(report: Report) -> dict[str, Any]:
         "tiles": _tiles(report),
         "changes": changes_context(report.nights, complete=manifest.complete),
         "to_do": counted(report.to_do, "issue"),
+        "repaired_lines": _repaired_lines(report.repaired),
         "guessed": report.links.learned_from,
         "issue_kinds": [_issue_kind(one, report.links) for one in report.issue_kinds],
         "judged": figures.judged,
@@ -159,7 +161,7 @@ def _context(report: Report) -> dict[str, Any]:
             }
             for kind, one in figures.holdings.items()
         ],
-        "duplicates": _duplicates(figures),
+        "duplicates": _duplicates(figures, report.counts.get("shared", 0)),
         "groups": [
             table
             for table in (
@@ -182,7 +184,7 @@ def _context(report: Report) -> dict[str, Any]:
         ],
         "files": _files(manifest.files),
         "residue": [
-            _residue(resource, key, count, report.residue_examples.get((resource, key), []))
+            _residue(resource, key, count, report.residue_examples.get((resource, key), []), report.links)
             for resource, keys in figures.residue.items()
             for key, count in keys.items()
         ],
@@ -230,6 +232,15 @@ def _issue_kind(one: IssueKind, links: RecordLinks) -> dict[str, Any]:
     }
 
 
+def _repaired_lines(lines: int) -> str:
+    """What the tables of issues have besides those to look at, so that their lines can be counted."""
+    return (
+        f"The last {counted(lines, 'line')} there {'is' if lines == 1 else 'are'} about what Bookferry repaired itself. "
+        if lines
+        else ""
+    )
+
+
 def _verdict_row(field: str, one: Verdicts) -> dict[str, str]:
     counts = {name: f"{count:,}" for name, count in msgspec.structs.asdict(one).items()}
     share = _share(one.valid + one.repaired, one.total)
@@ -265,13 +276,15 @@ def _without(figures: Figures) -> str:
     )
 
 
-def _duplicates(figures: Figures) -> str:
+def _duplicates(figures: Figures, lines: int) -> str:
+    """The groups in words. `lines`: of issues.xlsx about identifiers; a record may share more than one."""
     same, title = figures.same_identifier, figures.same_title_and_year
     if not same.groups + title.groups:
         return "No two records have the same identifier, or the same title and year."
+    more = f" in {lines:,} lines of issues.xlsx, as some share several" if lines > same.records else ""
     return (
-        f"{counted(same.groups, 'identifier')} on more than one record ({same.records:,} records), and {title.groups:,} titles with their "
-        f"year on more than one ({title.records:,} records). Not all of them are mistakes: parts, volumes and reprints also look alike."
+        f"{counted(same.groups, 'identifier')} on more than one record ({same.records:,} records{more}), and {title.groups:,} titles with "
+        f"their year on more than one ({title.records:,} records). Not all are mistakes: parts, volumes and reprints also look alike."
     )
 
 
@@ -316,7 +329,9 @@ def _files(files: FileTotals) -> str:
     return f"{text} {files.not_fetched:,} were not fetched." if files.not_fetched else text
 
 
-def _residue(resource: str, key: str, count: int, examples: Sequence[tuple[int, str]]) -> dict[str, Any]:
+def _residue(
+    resource: str, key: str, count: int, examples: Sequence[tuple[int, str]], links: RecordLinks
+) -> dict[str, Any]:
     record, value = examples[0] if examples else (None, "")
     if value and names_a_person(key):
         record, value = None, NOT_SHOWN
@@ -325,5 +340,6 @@ def _residue(resource: str, key: str, count: int, examples: Sequence[tuple[int, 
         "key": safe_text(key, EXAMPLE),
         "count": f"{count:,}",
         "record": record,
+        "link": links.to(record) if resource == PUBLICATIONS.name else "",
         "example": safe_text(value, EXAMPLE),
     }

@@ -64,12 +64,12 @@ class Plot(NamedTuple):
 
     @property
     def compares(self) -> bool:
-        """Whether there is anything to compare: a single bar tells no more than its number."""
-        return len(self.bars) > 1
+        """Whether there is anything to compare: a single bar tells no more than its number, and bars of zeros nothing."""
+        return len(self.bars) > 1 and any(any(bar.parts) for bar in self.bars)
 
 
 def for_page(plot: Plot) -> str:
-    """An `<svg>` for a page that has title and legend of its own; nothing for a single bar."""
+    """An `<svg>` for a page that has title and legend of its own; nothing where there is nothing to compare."""
     if not plot.compares:
         return ""
     fills = Fills(plot.title, variable)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from pipelines.records.tables.publications import PUBLICATIONS
@@ -16,6 +16,9 @@ from pipelines.service.redaction import outside_text
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import bounded_duckdb, escaped, literal, read_parquet
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+
+if TYPE_CHECKING:
+    import duckdb
 
 PLACE = "{id}"
 """Where the number of a record goes in an address."""
@@ -42,7 +45,11 @@ class RecordLinks(NamedTuple):
 
     def to(self, record: int | None) -> str:
         """The address of the page of a record, or an empty text."""
-        return self.template.replace(PLACE, str(record)) if self.template and record is not None else ""
+        return self.template.replace(PLACE, str(record)) if self and record is not None else ""
+
+    def __bool__(self) -> bool:
+        """Whether there are links: the template may come from a file (I13)."""
+        return self.template.startswith(("https://", "http://"))
 
 
 def links_of(data: DataFolder, snapshot: Snapshot, configured: str | None, workdir: Path) -> RecordLinks:
@@ -55,15 +62,19 @@ def links_of(data: DataFolder, snapshot: Snapshot, configured: str | None, workd
     facts = snapshot.manifest.tables.get(f"raw_{PUBLICATIONS.name}")
     if facts is None or facts.encrypted:
         return RecordLinks()
-    paths = ", ".join(literal("$." + field) for field in FIELDS)
-    source = read_parquet([escaped(snapshot.address_of(facts))])
-    query = f"SELECT id, TRY(json_extract_string(payload, [{paths}])) FROM {source} WHERE id IS NOT NULL LIMIT {SAMPLE}"  # noqa: S608  names of ours
     with storage_errors(snapshot.address), bounded_duckdb("128MB", 1, workdir) as database:
         data.objects.attach(database)
-        rows = database.execute(query).fetchall()
+        return links_in(database, read_parquet([escaped(snapshot.address_of(facts))]), snapshot.manifest.base_url)
+
+
+def links_in(database: duckdb.DuckDBPyConnection, raw: str, base_url: str) -> RecordLinks:
+    """The links that the first records of a raw table show. `raw`: its SQL source."""
+    paths = ", ".join(literal("$." + field) for field in FIELDS)
+    query = f"SELECT id, TRY(json_extract_string(payload, [{paths}])) FROM {raw} WHERE id IS NOT NULL LIMIT {SAMPLE}"  # noqa: S608  names of ours
+    rows = database.execute(query).fetchall()
     for place, field in enumerate(FIELDS):
         found = [(record, values[place]) for record, values in rows if values and values[place]]
-        if template := learned(found, snapshot.manifest.base_url):
+        if template := learned(found, base_url):
             return RecordLinks(template, field)
     return RecordLinks()
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import date
 from importlib import resources
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from pipelines.report.plots import Plot, for_page
 
@@ -21,6 +22,9 @@ NOT_SHOWN = "(not shown: it may name a person)"
 
 _PERSON = re.compile(r"contributor|user|person|owner|editor|_by\b|mail|phone|borrow|patron|assign", re.IGNORECASE)
 """Parts of the names of keys whose values may name a person."""
+
+_OF_ADDRESSES = ":/?#[]@!$&'*+,;=%~"
+"""Signs that stay in the address of a link in Markdown. Parentheses and | would end it."""
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$])")
 
@@ -59,6 +63,18 @@ def code(text: object) -> str:
     return f"{fence}{edge}{plain}{edge}{fence}"
 
 
+def linked(text: object, link: str) -> str:
+    """A text of a page, as a link where there is an address."""
+    from markupsafe import Markup, escape  # noqa: PLC0415  with Jinja
+
+    return Markup('<a href="{}">{}</a>').format(link, text) if link else escape(text)
+
+
+def linked_in_markdown(text: object, link: str) -> str:
+    """The same in Markdown, whose signs the address cannot have."""
+    return f"[{escaped(text)}]({quote(link, safe=_OF_ADDRESSES)})" if link else escaped(text)
+
+
 def commands_as_code(text: object) -> str:
     """A text of a page, escaped, with what stands between backticks as code: messages are written for a terminal, too."""
     from markupsafe import Markup, escape  # noqa: PLC0415  with Jinja
@@ -86,5 +102,6 @@ def _environment(*, escaping: bool) -> Environment:
     environment = Environment(autoescape=escaping, undefined=StrictUndefined)  # noqa: S701  Markdown has signs of its own
     environment.filters["md"] = escaped
     environment.filters["code"] = code
+    environment.filters["linked"] = linked if escaping else linked_in_markdown
     environment.filters["commands_as_code"] = commands_as_code
     return environment

@@ -56,6 +56,7 @@ _ISSUES_UP: _Series = (
 _ISSUES_DOWN: _Series = (
     ("valid", "solved issues", lambda night: night.last_night.solved if night.last_night else None),
 )
+_PANELS = ((_RECORDS_UP, _RECORDS_DOWN), (_ISSUES_UP, _ISSUES_DOWN))
 
 
 def changes_context(nights: Sequence[Night], *, complete: bool) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def changes_context(nights: Sequence[Night], *, complete: bool) -> dict[str, Any
         "sentences": list(_sentences(night)),
         "rows": rows,
         "days": _days(nights),
-        "nights": [_night_row(one) for one in reversed(nights)] if _is_drawn(nights) else [],
+        "nights": [_night_row(one) for one in reversed(nights)] if _are_compared(nights) else [],
     }
 
 
@@ -109,8 +110,17 @@ def _night_row(night: Night) -> dict[str, str]:
     return {"name": name, "publications": f"{night.publications:,}", "issues": issues, **_numbers(night.last_night)}
 
 
-def _is_drawn(nights: Sequence[Night]) -> bool:
+def _are_compared(nights: Sequence[Night]) -> bool:
     return sum(night.last_night is not None for night in nights) >= FEWEST
+
+
+def _is_drawn(nights: Sequence[Night]) -> bool:
+    return _are_compared(nights) and any(_changed(nights, *panel) for panel in _PANELS)
+
+
+def _changed(nights: Sequence[Night], *sides: _Series) -> bool:
+    """Whether a panel has anything to show."""
+    return any(_sum(nights, number) for side in sides for _colour, _meaning, number in side)
 
 
 def _days(nights: Sequence[Night]) -> int:
@@ -120,7 +130,7 @@ def _days(nights: Sequence[Night]) -> int:
 
 
 def timeline_for_page(nights: Sequence[Night]) -> str:
-    """The picture for a page; nothing where there are too few nights."""
+    """The picture for a page; nothing where there are too few nights, or nothing changed in any of them."""
     if not _is_drawn(nights):
         return ""
     fills = Fills(TITLE, variable)
@@ -129,7 +139,7 @@ def timeline_for_page(nights: Sequence[Night]) -> str:
 
 
 def timeline_as_image(nights: Sequence[Night]) -> str:
-    """The picture as a data URI; nothing where there are too few nights."""
+    """The same as a data URI."""
     if not _is_drawn(nights):
         return ""
     fills = Fills(TITLE, COLOURS.__getitem__)
@@ -160,7 +170,9 @@ def _drawn(nights: Sequence[Night], top: float, fills: Fills) -> tuple[str, floa
             columns.setdefault((night.moment - first).days, []).append(night)
     parts = list[str]()
     y = top
-    for up, down in ((_RECORDS_UP, _RECORDS_DOWN), (_ISSUES_UP, _ISSUES_DOWN)):
+    for up, down in _PANELS:
+        if not _changed(nights, up, down):
+            continue
         entries = [(colour, meaning) for colour, meaning, _number in (*up, *down)]
         parts += legend_at(LEFT, y + 4, entries, fills)
         parts += _panel(columns, days, y + ROW, fills, (up, down))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
@@ -12,16 +13,20 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from openpyxl import load_workbook
 
 from cli.output import Output
 from cli.report import report_on
 from pipelines.errors import ConfigurationError
+from pipelines.records.advice import code_of
 from pipelines.report.build import make_report
+from pipelines.report.pages import Report
+from pipelines.report.tables import COLUMNS
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 from tests.assets_defs.test_definitions import settings_for
-from tests.report.library import NOW, lines_of, snapshot_of
+from tests.report.library import NOW, lines_of, real_records, report_of, snapshot_of
 from tests.store.conftest import objects, s3, shared_s3, stored
 from tests.store.snapshot_factory import STARTED_AT, files_below, make_snapshot
 
@@ -43,6 +48,36 @@ def test_it_lies_beside_the_snapshots_and_is_made_anew(stored: DataFolder) -> No
         assert report.paths.html == stored.objects.address_of(f"{folder}/report.html")
     assert {entry.key: entry.size for entry in stored.objects.below(snapshot.key)} == before
     assert [name for name in files_below(stored.path) if "report-" in name and not name.endswith(".lock")] == []
+
+
+def test_page_and_workbook_have_one_count(real: Report) -> None:
+    """Of each kind the workbook has as many lines as the page says, and what it has besides is counted on the page."""
+    rows = list(load_workbook(real.paths.workbook, read_only=True).active.values)[1:]
+    code = COLUMNS.index("code")
+    codes = Counter(row[code] for row in rows)
+    assert codes.pop("repaired") == real.repaired
+    assert codes == Counter({code_of(rule): count for rule, count in real.counts.items()})
+    assert len(rows) == real.to_do + real.repaired
+    assert {row[code] for row in rows[real.to_do :]} == {"repaired"}
+    for page in (real.paths.html, real.paths.markdown):
+        text = Path(page).read_text("utf-8")
+        assert f"{real.to_do:,} issues in all" in text
+        assert f"The last {real.repaired:,} lines there are about what Bookferry repaired itself." in text
+        assert f"{real.figures.same_identifier.records:,} records in {codes['shared']:,} lines of issues.xlsx" in text
+        assert text.index("Publications") < text.index("What changed") < text.index("What to look at")
+
+
+def test_what_is_for_the_person_who_runs_it_comes_last(data: DataFolder) -> None:
+    """A librarian begins with the collection, and not with the news of the API."""
+    report = report_of(data, real_records()[:3])
+    assert report.manifest.api == "v2"
+    for page in (report.paths.html, report.paths.markdown):
+        text = Path(page).read_text("utf-8")
+        assert (
+            text.index("Other fields of the records")
+            < text.index("For the person who runs Bookferry")
+            < text.index("Version 2 of the API ends")
+        )
 
 
 def test_what_a_report_that_was_killed_left_goes(data: DataFolder) -> None:

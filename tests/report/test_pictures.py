@@ -121,11 +121,20 @@ def test_the_picture_of_the_nights() -> None:
     assert timeline_for_page([]) == ""
 
 
+def test_what_has_no_data_is_not_drawn() -> None:
+    """Nights in which nothing changed, a panel without a number, bars of zeros."""
+    assert timeline_for_page(nights(None, (0, 0, 0, 0, 0), (0, 0, 0, 0, 0))) == ""
+    drawn = timeline_for_page(nights(None, (1, 0, 0, 0, 0), (0, 0, 0, 0, 0)))
+    assert "added" in drawn
+    assert "solved issues</text>" not in drawn
+    assert for_page(Plot("Nothing", ("valid",), [Bar("one", (0,), "0"), Bar("two", (0,), "0")])) == ""
+
+
 def test_several_backups_of_a_day_are_one_column_and_old_ones_are_left_out() -> None:
     """The picture has at most 90 days."""
     found = nights((5, 0, 0, 0, 0), (1, 0, 0, 0, 0), (1, 0, 0, 0, 0), days=(0, 95, 95))
     svg = ET.fromstring(timeline_for_page(found))
-    assert len([one for one in svg.iter("rect") if one.get("x")]) == 5 + 1
+    assert len([one for one in svg.iter("rect") if one.get("x")]) == 3 + 1
     assert "2" in {one.text for one in svg.iter("text")}
 
 

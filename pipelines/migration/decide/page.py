@@ -33,6 +33,7 @@ from pipelines.migration.plan.rows import in_steps
 from pipelines.records.advice import field_name
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.report.issues import safe_text
+from pipelines.report.record_links import RecordLinks
 from pipelines.store.parquet import open_in_duckdb
 
 if TYPE_CHECKING:
@@ -115,6 +116,11 @@ class PageRows:
                 "seal": facts.rows_sha256[:16],
                 "source": facts.source.tenant,
                 "target": facts.target.tenant,
+                "pages": {
+                    side: links.template
+                    for side, end in (("source", facts.source), ("target", facts.target))
+                    if (links := RecordLinks(end.record_url or ""))
+                },
                 "columns": COLUMNS,
                 "file": CONFLICTS,
                 "kinds": list(self._kinds.values()),

@@ -52,7 +52,7 @@ from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
 from pipelines.migration.session import MigrationSession, is_same_library
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
-from pipelines.report.record_links import links_of
+from pipelines.report.record_links import links_in
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
@@ -68,7 +68,7 @@ from pipelines.store.field_values import (
     field_values,
     shown_fields,
 )
-from pipelines.store.parquet import table_writer
+from pipelines.store.parquet import open_in_duckdb, table_writer
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
 
@@ -245,7 +245,8 @@ class PlanBuilder:
                 writer, inputs, listed=self._listed, resources=request.resources, types=self._types, key=key
             )
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
-        facts.source.record_url, facts.target.record_url = self._record_urls()
+        for end, raw in ((facts.source, self._raw_source()), (facts.target, self._raw_target)):
+            end.record_url = self._record_url(end.tenant, end.base_url, raw)
         facts.description = self._description
         if self._types:
             facts.types = self._types
@@ -264,13 +265,13 @@ class PlanBuilder:
         write_conflicts(folder / CONFLICTS, asked_rows(plan), decided)
         return plan
 
-    def _record_urls(self) -> list[str | msgspec.UnsetType]:
-        """The addresses of a record's page in source and target, as configured; that of the source may be learned from its records."""
-        snapshot, settings = self._request.source, self._session.settings
-        source, target = (settings.tenants.get(name) for name in (snapshot.manifest.tenant, self._request.target))
-        configured = source.record_url if source else None
-        links = links_of(self._session.source_data, snapshot, configured, self._folder / "spilled")
-        return [links.template or msgspec.UNSET, (target.record_url if target else None) or msgspec.UNSET]
+    def _record_url(self, tenant: str, base_url: str, raw: Path) -> str | msgspec.UnsetType:
+        """The address of a record's page in a library, as configured, else as learned from its records."""
+        settings = self._session.settings.tenants.get(tenant)
+        if settings and settings.record_url:
+            return settings.record_url
+        with open_in_duckdb(raw) as database:
+            return links_in(database, "file", base_url).template or msgspec.UNSET
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
         """What the target has twice because an apply sent it again and the first request took effect late, even after its last look."""

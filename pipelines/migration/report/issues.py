@@ -114,6 +114,8 @@ class IssueExample(msgspec.Struct):
     title: str = ""
     value: str = ""
     before: str = ""
+    link: str = ""
+    """The address of its page in the source."""
 
 
 class IssueGroup(msgspec.Struct):
@@ -163,7 +165,7 @@ def summarise(plan: Plan, *, sends_invalid: bool = False) -> PlanSummary:
     additional = plan.facts.additional_fields or AdditionalFields()
     summary = PlanSummary(sends_invalid=sends_invalid, types=plan.facts.types or {}, additional=additional)
     with plan.reading() as database:
-        summary.patched = list(_patched(database))
+        summary.patched = list(_patched(database, RecordLinks(plan.facts.source.record_url or "")))
         ((summary.replaced,),) = database.execute(_REPLACED).fetchall()
         with open_issue_tables(plan.path(ISSUES), plan.path(WORKBOOK)) as tables:
             _write(database, plan.facts, summary, tables)
@@ -236,7 +238,13 @@ class _IssueLines:
         title = "" if resource == USERS else self._show(row["title"] or "")
         is_publication = resource == PUBLICATIONS
         record = number if is_publication else _name(row)
-        return IssueLine(record, title, field, value, *advice, code, self._links.to(number) if is_publication else "")
+        return IssueLine(record, title, field, value, *advice, code, self._link(row))
+
+    def _example(self, row: Mapping[str, Any], title: str, value: str) -> IssueExample:
+        return IssueExample(_name(row), title, value, link=self._link(row))
+
+    def _link(self, row: Mapping[str, Any]) -> str:
+        return _link_to(self._links, row["resource"], row["source_id"])
 
     def _unwritten(self, row: Mapping[str, Any]) -> IssueLine:
         reason, conflict = row["reason"] or "", row["action"] == Action.CONFLICT
@@ -249,7 +257,7 @@ class _IssueLines:
         details = differences(fields) if fields and not hidden else target_numbers(candidates)
         groups = self._summary.conflicts if conflict else self._summary.unfit
         title = NOT_SHOWN if hidden else self._show(row["title"] or "")
-        _add(groups, reason, IssueExample(_name(row), title, details))
+        _add(groups, reason, self._example(row, title, details))
         if conflict:
             suggestion = f"{suggestion} Write the decision into {CONFLICTS}."
         names = ", ".join(field_name(self._show(name)) for name in fields)
@@ -261,7 +269,7 @@ class _IssueLines:
         name, group, personal = self._path(path)
         text = value if type(value) is str else compact_json(value)
         text = NOT_SHOWN if personal or resource == USERS else self._show(text)
-        _add(self._summary.unsent, group, IssueExample(_name(row), "", text), most=1)
+        _add(self._summary.unsent, group, self._example(row, "", text), most=1)
         known = resource == PUBLICATIONS and type(value) is str
         example = text if known else ""
         left_out = reason_left_out(self._summary.types, resource, path, example, self._summary.additional)
@@ -286,7 +294,7 @@ class _IssueLines:
     def _missing(self, row: Mapping[str, Any], file: PlannedFile) -> IssueLine:
         name = self._show(file.name or file.filename or "")
         problem, suggestion = advice_on_finding(FILE)
-        self._summary.missing.add(IssueExample(_name(row), "", name))
+        self._summary.missing.add(self._example(row, "", name))
         advice = self._show(file.problem or "") or problem, suggestion
         return self._line(row, field_name(file.kind), name, advice, FILE)
 
@@ -294,6 +302,11 @@ class _IssueLines:
 def _name(row: Mapping[str, Any]) -> str:
     """A record on the page, such as `publication 12`."""
     return f"{noun(row['resource'])} {row['source_id']}"
+
+
+def _link_to(links: RecordLinks, resource: str, number: int) -> str:
+    """The address of a record's page: only publications have one."""
+    return links.to(number) if resource == PUBLICATIONS else ""
 
 
 def _path(path: str) -> tuple[str, str, bool]:
@@ -307,20 +320,23 @@ def _add(groups: dict[str, IssueGroup], key: str, example: IssueExample, most: i
         groups.setdefault(key, IssueGroup()).add(example, most)
 
 
-def _patched(database: duckdb.DuckDBPyConnection) -> Iterator[PatchedField]:
+def _patched(database: duckdb.DuckDBPyConnection, links: RecordLinks) -> Iterator[PatchedField]:
     """Yield the changed fields; those in which most values are replaced come first."""
     for resource, name, records, replaced, ids in database.execute(_PATCHED).fetchall():
-        examples = [] if resource == USERS else _before_and_after(database, resource, name, ids)
+        examples = [] if resource == USERS else _before_and_after(database, links, resource, name, ids)
         yield PatchedField(resource, name, records, replaced, examples)
 
 
 def _before_and_after(
-    database: duckdb.DuckDBPyConnection, resource: str, name: str, ids: Sequence[int]
+    database: duckdb.DuckDBPyConnection, links: RecordLinks, resource: str, name: str, ids: Sequence[int]
 ) -> list[IssueExample]:
     rows = database.execute(_EXAMPLES, [resource, name, list(ids)]).fetchall()
     return [
         IssueExample(
-            f"{noun(resource)} {number}", safe_text(title or ""), *display_both(name, value_of(new), value_of(old))
+            f"{noun(resource)} {number}",
+            safe_text(title or ""),
+            *display_both(name, value_of(new), value_of(old)),
+            _link_to(links, resource, number),
         )
         for number, title, new, old in rows
     ]

@@ -333,7 +333,7 @@ def _unsent(path: str, count: int, summary: PlanSummary) -> dict[str, str]:
         "problem": problem,
         "suggestion": suggestion,
     }
-    return {**row, "record": example.record, "example": safe_text(example.value, 120)}
+    return {**row, "record": example.record, "link": example.link, "example": safe_text(example.value, 120)}
 
 
 def _named(resource: str, field: str) -> str:

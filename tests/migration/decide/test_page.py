@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from selenium.webdriver.common.by import By
@@ -19,6 +20,7 @@ from pipelines.migration.report.pages import write_pages
 from tests.migration.decide.conftest import Librarian
 from tests.migration.decide.plans import differs, fits, hostile, page_of, pages_for, usual, with_records
 from tests.migration.examples import NOW, example
+from tests.migration.sample_plans import facts
 
 DECIDED = (
     RecordDecision("publications", 2, "source", 1002, "Title 2"),
@@ -30,6 +32,17 @@ DECIDED = (
 
 ALREADY_TAKEN = {("publication 7", word) for word in ("source", "target", "match")}
 """What is not possible any more after it was decided about the publication before, which fits the same record."""
+
+
+BROKEN_WORDS = """
+return [...document.querySelectorAll('#decide button')].filter(button => {
+  const range = document.createRange();
+  range.selectNodeContents(button);
+  const lines = new Set([...range.getClientRects()].filter(one => one.width).map(one => Math.round(one.bottom / 12)));
+  return lines.size > button.textContent.trim().split(/\\s+/).length;
+}).map(button => button.textContent);
+"""
+"""The buttons whose words are broken in two."""
 
 
 def written(path: Path) -> dict[tuple[str, int], str]:
@@ -344,6 +357,35 @@ def test_nothing_is_wider_than_the_screen(librarian: Librarian, tmp_path: Path, 
     librarian.open(page_of(tmp_path / "plan", [*usual(), *hostile()]).path(HTML))
     assert librarian.browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert min(cell.size["width"] for cell in librarian.all(".sides td")) >= 120
+    assert librarian.browser.execute_script(BROKEN_WORDS) == [], "a button is as wide as its longest word"
+
+
+def test_each_conflict_is_listed_once(librarian: Librarian, tmp_path: Path) -> None:
+    """The examples of each kind stand for the list where no script runs, and on paper."""
+    librarian.open(
+        page_of(tmp_path / "plan", [fits(number, number * 10, number * 11) for number in range(1, 31)]).path(HTML)
+    )
+    text = librarian.find("main").text
+    assert [text.count(f"publication {number} Title") for number in (1, 5, 30)] == [1, 1, 1]
+    librarian.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert [
+        len([one for one in librarian.all(css) if one.is_displayed()]) for css in (".card", "#examples .record")
+    ] == [0, 5]
+
+
+def test_numbers_lead_to_the_pages_of_records(librarian: Librarian, tmp_path: Path) -> None:
+    """Where the libraries show addresses of publications; what is no address of the web is no link (I13)."""
+    ends = {side: getattr(facts(), side) for side in ("source", "target")}
+    for page, expected in (("https://library.example.org/r/{id}?a=<b>", 3), ("javascript:alert({id})", 0), ("", 0)):
+        known = {side: msgspec.structs.replace(end, record_url=page) for side, end in ends.items()}
+        plan = page_of(tmp_path / str(len(page)), [fits(5, 51, 52), fits(6, 61, resource="users")], **known)
+        librarian.open(plan.path(HTML))
+        links = librarian.all(".card a")
+        assert [link.text for link in links] == ["publication 5", "#51", "#52"][:expected]
+        assert [link.get_dom_attribute("href") for link in links] == [page.format(id=number) for number in (5, 51, 52)][
+            :expected
+        ]
+        assert all(link.get_dom_attribute("target") == "_blank" for link in links), "decisions may be unsaved"
 
 
 @pytest.mark.long

@@ -202,6 +202,14 @@ def test_the_picture_needs_nothing_else(usual: Plan) -> None:
     assert headline(usual.facts, NOW)[-1] in picture
 
 
+def test_evidence_of_one_kind_is_a_number(tmp_path: Path) -> None:
+    """A picture compares; of one kind there is none to draw."""
+    plan = with_pages(example(tmp_path / "plan", [row(5, Action.UNCHANGED, target_id=50, matched_by="content")]))
+    section = text_of(plan, HTML).partition("How records were matched</h2>")[2].partition("</section>")[0]
+    assert "figure" not in section
+    assert ": 1</p>" in section
+
+
 def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
     """No secret, no person, no control character, no HTML of a record, no split cell, no formula (I10, I13)."""
     for name in (HTML, MARKDOWN, ISSUES, CONFLICTS):

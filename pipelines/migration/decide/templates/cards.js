@@ -242,6 +242,19 @@ function buttons(row, onDecision) {
   return make("div", { class: "buttons", role: "group", "aria-label": `Decision about ${row.kind.one} ${row.id}` }, all);
 }
 
+/** A text that leads to the page of a publication, in a window of its own: this one may have decisions that are not saved. */
+function linked(row, text, page, number) {
+  if (!page || row.kind.resource !== "publications") return text;
+  return make("a", { href: page.replace("{id}", number), target: "_blank", rel: "noopener" }, text);
+}
+
+/** The records of the target, where they have pages. */
+function targetLinks(row, about) {
+  if (!about.pages.target || row.kind.resource !== "publications") return [];
+  const shown = row.candidates.slice(0, SIDES_SHOWN);
+  return shown.flatMap((number, index) => [index ? ", " : " · In the target: ", linked(row, `#${number}`, about.pages.target, number)]);
+}
+
 /** A conflict as an item of the list. */
 function card(row, about, act) {
   const heading = `row-${row.place}`;
@@ -252,11 +265,11 @@ function card(row, about, act) {
     make(
       "h4",
       { id: heading },
-      make("span", { class: "record" }, `${row.kind.one} ${row.id} `),
+      make("span", { class: "record" }, linked(row, `${row.kind.one} ${row.id}`, about.pages.source, row.id), " "),
       make("bdi", {}, title),
       make("span", { class: "state" }, row.decision ? `✓ ${wordsFor(row.decision)}` : row.kind.waits ? "to decide" : "may be decided"),
     ),
-    make("p", { class: "small" }, row.groupWords),
+    make("p", { class: "small" }, row.groupWords, targetLinks(row, about)),
     row.note ? make("p", { class: "problem" }, row.note) : null,
     comparison(row, about),
     row.candidates.length > SIDES_SHOWN

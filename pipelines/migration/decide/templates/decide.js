@@ -377,6 +377,7 @@ function decideInPage() {
   });
 
   root.hidden = false;
+  at("examples").hidden = true; // its conflicts are all in the list; on paper, it stands for the list
   prepare();
   restore();
   refresh();
