@@ -6,9 +6,9 @@ from addresses in the records themselves, and called a guess.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from pipelines.records.tables.publications import PUBLICATIONS
@@ -16,9 +16,6 @@ from pipelines.service.redaction import outside_text
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import bounded_duckdb, escaped, literal, read_parquet
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-
-if TYPE_CHECKING:
-    import duckdb
 
 PLACE = "{id}"
 """Where the number of a record goes in an address."""
@@ -62,18 +59,22 @@ def links_of(data: DataFolder, snapshot: Snapshot, configured: str | None, workd
     facts = snapshot.manifest.tables.get(f"raw_{PUBLICATIONS.name}")
     if facts is None or facts.encrypted:
         return RecordLinks()
+    query = addresses_in(read_parquet([escaped(snapshot.address_of(facts))]))
     with storage_errors(snapshot.address), bounded_duckdb("128MB", 1, workdir) as database:
         data.objects.attach(database)
-        return links_in(database, read_parquet([escaped(snapshot.address_of(facts))]), snapshot.manifest.base_url)
+        return learned_links(database.execute(query).fetchall(), snapshot.manifest.base_url)
 
 
-def links_in(database: duckdb.DuckDBPyConnection, raw: str, base_url: str) -> RecordLinks:
-    """The links that the first records of a raw table show. `raw`: its SQL source."""
+def addresses_in(raw: str) -> str:
+    """SQL: the number of each of the first records of a raw table, and what it has in `FIELDS`. `raw`: its SQL source."""
     paths = ", ".join(literal("$." + field) for field in FIELDS)
-    query = f"SELECT id, TRY(json_extract_string(payload, [{paths}])) FROM {raw} WHERE id IS NOT NULL LIMIT {SAMPLE}"  # noqa: S608  names of ours
-    rows = database.execute(query).fetchall()
+    return f"SELECT id, TRY(json_extract_string(payload, [{paths}])) FROM {raw} WHERE id IS NOT NULL LIMIT {SAMPLE}"  # noqa: S608  names of ours
+
+
+def learned_links(rows: Sequence[tuple[int, Sequence[str | None] | None]], base_url: str) -> RecordLinks:
+    """The links that such records show."""
     for place, field in enumerate(FIELDS):
-        found = [(record, values[place]) for record, values in rows if values and values[place]]
+        found = [(record, address) for record, values in rows if values and (address := values[place])]
         if template := learned(found, base_url):
             return RecordLinks(template, field)
     return RecordLinks()

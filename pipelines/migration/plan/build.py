@@ -52,7 +52,7 @@ from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
 from pipelines.migration.session import MigrationSession, is_same_library
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
-from pipelines.report.record_links import links_in
+from pipelines.report.record_links import addresses_in, learned_links
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
@@ -271,7 +271,8 @@ class PlanBuilder:
         if settings and settings.record_url:
             return settings.record_url
         with open_in_duckdb(raw) as database:
-            return links_in(database, "file", base_url).template or msgspec.UNSET
+            rows = database.execute(addresses_in("file")).fetchall()
+        return learned_links(rows, base_url).template or msgspec.UNSET
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
         """What the target has twice because an apply sent it again and the first request took effect late, even after its last look."""
