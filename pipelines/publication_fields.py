@@ -1,7 +1,7 @@
 """The fields of a publication: one description, from which the tables, the staging and the form that a migration sends follow.
 
 A new field is one entry in `PUBLICATION_FIELDS`. An entry of type TEXT, DATE or REFERENCE needs no other change: its columns in
-`publications`, its place in the decoder of `fast_staging`, its member in `forms` and its comparison come from the entry.
+`publications`, what staging takes, its member in `forms` and its comparison come from the entry.
 """
 
 from __future__ import annotations
@@ -109,3 +109,15 @@ IDENTIFIER_FIELDS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
 
 PUBLICATION_KEYS = frozenset(entry.name for entry in PUBLICATION_FIELDS if entry.name != IDENTIFIER_LIST)
 """Fields of a publication in both versions; only version 3 has the list of identifiers (service.md#publications)."""
+
+AUTHOR_KEYS = frozenset({"name", "type"})
+CATEGORY_KEYS = frozenset({"id", "name"})
+IDENTIFIER_KEYS = frozenset({"type", "value"})
+REFERENCE_KEYS = frozenset({"id", "name"})
+_ADDRESSES = frozenset({"url", "thumb_url", "preview_url"})
+METADATA_KEYS = frozenset({"size", "filename", "mime_type"})
+STORED_KEYS = _ADDRESSES | {"id", "storage", "metadata"}
+ASSET_KEYS = _ADDRESSES | {"id", "publication_id", "name", "content_type", "file"}
+"""Members of the objects inside a publication: an author, a category, an entry of `identifiers`, a contributor or organization, and a
+stored file with its metadata, which an asset has as its `file` (service.md#publications, service.md#assets). Any other member is
+residue, or is reported as not sent."""

@@ -7,6 +7,7 @@ orchestrator can run, show and repeat the steps one by one. `flow.Backup` combin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -15,7 +16,14 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.backup.completeness import prove
-from pipelines.backup.staging import DESCRIBED, StagedFacts, StagingProcess, background_thread, record_tables
+from pipelines.backup.staging import (
+    DESCRIBED,
+    StagedFacts,
+    StagedWriter,
+    background_thread,
+    record_tables,
+    staged_writer,
+)
 from pipelines.errors import (
     AccessDeniedError,
     BookferryError,
@@ -224,16 +232,15 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
     """Walk once into the raw file. Returns its facts, its staged tables, and whether another walk may prove more."""
     schema, text_ids = raw_table(resource).schema, resource not in WITH_NUMBERS_AS_IDS
     key, observer = capture.key_of(f"raw_{resource}"), Observer()
-    with capture.raw_writer(resource) as writer, StagingProcess(capture, resource, kinds) as staging:
+    described = staged_writer(capture, resource, kinds) if resource == DESCRIBED else nullcontext()
+    with capture.raw_writer(resource) as writer, described as staging:
         with background_thread() as behind:
             for records in _batches(pages):
-                if resource == DESCRIBED:
+                if staging is not None:
                     sample = SAMPLE if observer.shape.records < ENOUGH else LATER_SAMPLE
                     observer.observe(decode_record(bytes(record)) for record in records.payloads[:sample])
-                staging.start_if_large(listing.facts.last_total)
                 behind(partial(_write_batch, records, schema, writer, staging))
-        staged = staging.finish(writer.rows)
-        if resource == DESCRIBED:
+        if staging is not None:
             observer.shape.sampled = observer.shape.records < writer.rows
             capture.facts.shapes[resource] = observer.shape
     path = capture.raw_path(resource)
@@ -243,7 +250,8 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
         ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]
     facts = prove(listing.facts, ids, repeats)
     restless = bool(ids.duplicates) or (listing.facts.totals_seen > 1 and not facts.complete)
-    return facts, None if repeats.rows else staged, restless
+    staged = None if staging is None or repeats.rows else staging.facts
+    return facts, staged, restless
 
 
 def _finish(capture: Capture, resource: str, facts: ResourceFacts, staged: StagedFacts | None) -> None:
@@ -257,10 +265,11 @@ def _finish(capture: Capture, resource: str, facts: ResourceFacts, staged: Stage
     capture.delete_pages(resource)
 
 
-def _write_batch(records: RawRecords, schema: pa.Schema, writer: TableWriter, staging: StagingProcess) -> None:
+def _write_batch(records: RawRecords, schema: pa.Schema, writer: TableWriter, staging: StagedWriter | None) -> None:
     batch = records.batch(schema)
-    staging.send(batch)
     writer.write(batch)
+    if staging is not None:
+        staging.write(batch)
 
 
 def _watched(

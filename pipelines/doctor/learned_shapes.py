@@ -19,7 +19,6 @@ from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUB
 from pipelines.records.residue import IGNORED
 from pipelines.records.shapes.columns import united
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Observer, RecordShape
-from pipelines.records.tables.other_resources import LISTS
 from pipelines.records.tables.registry import STAGED
 from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import SystemClock
@@ -106,7 +105,7 @@ class LearnedLibrary:
         first, *lists = STAGED[resource]
         if len(path) == 1 and path[0] in {column.name for column in first.columns}:
             return f"column {path[0]}"
-        if len(path) == 1 and (table := next((one for one in lists if LISTS.get(one) == path[0]), None)) is not None:
+        if len(path) == 1 and (table := next((table for table in lists if table.entries == path[0]), None)) is not None:
             return f"table {table.name}"
         if resource == "publications":
             return "tables" if path[0] in _KNOWN else "residue"

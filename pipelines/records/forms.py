@@ -16,10 +16,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.publication_fields import (
+    ASSET_KEYS,
+    AUTHOR_KEYS,
+    CATEGORY_KEYS,
     DATE_FIELDS,
+    IDENTIFIER_KEYS,
     IDENTIFIER_LIST,
+    METADATA_KEYS,
     PUBLICATION_KEYS,
+    REFERENCE_KEYS,
     REFERENCES,
+    STORED_KEYS,
     TEXT_FIELDS,
     WRITTEN,
 )
@@ -28,15 +35,6 @@ from pipelines.records.files import AttachedFile, attached_files
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import is_sent, read_entry, read_fields, to_v2
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
-from pipelines.records.nested_objects import (
-    ASSET_KEYS,
-    AUTHOR_KEYS,
-    CATEGORY_KEYS,
-    IDENTIFIER_KEYS,
-    METADATA_KEYS,
-    REFERENCE_KEYS,
-    STORED_KEYS,
-)
 from pipelines.records.residue import ADDRESSES, keep_nested, nested_residue, without_addresses
 from pipelines.records.values import Precision, partial_date, valid_text, whole_number
 

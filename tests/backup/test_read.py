@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from pipelines.backup import read, staging
+from pipelines.backup import read
 from pipelines.backup.flow import checked_resources
 from pipelines.errors import (
     BookferryError,
@@ -33,7 +31,7 @@ from pipelines.errors import (
     TenantBusyError,
 )
 from pipelines.inventory import RESOURCES
-from pipelines.records.tables.registry import STAGED, TABLES
+from pipelines.records.tables.registry import STAGED
 from pipelines.settings.tenant import TenantSettings
 from tests.backup.runner import BackupRunner, notes_on_reading
 from tests.sandbox.process import SandboxProcess
@@ -420,65 +418,30 @@ class TestSteps:
             assert set(third.facts.resources) == {"publications", "more"}
 
 
-class TestStagingProcess:
-    """A large listing is staged by a second process while it is read; the process is optional."""
+class TestStaging:
+    """Publications are staged while they are read, and can be staged again from their raw table."""
 
-    @pytest.fixture(autouse=True)
-    def every_listing_is_large(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The machine has several cores, and each page is a batch."""
-        monkeypatch.setattr(staging, "LARGE", 1)
-        monkeypatch.setattr(staging, "_cores", lambda: 2)
-        monkeypatch.setattr(read, "BATCH_BYTES", 1)
-
-    def test_it_makes_the_same_tables(self, runner: BackupRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With the process, the tables exist when the listing ends; without it they are the same. Both use the configured types."""
+    def test_both_make_the_same_tables(self, runner: BackupRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The tables exist when the listing ends; made again from the raw file they are the same. Both use the configured types."""
+        monkeypatch.setattr(read, "BATCH_BYTES", 1)  # each page is a batch
         with runner.config.open("a") as config:
             config.write('[identifiers.state]\npattern = "[a-z]+"\nfields = ["import_state"]\n')
         with runner.library() as library:
             capture, _facts = library.read_raw("old", "run", "publications")
-            assert set(capture.facts.tables) == {"raw_publications", *(table.name for table in STAGED["publications"])}
+            names = [table.name for table in STAGED["publications"]]
+            assert set(capture.facts.tables) == {"raw_publications", *names}
+            before = {name: pq.read_table(capture.path / capture.facts.tables[name].path) for name in names}
+            residue = capture.facts.residue
+            for name in names:
+                del capture.facts.tables[name]
+            capture.save()
             library.stage("old", "run", "publications")
-            library.fetch_files("old", "run")
-            helped = library.publish("old", "run")
-        monkeypatch.setattr(staging, "LARGE", 10**9)
-        alone = runner.back_up("second")
-        assert helped.manifest.complete
-        for name, facts in helped.manifest.tables.items():
-            if name != "raw_publications":  # where addresses are signed anew
-                columns = [column for column in TABLES[name].schema.names if column != "sha256"]
-                one, other = (pq.read_table(one.path / facts.path, columns=columns) for one in (helped, alone))
-                assert one.equals(other), name
-        assert helped.manifest.residue == alone.manifest.residue
-        types = pq.read_table(helped.path / "publication_identifiers.parquet").column("type").to_pylist()
+            again = library.data.capture("old", "run")
+            for name in names:
+                assert pq.read_table(again.path / again.facts.tables[name].path).equals(before[name]), name
+            assert again.facts.residue == residue
+        types = before["publication_identifiers"].column("type").to_pylist()
         assert types.count("state") == RECORDS
-
-    def test_the_backup_does_not_need_it(self, runner: BackupRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-        """If it ends at once, staging happens afterwards."""
-        monkeypatch.setattr(sys, "executable", "/bin/false")
-        with runner.library() as library:
-            capture, _facts = library.read_raw("old", "run", "publications")
-            assert set(capture.facts.tables) == {"raw_publications"}
-            library.stage("old", "run", "publications")
-            library.fetch_files("old", "run")
-            assert library.publish("old", "run").manifest.tables["publications"].rows == RECORDS
-
-    def test_a_failing_listing_ends_it(
-        self, runner: BackupRunner, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The process does not outlive its run."""
-        started: list[subprocess.Popen[bytes]] = []
-        start = subprocess.Popen.__init__
-
-        def noting(self: subprocess.Popen[bytes], *args: Any, **options: Any) -> None:
-            start(self, *args, **options)
-            started.append(self)
-
-        monkeypatch.setattr(subprocess.Popen, "__init__", noting)
-        sandbox.fault("status", status=404, path="page=2")
-        with pytest.raises(RefusedError):
-            runner.back_up()
-        [process] = started
-        assert process.returncode is not None
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,11 @@ from pathlib import Path
 import pytest
 
 import bookferry
-from pipelines.backup.staging import LARGE, StagingProcess
-from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import PATIENCE, ROOT, Installation, environment
 from tests.cli.conftest import SMALL, BackedUp
 from tests.cli.web_interface import WebInterface
 from tests.migration.plan.test_comparison import normalised
 from tests.sandbox.process import SandboxProcess
-from tests.store.snapshot_factory import new_capture, publication_payloads, write_raw
 
 SCRIPT = Path(sys.executable).with_name("bookferry")
 """The console script: unlike `python -m`, it does not put the working folder on the path of its own process."""
@@ -116,23 +113,9 @@ if __name__ == "__main__":
 def test_helper_processes_in_a_strangers_folder(
     stranger: Stranger, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process that stages a large listing, and those that compare large libraries."""
+    """Those that compare large libraries."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     monkeypatch.chdir(stranger.folder)
-    monkeypatch.setattr("pipelines.backup.staging._cores", lambda: 2)
-    data = DataFolder(elsewhere / "data")
-    data.prepare()
-    capture = new_capture(data)
-    write_raw(capture, publication_payloads(2))
-    with capture.open_file("raw_publications") as file:
-        [batch] = file.iter_batches()
-    with StagingProcess(capture, "publications") as process:
-        process.start_if_large(LARGE)
-        process.send(batch)
-        facts = process.finish(2)
-    assert facts is not None
-    assert facts.rows["publications"] == 2
-
     normalised(elsewhere / "library", [{"id": 1, "title": "One"}])
     script = elsewhere / "compare.py"
     script.write_text(COMPARE)

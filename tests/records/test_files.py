@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 
 from pipelines.records.files import FileReference, addressed_files, asset_reference, file_references
-from pipelines.records.staging.general_staging import stage_publications
-from pipelines.records.staging.publication_stager import PublicationStager
+from pipelines.records.stager import Stager
 from tests.records.json_values import records, text_of
 
 STORED = {"id": "f1", "storage": "store", "metadata": {"size": 7, "filename": "a.pdf", "mime_type": "application/pdf"}}
@@ -53,8 +52,7 @@ def listed_keys(payload: bytes) -> list[tuple[Any, ...]]:
 def test_the_table_and_the_work_list_name_the_same_files(value: Any) -> None:
     """Whatever a record holds: both ways of staging and the reader of addresses agree on each file and its content key."""
     payload = text_of(value).encode()
-    assert listed_keys(payload) == staged_keys(payload, stage_publications)
-    assert listed_keys(payload) == staged_keys(payload, PublicationStager())
+    assert listed_keys(payload) == staged_keys(payload, Stager("publications"))
 
 
 def test_the_real_library(real_payloads: list[str], typed_payloads: list[str]) -> None:
@@ -65,7 +63,7 @@ def test_the_real_library(real_payloads: list[str], typed_payloads: list[str]) -
         assert everything
         assert addressed_files(payloads) == everything
         assert [key for payload in payloads for key in listed_keys(payload)] == [
-            key for payload in payloads for key in staged_keys(payload, PublicationStager())
+            key for payload in payloads for key in staged_keys(payload, Stager("publications"))
         ]
 
 

@@ -6,28 +6,29 @@ import json
 import subprocess
 import sys
 
-import pyarrow as pa
 import pytest
 
 from pipelines.doctor.description import FIELDS, OPTIONAL_FIELDS
-from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_FIELDS, FieldType
+from pipelines.publication_fields import (
+    ASSET_KEYS,
+    IDENTIFIER_FIELDS,
+    IDENTIFIER_LIST,
+    PUBLICATION_FIELDS,
+    STORED_KEYS,
+    FieldType,
+)
 from pipelines.records.batches import named_batch
 from pipelines.records.files import FileRow
 from pipelines.records.identifiers.verdicts import Identifier
-from pipelines.records.nested_objects import Addressed
 from pipelines.records.residue import ADDRESSES
-from pipelines.records.staging.fast_staging import RegularPublications
-from pipelines.records.staging.general_staging import AuthorRow, CategoryRow, stage_publications
-from pipelines.records.tables.description import Table
+from pipelines.records.stager import Stager
 from pipelines.records.tables.publications import (
-    PUBLICATION_AUTHORS,
-    PUBLICATION_CATEGORIES,
     PUBLICATION_FILES,
     PUBLICATION_IDENTIFIERS,
     PUBLICATIONS,
 )
+from pipelines.records.tables.registry import TABLES
 from tests.records.json_values import SHAPE
-from tests.records.test_fast_staging import REGULAR_FIELDS
 
 WITH_NEW_FIELDS = """
 import hashlib, json
@@ -45,27 +46,25 @@ assert source.count(mark) == 1
 exec(compile(source.replace(mark, new + mark), fields.__file__, "exec"), vars(fields))
 
 from pipelines.records.canonical_json import CanonicalReader
-from pipelines.records.staging.fast_staging import RegularPublications
 from pipelines.records.forms import form_of
-from pipelines.records.staging.general_staging import stage_publications
+from pipelines.records.stager import Stager
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.matching import comparable
 
 record = {"id": 1, "title": "T", "language": "de", "received_on": "2020-02-29", "publisher": {"id": 7, "name": "P"}}
 payload = json.dumps(record, separators=(",", ":")).encode()
-batch = [payload], [hashlib.sha256(payload).hexdigest()]
-staged = [way.tables["publications"].to_pylist()[0] for way in (RegularPublications().stage(*batch), stage_publications(*batch))]
+staged = Stager("publications")([payload], [hashlib.sha256(payload).hexdigest()])
 form = form_of(record)
 read = CanonicalReader(STANDARD_KINDS, GOOD).read(payload)
-print(json.dumps({"fast": staged[0], "general": staged[1], "sent": form.fields, "unsent": form.unsent,
+print(json.dumps({"staged": staged.tables["publications"].to_pylist()[0], "sent": form.fields, "unsent": form.unsent,
                   "form": comparable(form.fields), "canonical": read.compared}, default=str))
 """
 """Adds a field of each simple type to the description, then stages, sends and compares a record that has them."""
 
 
 def test_a_field_is_added_in_one_place() -> None:
-    """With an entry in the description, a field has its columns in both ways of staging, is sent, and is compared."""
+    """With an entry in the description, a field has its columns, is sent, and is compared."""
     done = subprocess.run([sys.executable, "-c", WITH_NEW_FIELDS], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     columns = {
@@ -78,8 +77,7 @@ def test_a_field_is_added_in_one_place() -> None:
         "publisher_name": "P",
         "residue": None,
     }
-    assert columns.items() <= found["fast"].items()
-    assert found["fast"] == found["general"]
+    assert columns.items() <= found["staged"].items()
     assert {"language": "de", "received_on": "2020-02-29", "publisher": {"id": 7}}.items() <= found["sent"].items()
     assert found["unsent"] == {}
     assert {"language", "received_on", "publisher"} <= found["form"].keys()
@@ -91,7 +89,6 @@ def test_every_place_has_every_field(field: object) -> None:
     """The places that cannot follow from the description: the tests' own records, and the doctor's expectations of swagger.yaml."""
     name = getattr(field, "name", "")
     assert name in SHAPE, f"add {name} to SHAPE in tests/records/json_values.py, so that hostile records have it"
-    assert name in REGULAR_FIELDS, f"add {name} to REGULAR_FIELDS in tests/records/test_fast_staging.py"
     assert name in FIELDS["v2"] | FIELDS["v3"] | OPTIONAL_FIELDS, (
         f"add {name} to FIELDS in pipelines/doctor/description.py"
     )
@@ -112,18 +109,9 @@ def test_the_columns_of_publications_follow_the_names_of_the_fields() -> None:
         assert list(field.columns) == expected
 
 
-@pytest.mark.parametrize(
-    ("fields", "table"),
-    [
-        (FileRow._fields, PUBLICATION_FILES),
-        (AuthorRow._fields, PUBLICATION_AUTHORS),
-        (CategoryRow._fields, PUBLICATION_CATEGORIES),
-    ],
-    ids=["files", "authors", "categories"],
-)
-def test_a_row_has_the_columns_of_its_table_in_order(fields: tuple[str, ...], table: Table) -> None:
+def test_a_file_has_the_columns_of_its_table_in_order() -> None:
     """Rows are tuples, because they are many; their fields are the columns of the description."""
-    assert fields == tuple(column.name for column in table.columns)
+    assert FileRow._fields == tuple(column.name for column in PUBLICATION_FILES.columns)
 
 
 def test_an_identifier_has_the_columns_of_its_table() -> None:
@@ -141,19 +129,14 @@ def test_staged_columns_that_differ_from_the_description_are_named() -> None:
 
 
 def test_addresses_are_the_same_everywhere() -> None:
-    """The decoder of files ignores the addresses that the residue ignores."""
-    assert set(Addressed.__struct_fields__) == ADDRESSES
+    """What a stored file and an asset have is known by the names that the residue ignores."""
+    assert ADDRESSES <= STORED_KEYS & ASSET_KEYS
 
 
 def test_empty_batches_have_every_column() -> None:
-    """Both ways of staging agree on the columns also where there are no records."""
-    fast = RegularPublications().stage([], [])
-    assert fast is not None
-    general = stage_publications([], [])
-    assert {name: batch.schema for name, batch in fast.tables.items()} == {
-        name: batch.schema for name, batch in general.tables.items()
-    }
-    assert isinstance(general.tables["publications"], pa.RecordBatch)
+    """Also where there are no records."""
+    for name, batch in Stager("publications")([], []).tables.items():
+        assert batch.schema.equals(TABLES[name].schema)
 
 
 def test_flat_identifier_fields_are_no_documented_fields() -> None:

@@ -15,7 +15,6 @@ import pytest
 from pyarrow.parquet.encryption import create_decryption_properties
 
 from pipelines.backup import staging
-from pipelines.backup.staging import LARGE, StagingProcess
 from pipelines.errors import ConfigurationError
 from pipelines.records.tables.registry import RAW_TABLES, TABLES
 from pipelines.store.catalogue import catalogue_in_memory, open_catalogue
@@ -212,24 +211,6 @@ class TestAtRest:
         assert [row["email"] for row in rows] == [f"person1@{MARK}.example", f"person2@{MARK}.example"]
         raw = pq.read_table(snapshot.path / "raw" / "users.parquet", decryption_properties=key).to_pylist()
         assert [row["payload"] for row in raw] == user_payloads(1, 2)  # byte for byte (I6)
-
-    def test_the_staging_process_gets_the_key_by_its_environment(
-        self, data: DataFolder, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Every user of the machine can see arguments (I10). Without the key no process opens a capture that has one."""
-        monkeypatch.setattr("pipelines.backup.staging._cores", lambda: 2)
-        capture = new_capture(folder(data, KEY))
-        write_raw(capture, publication_payloads(2))
-        with capture.open_file("raw_publications") as file:
-            [batch] = file.iter_batches()
-        with StagingProcess(capture, "publications") as process:
-            assert not [word for word in process._command if KEY.text in word]
-            process.start_if_large(LARGE)
-            process.send(batch)
-            facts = process.finish(2)
-        assert facts is not None
-        assert facts.rows["publications"] == 2
-        assert files_with(data, KEY.text) == []
 
     def test_a_capture_continues_with_its_own_key_only(self, data: DataFolder) -> None:
         """Another key cannot finish it."""

@@ -19,7 +19,6 @@ import pyarrow as pa
 from pipelines.records.residue import IGNORED, PICTURES
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, SCALARS, FieldShape, Kind, RecordShape
 from pipelines.records.tables.description import Column, Table
-from pipelines.records.tables.other_resources import LISTS
 from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 
 MAX_COLUMNS = 200
@@ -109,7 +108,7 @@ def observe_columns(
 ) -> ObservedColumns:
     """The columns for the fields of records. `tables`: the described tables of the resource; `earlier`: those of the snapshot before."""
     described = {column.name: column for column in tables[0].columns}
-    lists = {LISTS[table]: table for table in tables[1:]}
+    lists = {table.entries: table for table in tables[1:]}
     known = {column.path: column for column in earlier if _is_free(column.name)}
     taken = {*described, *_RESERVED} | {column.name for column in known.values()}
     names = {name.casefold() for name in taken}

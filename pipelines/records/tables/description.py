@@ -7,9 +7,20 @@ descriptions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 
 import pyarrow as pa
+
+
+class Part(StrEnum):
+    """What a column takes of the value that it is made from."""
+
+    VALUE = "value"
+    """The value itself, where the column's type can hold it; a date column takes a whole date only."""
+    DATE_AS_SENT = "date as sent"
+    YEAR = "year"
+    PRECISION = "precision"
 
 
 @dataclass(frozen=True)
@@ -19,6 +30,7 @@ class Column:
     `personal`: the column holds data of a person who uses the library. The files have such columns; the public views do not.
     `references`: the column of another table whose rows this column names, such as publications.id. `json`: the text is a JSON object.
     `made_from`: the column of the raw table that a staged column is made from; empty if it has another source.
+    `path`: the keys from the record, or from the entry of a list, to the value; the column's own name if nothing is said.
     """
 
     name: str
@@ -29,17 +41,30 @@ class Column:
     references: str = ""
     json: bool = False
     made_from: str = "payload"
+    path: tuple[str, ...] = ()
+    part: Part = Part.VALUE
+
+    @property
+    def source(self) -> tuple[str, ...]:
+        """The keys that lead to the value."""
+        return self.path or (self.name,)
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table. `key`: columns that together identify a row. `indexes`: columns by which people look rows up."""
+    """One table. `key`: columns that together identify a row. `indexes`: columns by which people look rows up.
+
+    `entries`: the key of a list in the record, whose entries are the rows; empty if each record is a row. `plain`: the column that takes an
+    entry that is no object.
+    """
 
     name: str
     comment: str
     key: tuple[str, ...]
     columns: tuple[Column, ...]
     indexes: tuple[tuple[str, ...], ...] = ()
+    entries: str = ""
+    plain: str = ""
 
     @cached_property
     def schema(self) -> pa.Schema:

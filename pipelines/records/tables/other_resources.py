@@ -1,4 +1,4 @@
-"""The tables of users, hard copies, locations, collections, authorities and tasks. `flat_records` stages them from these descriptions."""
+"""The tables of users, hard copies, locations, collections, authorities and tasks. They are staged from these descriptions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ def _record_table(name: str, comment: str, *columns: Column) -> Table:
     return Table(name, comment, ("id",), (ID, *columns, RESIDUE, SHA256))
 
 
-def _list_table(name: str, comment: str, owner: Column, value: Column) -> Table:
-    """A table with one row for each entry of a list in the records of a resource."""
-    return Table(name, comment, (owner.name, POSITION.name), (owner, POSITION, value))
+def _list_table(name: str, comment: str, owner: Column, value: Column, entries: str) -> Table:
+    """A table with one row for each entry of a list in the records of a resource. An entry is the value, or an object with it."""
+    value = replace(value, path=("id" if value.type == pa.int64() else "name",))
+    return Table(
+        name, comment, (owner.name, POSITION.name), (owner, POSITION, value), entries=entries, plain=value.name
+    )
 
 
 _NOTE = Column("note", pa.string(), "Note, as the library wrote it.")
@@ -39,6 +42,7 @@ USER_ROLES = _list_table(
     "One row for each role of a user.",
     Column("user_id", pa.int64(), "The user who has the role (users.id).", references="users.id"),
     Column("role", pa.string(), "Name of the role, for example librarian or admin."),
+    "roles",
 )
 HARD_COPIES = _record_table(
     "hard_copies",
@@ -74,6 +78,7 @@ COLLECTION_PUBLICATIONS = _list_table(
     "One row for each publication in a collection.",
     Column("collection_id", pa.int64(), "The collection (collections.id).", references="collections.id"),
     Column("publication_id", pa.int64(), "The publication in it (publications.id).", references="publications.id"),
+    "publication_ids",
 )
 AUTHORITIES = _record_table(
     "authorities",
@@ -86,6 +91,7 @@ AUTHORITY_VARIANTS = _list_table(
     "One row for each other form of an authority's name.",
     Column("authority_id", pa.int64(), "The authority (authorities.id).", references="authorities.id"),
     Column("variant", pa.string(), "The other form of the name."),
+    "variants",
 )
 TASKS = _record_table(
     "tasks",
@@ -99,6 +105,3 @@ TASKS = _record_table(
     Column("due_on", pa.date32(), "Day on which the task is due; empty where the service's value is not a date."),
     Column("completed_at", pa.string(), "Time of completion, as the service writes it; empty while the task is open."),
 )
-
-LISTS = {USER_ROLES: "roles", COLLECTION_PUBLICATIONS: "publication_ids", AUTHORITY_VARIANTS: "variants"}
-"""Table of a list → key of the record that holds the list."""

@@ -6,23 +6,30 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pipelines.publication_fields import PUBLICATION_FIELDS, FieldType
-from pipelines.records.tables.description import Column, Table
+from pipelines.publication_fields import IDENTIFIER_LIST, PUBLICATION_FIELDS, FieldType
+from pipelines.records.tables.description import Column, Part, Table
 from pipelines.records.tables.shared_columns import ID, POSITION, RESIDUE, SHA256
 
-_TYPES = {
-    FieldType.TEXT: (pa.string(),),
-    FieldType.DATE: (pa.date32(), pa.string(), pa.int32(), pa.string()),
-    FieldType.REFERENCE: (pa.int64(), pa.string()),
-    FieldType.COVER: (pa.string(),),
+_FILLED: dict[FieldType, tuple[tuple[pa.DataType, tuple[str, ...], Part], ...]] = {
+    FieldType.TEXT: ((pa.string(), (), Part.VALUE),),
+    FieldType.DATE: (
+        (pa.date32(), (), Part.VALUE),
+        (pa.string(), (), Part.DATE_AS_SENT),
+        (pa.int32(), (), Part.YEAR),
+        (pa.string(), (), Part.PRECISION),
+    ),
+    FieldType.REFERENCE: ((pa.int64(), ("id",), Part.VALUE), (pa.string(), ("name",), Part.VALUE)),
+    FieldType.COVER: ((pa.string(), ("id",), Part.VALUE),),
 }
-"""Type of a field → types of the columns that it fills."""
+"""Type of a field → of each column that it fills: the type, the member of the field, and the part of the value."""
 
 
 def _field_columns() -> Iterator[Column]:
     for field in PUBLICATION_FIELDS:
-        for (name, comment), arrow_type in zip(field.columns.items(), _TYPES.get(field.type, ()), strict=True):
-            yield Column(name, arrow_type, comment)
+        for (name, comment), (kind, member, part) in zip(
+            field.columns.items(), _FILLED.get(field.type, ()), strict=True
+        ):
+            yield Column(name, kind, comment, path=(field.name, *member), part=part)
 
 
 PUBLICATIONS = Table(
@@ -73,6 +80,7 @@ PUBLICATION_IDENTIFIERS = Table(
         ),
     ),
     indexes=(("value", "type"),),
+    entries=IDENTIFIER_LIST,
 )
 
 PUBLICATION_AUTHORS = Table(
@@ -86,6 +94,8 @@ PUBLICATION_AUTHORS = Table(
         Column("type", pa.string(), "person or corporate."),
     ),
     indexes=(("name",),),
+    entries="authors",
+    plain="name",
 )
 
 PUBLICATION_CATEGORIES = Table(
@@ -95,10 +105,14 @@ PUBLICATION_CATEGORIES = Table(
     (
         _PUBLICATION_ID,
         POSITION,
-        Column("category_id", pa.int64(), "The service's identifier of the category, where it sends one."),
+        Column(
+            "category_id", pa.int64(), "The service's identifier of the category, where it sends one.", path=("id",)
+        ),
         Column("name", pa.string(), "Name of the category."),
     ),
     indexes=(("name",),),
+    entries="categories",
+    plain="name",
 )
 
 PUBLICATION_FILES = Table(
@@ -109,14 +123,26 @@ PUBLICATION_FILES = Table(
         _PUBLICATION_ID,
         Column("kind", pa.string(), "asset (an attached file) or cover.", required=True),
         POSITION,
-        Column("asset_id", pa.int64(), "The service's identifier of the asset; empty for covers."),
-        Column("name", pa.string(), "Name that readers see."),
-        Column("content_type", pa.string(), "Media type of the asset, according to the service."),
-        Column("file_id", pa.string(), "The service's identifier of the stored file."),
-        Column("storage", pa.string(), "The service's storage that holds the file."),
-        Column("filename", pa.string(), "File name at upload. It comes from outside: never use it as a path."),
-        Column("mime_type", pa.string(), "Media type of the stored file, according to the service."),
-        Column("size", pa.int64(), "Size in bytes, according to the service."),
+        Column("asset_id", pa.int64(), "The service's identifier of the asset; empty for covers.", path=("id",)),
+        Column("name", pa.string(), "Name that readers see.", path=("name",)),
+        Column(
+            "content_type", pa.string(), "Media type of the asset, according to the service.", path=("content_type",)
+        ),
+        Column("file_id", pa.string(), "The service's identifier of the stored file.", path=("file", "id")),
+        Column("storage", pa.string(), "The service's storage that holds the file.", path=("file", "storage")),
+        Column(
+            "filename",
+            pa.string(),
+            "File name at upload. It comes from outside: never use it as a path.",
+            path=("file", "metadata", "filename"),
+        ),
+        Column(
+            "mime_type",
+            pa.string(),
+            "Media type of the stored file, according to the service.",
+            path=("file", "metadata", "mime_type"),
+        ),
+        Column("size", pa.int64(), "Size in bytes, according to the service.", path=("file", "metadata", "size")),
         Column("has_url", pa.bool_(), "Whether the service sent an address of the content.", required=True),
         Column(
             "content_key",
@@ -152,4 +178,5 @@ PUBLICATION_FILES = Table(
         ),
     ),
     indexes=(("sha256",),),
+    entries="assets",
 )

@@ -89,7 +89,7 @@ def test_every_field_of_a_type_is_read_and_given_back() -> None:
 
 
 def test_another_process_has_the_same_kinds() -> None:
-    """The text that the staging process is given tells all of them."""
+    """The text that another process is given tells all of them."""
     again = kinds_described(KINDS.described)
     assert again.described == KINDS.described
     assert [field for field, _kind in again.fields] == [field for field, _kind in KINDS.fields]

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.records.flat_records import RecordStager
 from pipelines.records.residue import IGNORED
 from pipelines.records.shapes.columns import MAX_COLUMNS, ObservedColumn, ObservedColumns, observe_columns, with_columns
 from pipelines.records.shapes.observation import MAX_FIELDS, MAX_MEMBERS, OTHERS, Observer, RecordShape
+from pipelines.records.stager import Stager
 from pipelines.records.tables.registry import STAGED
 
 TODAY, TOMORROW = "2026-11-22", "2026-11-23"
@@ -45,7 +45,7 @@ def staged(
     found = observed(records, resource).columns if columns is None else columns
     payloads = [json.dumps(record).encode() for record in records]
     hashes = [hashlib.sha256(payload).hexdigest() for payload in payloads]
-    batch = RecordStager(resource, found)(payloads, hashes).tables[resource]
+    batch = Stager(resource, found)(payloads, hashes).tables[resource]
     batch.validate(full=True)
     assert batch.schema.equals(with_columns(STAGED[resource][0], found).schema, check_metadata=True)
     return batch.to_pylist()
@@ -202,7 +202,7 @@ def test_every_scalar_is_in_a_column_or_in_the_residue(records: list[Record], re
     """I6: whatever the shape, every scalar of a record can be found in its row or in the rows of its list."""
     columns = observed(records, resource).columns
     payloads = [json.dumps(record).encode() for record in records]
-    batches = RecordStager(resource, columns)(payloads, ["hash"] * len(records)).tables
+    batches = Stager(resource, columns)(payloads, ["hash"] * len(records)).tables
     for number, record in enumerate(records):
         row = batches[resource].slice(number, 1).to_pylist()[0]
         listed = [entry for name, batch in batches.items() if name != resource for entry in batch.to_pylist()]

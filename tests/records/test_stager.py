@@ -6,9 +6,8 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -28,8 +27,7 @@ from pipelines.records.residue import (
     bounded,
     without_addresses,
 )
-from pipelines.records.staging.general_staging import stage_publications
-from pipelines.records.staging.publication_stager import PublicationStager
+from pipelines.records.stager import Stager
 from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.records.values import decode_record, record_ids
 from pipelines.settings.identifier_types import IdentifierSettings
@@ -39,7 +37,7 @@ from tests.records.json_values import SHAPE, Members, anything, has_one_id, mean
 
 def stage(payloads: Sequence[str]) -> StagedBatch:
     encoded = [payload.encode() for payload in payloads]
-    return stage_publications(encoded, [hashlib.sha256(payload).hexdigest() for payload in encoded])
+    return Stager("publications")(encoded, [hashlib.sha256(payload).hexdigest() for payload in encoded])
 
 
 def rows(staged: StagedBatch, table: str = "publications") -> list[dict[str, Any]]:
@@ -276,7 +274,7 @@ class TestIdentifiers:
     def test_the_real_library(self, real_payloads: list[str]) -> None:
         """The staged table has what docs/identifiers.md counts and tells value by value: every row is what was identified."""
         encoded = [payload.encode() for payload in real_payloads]
-        staged = PublicationStager()(encoded, ["0"] * len(encoded))
+        staged = Stager("publications")(encoded, ["0"] * len(encoded))
         columns = ("publication_id", "type", "value", "raw", "source_field", "position", "verdict", "rule")
         found = rows(staged, "publication_identifiers")
         assert not_good() == Counter(
@@ -291,22 +289,20 @@ class TestIdentifiers:
             for row in rows(staged, "publication_identifiers")
         } == {(record["id"], field, record[field]) for record in sent for field in IDENTIFIER_FIELDS if record[field]}
 
-    @pytest.mark.parametrize("stager", [partial(stage_publications, kinds=PMCID), PublicationStager(PMCID)])
-    def test_a_configured_type(self, stager: Callable[[list[bytes], list[str]], StagedBatch]) -> None:
-        """Both ways of staging take its fields for identifiers, and no longer for residue (service.md#identifiers)."""
+    def test_a_configured_type(self) -> None:
+        """Its fields are identifiers, and no longer residue (service.md#identifiers)."""
         record = {"id": 1, "doi": None, "pmcid": "PMC1", "pmc": "2", "handle": "x"}
-        staged = stager([json.dumps(record).encode()], ["0"])
+        staged = Stager("publications", kinds=self.PMCID)([json.dumps(record).encode()], ["0"])
         assert [tuple(row.values())[1:] for row in rows(staged, "publication_identifiers")] == [
             (0, "pmcid", "2", "2", "pmc", "invalid", "form"),
             (1, "pmcid", "PMC1", "PMC1", "pmcid", "valid", None),
         ]
         assert staged.residue == {"handle": 1}
 
-    @pytest.mark.parametrize("stager", [stage_publications, PublicationStager()])
-    def test_a_type_that_an_entry_names_wrongly(self, stager: Callable[..., StagedBatch]) -> None:
+    def test_a_type_that_an_entry_names_wrongly(self) -> None:
         """The column has what the value is; the entry's own type stays in the residue (I6)."""
         entries = [{"type": "isbn", "value": "10.1000/182"}, {"type": "DOI", "value": "10.1000/1"}, {"value": "x"}]
-        staged = stager([json.dumps({"id": 1, "identifiers": entries}).encode()], ["0"])
+        _row, staged = staged_one({"id": 1, "identifiers": entries})
         assert [row["type"] for row in rows(staged, "publication_identifiers")] == ["doi", "doi", ""]
         [row] = rows(staged)
         assert residue(row) == {"identifiers[0].type": "isbn", "identifiers[1].type": "DOI"}

@@ -1,0 +1,400 @@
+"""Stages the records of a resource: from the JSON of a batch of records to the columns of its tables.
+
+One way for every resource, driven by the descriptions of its tables. A column takes the value to which its path leads; a table of a list
+takes the entries of the list; the fields that no described column takes have the columns that were observed (shapes/columns.py).
+Identifiers and files are read by the rules of their own modules. Total (I7): whatever a record holds, it becomes exactly one row of the
+first table, and each of its values is in a column, ignored by name, or residue under its path (I6).
+
+The work goes member by member over a batch, because record by record in Python is several times slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from operator import itemgetter
+from typing import Any, NamedTuple, cast
+
+import pyarrow as pa
+
+from pipelines.publication_fields import IDENTIFIER_KEYS, IDENTIFIER_LIST
+from pipelines.records.batches import StagedBatch, named_batch, table_batch, transposed
+from pipelines.records.files import FileDescription, FileRow, address_of, asset_row, cover_address, cover_row
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
+from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields, type_and_value
+from pipelines.records.identifiers.verdicts import Identifier
+from pipelines.records.residue import (
+    IGNORED,
+    bounded,
+    keep_nested,
+    nested_residue,
+    residue_counts,
+    residue_json,
+    without_addresses,
+    without_signatures,
+)
+from pipelines.records.shapes.columns import ColumnType, ObservedColumn, with_columns
+from pipelines.records.tables.description import Column, Part, Table
+from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS
+from pipelines.records.tables.registry import STAGED
+from pipelines.records.values import (
+    PartialDate,
+    Precision,
+    compact_json,
+    decode_record,
+    partial_date,
+    text_of,
+    whole_number,
+)
+
+RECORDS_PER_STEP = 400
+"""Records that are staged together: few enough for the processor's cache, which saves a fifth of the time."""
+
+_Json = dict[str, Any]
+_Reader = Callable[[Any], Any]
+_Values = dict[str, Sequence[Any]]
+"""Name of a column → its value in each record or entry."""
+
+_NOTHING: _Json = {}
+_MADE_OTHERWISE = frozenset({"residue", "sha256"})
+"""Columns of a record that no key fills."""
+
+
+def in_steps(stager: Stager, batch: pa.RecordBatch) -> Iterator[StagedBatch]:
+    """Stage a raw batch with the columns `payload` and `sha256`, `RECORDS_PER_STEP` records at a time."""
+    for start in range(0, batch.num_rows, RECORDS_PER_STEP):
+        step = batch.slice(start, RECORDS_PER_STEP)
+        payloads = cast("list[bytes]", step.column("payload").cast(pa.binary()).to_pylist())
+        yield stager(payloads, cast("list[str]", step.column("sha256").to_pylist()))
+
+
+class Stager:
+    """Stages the records of one resource, batch by batch, into its described tables with the observed columns."""
+
+    def __init__(self, resource: str, observed: Sequence[ObservedColumn] = (), kinds: Kinds = STANDARD_KINDS) -> None:
+        described, *lists = STAGED[resource]
+        self._table, self._kinds = with_columns(described, observed), kinds
+        self._record = _Member(addressed=True)
+        self._record.fill(column for column in described.columns if column.name not in _MADE_OTHERWISE)
+        names = {column.name for column in described.columns}
+        for column in observed:
+            member = self._record.at(column.path, addressed=True)
+            member.columns.append(_Filled(column.name, _OBSERVED[column.type], is_spare=column.name in names))
+        for table in lists:
+            self._record.at((table.entries,)).is_read_elsewhere = True
+        self._lists = [_List(table) for table in lists if table.plain]
+        self._files = _Files(self._record) if PUBLICATION_FILES in lists else None
+        self._has_identifiers = PUBLICATION_IDENTIFIERS in lists
+        if self._has_identifiers:
+            for name, _kind in kinds.fields:
+                self._record.at((name,)).is_read_elsewhere = True
+
+    def __call__(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch:
+        """Stage records: `payloads` is the JSON of each, `hashes` the SHA-256 of each in hexadecimal. Never raises on data."""
+        batch = _Batch([decode_record(payload) for payload in payloads])
+        self._record.read_members(batch.records, _Place(batch.residues), batch.values, batch.records)
+        tables = [entries.stage(batch, self._record.members[entries.table.entries]) for entries in self._lists]
+        if self._files is not None:
+            tables.append(self._files.stage(batch))
+        if self._has_identifiers:
+            tables.append(_identifiers(batch, self._kinds))
+        columns = {column.name: batch.column(column.name) for column in self._table.columns}
+        columns |= {"residue": [residue_json(residue) for residue in batch.residues], "sha256": hashes}
+        tables.insert(0, (self._table, named_batch(self._table, columns)))
+        return StagedBatch({table.name: rows for table, rows in tables}, bounded(residue_counts(batch.residues)))
+
+
+class _Batch:
+    """Records that are staged together. `values`: name of a column → its value in each record, once it was read."""
+
+    def __init__(self, records: Sequence[_Json]) -> None:
+        self.records = records
+        self.residues: list[_Json] = [{} for _ in records]
+        self.values: _Values = {}
+
+    def column(self, name: str) -> Sequence[Any]:
+        """A column's value in each record; all are empty if nothing filled it."""
+        return self.values.get(name) or [None] * len(self.records)
+
+    @property
+    def ids(self) -> Sequence[Any]:
+        """The id of each record."""
+        return self.column("id")
+
+
+class _Filled(NamedTuple):
+    """A column that takes a value. `read`: None where it takes any value as it is; `is_spare`: a key of its own name comes first."""
+
+    name: str
+    read: _Reader | None
+    is_spare: bool = False
+
+
+class _Place:
+    """Where the values of a batch stand: the residue of the record of each, and its path. `positions`: their places in a list."""
+
+    def __init__(
+        self, residues: Sequence[_Json], path: str = "", positions: Sequence[int] = (), below: str = ""
+    ) -> None:
+        self._residues, self._path, self._positions, self._below = residues, path, positions, below
+
+    def member(self, key: str) -> _Place:
+        """The place of a member of each value."""
+        if self._positions:
+            return _Place(self._residues, self._path, self._positions, f"{self._below}.{key}")
+        return _Place(self._residues, f"{self._path}.{key}" if self._path else key)
+
+    def keep(self, index: int, value: Any) -> None:
+        """Put a value into the residue of its record."""
+        path = f"{self._path}[{self._positions[index]}]{self._below}" if self._positions else self._path
+        keep_nested(self._residues[index], path, value)
+
+
+@dataclass
+class _Member:
+    """A member of an object: the columns that take its value, and the members below it. `addressed`: it has addresses of files."""
+
+    addressed: bool = False
+    columns: list[_Filled] = field(default_factory=list)
+    members: dict[str, _Member] = field(default_factory=dict)
+    is_read_elsewhere: bool = False
+
+    def at(self, path: Iterable[str], *, addressed: bool = False) -> _Member:
+        """The member at a path, which is made if there is none."""
+        member = self
+        for key in path:
+            member = member.members.setdefault(key, _Member(addressed))
+        return member
+
+    def fill(self, columns: Iterable[Column], prefix: str = "") -> None:
+        """Let described columns take the values to which their paths lead."""
+        for column in columns:
+            self.at(column.source).columns.append(_Filled(prefix + column.name, _reader(column)))
+
+    def read_members(self, objects: Sequence[_Json], place: _Place, values: _Values, records: Sequence[_Json]) -> None:
+        """Take what the members of each object hold, and keep what nothing takes. `records`: the record of each object."""
+        known = self.members.keys() | IGNORED if self.addressed else self.members.keys()
+        for index, found in enumerate(objects):
+            if not found.keys() <= known:
+                for key, value in found.items():
+                    if key not in known:
+                        place.member(key).keep(index, value)
+        for key, member in self.members.items():
+            member.read([found.get(key) for found in objects], place.member(key), values, records)
+
+    def read(self, sent: Sequence[Any], place: _Place, values: _Values, records: Sequence[_Json]) -> None:
+        """Take a value of each object into the columns, or its members into theirs; keep what nothing takes."""
+        if sent.count(None) == len(sent):
+            return
+        left = sent
+        for column in self.columns:
+            taken = sent
+            if column.is_spare:
+                taken = [None if column.name in record else value for value, record in zip(sent, records, strict=True)]
+            if column.read is not None:
+                taken = [column.read(value) if value is not None else None for value in taken]
+            left = [None if value is not None else before for value, before in zip(taken, left, strict=True)]
+            own = values.get(column.name)
+            values[column.name] = (
+                [first if first is not None else spare for first, spare in zip(own, taken, strict=True)]
+                if own
+                else taken
+            )
+        if self.is_read_elsewhere:
+            return
+        if self.members:
+            self.read_members([value if type(value) is dict else _NOTHING for value in left], place, values, records)
+        for index, value in enumerate(left):
+            if value is not None and not (self.members and type(value) is dict):
+                place.keep(index, value)
+
+
+class _Entries:
+    """The entries of a list in each record: the number of the record of each, and its place in the list."""
+
+    def __init__(self, batch: _Batch, key: str, residues: Sequence[_Json]) -> None:
+        """`residues`: take a value that is no list, and later what is left of the entries."""
+        self.values, self.owners, self.positions = list[Any](), list[int](), list[int]()
+        for number, (record, residue) in enumerate(zip(batch.records, residues, strict=True)):
+            entries = _items(record, key, residue)
+            self.values += entries
+            self.owners += [number] * len(entries)
+            self.positions += range(len(entries))
+        self.ids = [batch.ids[owner] for owner in self.owners]
+        self.place = _Place([residues[owner] for owner in self.owners], key, self.positions)
+        self.objects = [value if type(value) is dict else _NOTHING for value in self.values]
+
+
+class _List:
+    """A table with a row for each entry of a list: an object with members, or the value of one column itself."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        _owner, _position, *self._columns = table.columns
+        self._entry = _Member()
+        self._entry.fill(self._columns)
+        self._read_plain = next(_reader(column) for column in self._columns if column.name == table.plain)
+
+    def stage(self, batch: _Batch, member: _Member) -> tuple[Table, pa.RecordBatch]:
+        """The rows of some records. `member`: the list in the record; a column that has the whole list has what is left of it, too."""
+        residues: Sequence[_Json] = batch.residues
+        for column in member.columns:
+            residues = [
+                residue if value is None else {}
+                for value, residue in zip(batch.column(column.name), residues, strict=True)
+            ]
+        entries, values = _Entries(batch, self.table.entries, residues), _Values()
+        self._entry.read_members(entries.objects, entries.place, values, entries.objects)
+        columns = {column.name: [*values.get(column.name, [None] * len(entries.values))] for column in self._columns}
+        plain = columns[self.table.plain]
+        for index, value in enumerate(entries.values):
+            if value is not None and type(value) is not dict:
+                plain[index] = value if self._read_plain is None else self._read_plain(value)
+                if plain[index] is None:
+                    entries.place.keep(index, value)
+        return self.table, table_batch(self.table, [entries.ids, entries.positions, *columns.values()])
+
+
+class _Files:
+    """The rows of `publication_files`: the cover and the assets of each publication, in this order."""
+
+    def __init__(self, record: _Member) -> None:
+        """`record`: a publication, which is to read the description of its cover."""
+        described = [column for column in PUBLICATION_FILES.columns if column.path]
+        stored = [replace(column, path=column.path[1:]) for column in described if column.path[0] == "file"]
+        cover = record.at(("cover",))
+        cover.addressed = True
+        cover.fill(stored, _COVER)
+        self._asset = _Member(addressed=True)
+        self._asset.fill(described)
+        self._asset.at(("file",)).addressed = True
+        self._asset.at(("publication_id",)).is_read_elsewhere = True
+
+    def stage(self, batch: _Batch) -> tuple[Table, pa.RecordBatch]:
+        """The rows of some records."""
+        rows = list[tuple[int, FileRow]]()
+        descriptions = zip(*(batch.column(_COVER + name) for name in FileDescription._fields), strict=True)
+        for number, (record, description) in enumerate(zip(batch.records, descriptions, strict=True)):
+            cover = record.get("cover")
+            if type(cover) is dict:
+                rows.append((number, cover_row(batch.ids[number], FileDescription(*description), cover_address(cover))))
+        entries, values = _Entries(batch, PUBLICATION_FILES.entries, batch.residues), _Values()
+        self._asset.read_members(entries.objects, entries.place, values, entries.objects)
+        names = ("asset_id", "name", "content_type", *FileDescription._fields)
+        described = zip(*(values.get(name) or [None] * len(entries.values) for name in names), strict=True)
+        for index, (asset, description) in enumerate(zip(entries.values, described, strict=True)):
+            if type(asset) is not dict:
+                entries.place.keep(index, asset)
+                continue
+            owner, number = asset.get("publication_id"), entries.ids[index]
+            if owner is not None and (type(owner) is not int or owner != number):
+                entries.place.member("publication_id").keep(index, owner)
+            file = asset.get("file")
+            address = address_of(asset.get("url"), file.get("url") if type(file) is dict else None)
+            asset_id, name, content_type, *stored = description
+            row = asset_row(
+                number, entries.positions[index], (asset_id, name, content_type), FileDescription(*stored), address
+            )
+            rows.append((entries.owners[index], row))
+        rows.sort(key=itemgetter(0))
+        return PUBLICATION_FILES, table_batch(
+            PUBLICATION_FILES, transposed([row for _number, row in rows], PUBLICATION_FILES)
+        )
+
+
+_COVER = "cover."
+"""Before the names of the columns of a cover's file, so that they are not those of the publication."""
+
+
+def _identifiers(batch: _Batch, kinds: Kinds) -> tuple[Table, pa.RecordBatch]:
+    """The rows of `publication_identifiers`: what the rules find in the flat fields and in the list."""
+    owners, rows = list[int | None](), list[Identifier]()
+    for record, residue, publication_id in zip(batch.records, batch.residues, batch.ids, strict=True):
+        identifiers = list[Identifier]()
+        read_fields([record.get(name) for name, _kind in kinds.fields], identifiers, kinds)
+        for number, entry in enumerate(_items(record, IDENTIFIER_LIST, residue)):
+            where = f"{IDENTIFIER_LIST}[{number}]"
+            if type(entry) is dict:
+                nested_residue(entry, IDENTIFIER_KEYS, where, residue)
+            kind, raw = type_and_value(entry)
+            if not read_entry(kind, raw, identifiers, kinds) and kind:
+                keep_nested(residue, f"{where}.type", entry["type"])
+        rows += identifiers
+        owners += [publication_id] * len(identifiers)
+    values: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(Identifier._fields)
+    columns = dict(zip(Identifier._fields, values, strict=True))
+    columns |= {"publication_id": owners, "rule": [rule or None for rule in columns["rule"]]}
+    return PUBLICATION_IDENTIFIERS, named_batch(PUBLICATION_IDENTIFIERS, columns)
+
+
+def _items(record: _Json, key: str, residue: _Json) -> Sequence[Any]:
+    """The entries of a list; any other value is residue."""
+    value = record.get(key)
+    if type(value) is list:
+        return value
+    if value is not None:
+        keep_nested(residue, key, value)
+    return ()
+
+
+def _reader(column: Column) -> _Reader | None:
+    """Reads the value of a described column; it returns None for what the column cannot hold. No function: any value is taken as it is."""
+    if column.part is not Part.VALUE:
+        return _PARTS[column.part]
+    return _DESCRIBED.get(column.type)
+
+
+def _date(value: object) -> PartialDate | None:
+    return partial_date(value) if type(value) is str else None
+
+
+def _day(value: object) -> date | None:
+    day = _date(value)
+    return day.first if day is not None and day.precision is Precision.DAY else None
+
+
+def _year(value: object) -> int | None:
+    day = _date(value)
+    return day.first.year if day is not None else None
+
+
+def _precision(value: object) -> str | None:
+    day = _date(value)
+    return day.precision if day is not None else None
+
+
+def _boolean(value: object) -> bool | None:
+    return value if type(value) is bool else None
+
+
+def _integer(value: object) -> int | None:
+    return whole_number(value) if type(value) is int else None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if type(value) is float or (type(value) is int and whole_number(value) is not None) else None
+
+
+def _text(value: object) -> str | None:
+    return None if isinstance(value, dict | list) else without_signatures(text_of(value) or "")
+
+
+def _json(value: object) -> str:
+    return without_signatures(compact_json(without_addresses(value)))
+
+
+_DESCRIBED: Mapping[pa.DataType, _Reader] = {pa.int64(): whole_number, pa.date32(): _day}
+"""Type of a described column → the function that reads its values; a text column takes any value."""
+
+_PARTS: Mapping[Part, _Reader | None] = {Part.DATE_AS_SENT: None, Part.YEAR: _year, Part.PRECISION: _precision}
+
+_OBSERVED: Mapping[str, _Reader] = {
+    ColumnType.BOOLEAN: _boolean,
+    ColumnType.INTEGER: _integer,
+    ColumnType.NUMBER: _number,
+    ColumnType.DATE: _day,
+    ColumnType.TEXT: _text,
+    ColumnType.JSON: _json,
+}
+"""Type of an observed column → the function that reads its values. None of them gets null."""

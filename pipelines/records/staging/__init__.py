@@ -1,1 +1,0 @@
-"""How publications become rows of the staged tables: a batch at once, record by record, or in the general way that takes any JSON."""
