@@ -75,7 +75,7 @@ def test_a_field_with_the_name_of_our_columns(name: str) -> None:
     observer.observe([{"id": 1, name: "x"}])
     for earlier in ([], [ObservedColumn(name, (name,), "text", "2026-11-22")]):
         [column] = observe_columns(observer.shape, STAGED["tasks"], earlier=earlier, today="2026-11-23").columns
-        assert column.name == f"{name}_2"
+        assert column.name == f"{name.lower()}_2"
 
 
 class TestFiles:

@@ -213,6 +213,7 @@ def _name(
         is_free = plain not in shape.fields and ARROW_TYPES[column_type] == column.type and not column.json
         if is_free and plain not in _OURS:
             return plain
+    plain = plain.lower()  # two libraries share views, and DuckDB takes `Due` and `due` for one column
     name, number = _fitting(plain, ""), 1
     while name.casefold() in names:
         number += 1
@@ -238,13 +239,13 @@ def _described(column: ObservedColumn, *, personal: bool) -> Column:
 
 
 def united(columns: Iterable[ObservedColumn]) -> list[ObservedColumn]:
-    """The columns of several snapshots or libraries together: each name once, with the widest type and the first day."""
+    """The columns of several snapshots or libraries together: each name once, whatever its case, with the widest type and the first day."""
     by_name: dict[str, ObservedColumn] = {}
     for column in columns:
-        before = by_name.get(column.name)
+        before = by_name.get(column.name.lower())
         if before is not None:
             column = msgspec.structs.replace(  # noqa: PLW2901  the union of both
                 before, type=widest((before.type, column.type)), since=min(before.since, column.since)
             )
-        by_name[column.name] = column
+        by_name[column.name.lower()] = column
     return list(by_name.values())

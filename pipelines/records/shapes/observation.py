@@ -24,7 +24,7 @@ MAX_DEPTH = 6
 MAX_MEMBERS = 40
 """Different keys of a nested object from which it counts as a map, whose keys are values."""
 
-MAX_NAME = 100
+MAX_NAME = 200
 """Characters of a field's name."""
 
 OTHERS = "(other keys)"

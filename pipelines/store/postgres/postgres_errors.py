@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import psycopg
 from adbc_driver_manager import Error as CopyError
+from adbc_driver_manager import OperationalError as CopyOperationalError
 
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
 
@@ -39,9 +40,11 @@ _REMEDIES: dict[str, tuple[type[BookferryError], str]] = {
     "08": (TemporaryError, "The connection was lost: when the server is back, run"),
     "57P": (TemporaryError, "The connection was ended by the server or its administrator: when it is back, run"),
     "57014": (TemporaryError, "Somebody canceled the statement. Run"),
-    "": (TemporaryError, "The connection was lost: when the server is back, run"),
 }
-"""SQLSTATE, or its beginning → kind of error and remedy; empty where libpq itself failed, without a code."""
+"""SQLSTATE, or its beginning → kind of error and remedy."""
+
+_OF_THE_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, CopyOperationalError)
+"""Without a code, these are libpq's own, of its connection; others are of a driver that does not take a value."""
 
 UNTOUCHED = "The previous content of the database is untouched"
 
@@ -73,7 +76,7 @@ def statement_errors(trying: str, place: str, secret: str, again: str) -> Iterat
         yield
     except (psycopg.Error, CopyError) as error:
         state = getattr(error, "sqlstate", None) or ""
-        kind, remedy = _remedy(state)
+        kind, remedy = _remedy(state or ("08" if isinstance(error, _OF_THE_CONNECTION) else ""))
         code = f" (SQLSTATE {state})" if state else ""
         raise kind(
             f"{trying} {place} failed: {_server_message(error, secret)}{code}. {UNTOUCHED}. {remedy} `{again}`."

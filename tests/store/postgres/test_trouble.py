@@ -171,3 +171,9 @@ def test_the_servers_message_and_the_remedy(ask: Ask) -> None:
             f"Loading x into y failed: said so (SQLSTATE {state}). The previous content of the database"
         )
         assert str(caught.value).endswith(f"{remedy} `bookferry stage old`.")
+
+
+def test_a_value_that_a_driver_does_not_take_is_no_lost_connection(ask: Ask) -> None:
+    """The server never saw it: it would be refused every night."""
+    with pytest.raises(StorageError, match="The cause is unknown"), statement_errors("Loading", "y", "", "again"):
+        ask("SELECT %s::text", "\0")
