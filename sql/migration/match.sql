@@ -15,43 +15,40 @@ CREATE TABLE matched AS
     SEMI JOIN target ON target.id = decisions.target_id
     WHERE decision <> 'skip';
 
-INSERT INTO matched
-    SELECT written.source_id, written.target_id, 'journal'
-    FROM written
-    SEMI JOIN source ON source.id = written.source_id
-    SEMI JOIN target ON target.id = written.target_id
-    ANTI JOIN decisions ON decisions.source_id = written.source_id
-    ANTI JOIN matched ON matched.target_id = written.target_id;
-
--- A record that an earlier plan wrote and that is gone was deleted by somebody.
 CREATE TABLE ambiguous AS
-    SELECT written.source_id, [written.target_id] AS candidates, 'deleted_in_target' AS reason
-    FROM written
-    SEMI JOIN source ON source.id = written.source_id
-    ANTI JOIN target ON target.id = written.target_id
-    ANTI JOIN decisions ON decisions.source_id = written.source_id;
-
--- A record is not new either if a person matched another record with the one that it was written to, or if the record that a person named
--- does not exist.
-INSERT INTO ambiguous
-    SELECT written.source_id, [written.target_id], 'several_sources'
-    FROM written
-    SEMI JOIN source ON source.id = written.source_id
-    SEMI JOIN matched ON matched.target_id = written.target_id AND matched.source_id <> written.source_id
-    ANTI JOIN decisions ON decisions.source_id = written.source_id;
-INSERT INTO ambiguous
-    SELECT decisions.source_id, []::BIGINT[], 'decided_is_missing'
+    SELECT decisions.source_id, []::BIGINT[] AS candidates, 'decided_is_missing' AS reason
     FROM decisions
     SEMI JOIN source ON source.id = decisions.source_id
     ANTI JOIN target ON target.id = decisions.target_id
     WHERE target_id IS NOT NULL AND decision <> 'skip';
 
+-- A record that an earlier plan wrote and that is gone was deleted by somebody. A record is not new either if a person matched another one
+-- with the one that it was written to, or if earlier plans wrote several records to one.
+CREATE TABLE earlier AS
+    SELECT written.*, target.id IS NOT NULL AS is_there, count(*) OVER (PARTITION BY written.target_id) AS sources
+    FROM written
+    SEMI JOIN source ON source.id = written.source_id
+    ANTI JOIN decisions ON decisions.source_id = written.source_id
+    LEFT JOIN target ON target.id = written.target_id;
+INSERT INTO ambiguous
+    SELECT source_id, [target_id], CASE WHEN is_there THEN 'several_sources' ELSE 'deleted_in_target' END
+    FROM earlier
+    WHERE NOT is_there OR sources > 1 OR target_id IN (SELECT target_id FROM matched);
 INSERT INTO matched
-    SELECT source.id, source.id, 'id'
+    SELECT source_id, target_id, 'journal'
+    FROM earlier
+    ANTI JOIN ambiguous ON ambiguous.source_id = earlier.source_id;
+DROP TABLE earlier;
+
+CREATE TABLE same AS
+    SELECT source.id, taken.target_id IS NOT NULL AS is_taken
     FROM source
     SEMI JOIN same_library ON same_library.yes
     SEMI JOIN target ON target.id = source.id
+    LEFT JOIN matched AS taken ON taken.target_id = source.id
     ANTI JOIN matched ON matched.source_id = source.id
-    ANTI JOIN matched AS taken ON taken.target_id = source.id
     ANTI JOIN ambiguous ON ambiguous.source_id = source.id
     ANTI JOIN decisions ON decisions.source_id = source.id;
+INSERT INTO ambiguous SELECT id, [id], 'several_sources' FROM same WHERE is_taken;
+INSERT INTO matched SELECT id, id, 'id' FROM same WHERE NOT is_taken;
+DROP TABLE same;

@@ -109,11 +109,14 @@ class Journal:
         *,
         target_id: int,
         asset_id: int | None = None,
+        wanted: dict[str, str | None] | None = None,
         held: dict[str, str | None] | None = None,
         message: str | None = None,
     ) -> None:
-        """The write happened. `message`: what the target did not take or keep of it."""
+        """The write happened. `message`: what the target did not take or keep of it. `wanted`: what was written, if not what was meant."""
         values = {"target_id": target_id, "asset_id": asset_id, "held": _json(held)}
+        if wanted is not None:
+            values["wanted"] = _json(wanted)
         self._settle(number, WriteState.DONE, **values, status=None, message=message)
 
     def refused(self, number: int, message: str, status: int | None = None) -> None:

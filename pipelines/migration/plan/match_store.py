@@ -40,27 +40,41 @@ _SCHEMA = """
     CREATE TABLE target (id INTEGER PRIMARY KEY, exact BLOB, folded BLOB, record TEXT);
     CREATE INDEX target_folded ON target (folded);
     CREATE TABLE written (source_id INTEGER PRIMARY KEY, target_id INTEGER, wanted TEXT, held TEXT);
-    CREATE TABLE decided (source_id INTEGER PRIMARY KEY);
+    CREATE TABLE decided (source_id INTEGER PRIMARY KEY, target_id INTEGER, merge INTEGER);
     CREATE TABLE matched (source_id INTEGER PRIMARY KEY, target_id INTEGER, matched_by TEXT);
     CREATE TABLE ambiguous (source_id INTEGER PRIMARY KEY, reason TEXT, candidates TEXT);
 """
-"""`planned` has the records of all resources; the other tables have one resource. `decided`: records that a person matched with none."""
+"""`planned` has the records of all resources; the other tables have one resource. `decided`: records of which a person said which one they
+are (`target_id`), that they are none, or that several are merged."""
 
-_BY_JOURNAL = """
-    INSERT OR IGNORE INTO matched SELECT s.id, w.target_id, 'journal'
-        FROM source AS s JOIN written AS w ON w.source_id = s.id JOIN target AS t ON t.id = w.target_id
-        WHERE s.id NOT IN (SELECT source_id FROM decided);
-    INSERT INTO ambiguous SELECT s.id, 'deleted_in_target', '[]'
-        FROM source AS s JOIN written AS w ON w.source_id = s.id LEFT JOIN target AS t ON t.id = w.target_id
-        WHERE t.id IS NULL AND s.id NOT IN (SELECT source_id FROM decided UNION SELECT source_id FROM matched);
+_BY_DECISION = """
+    DELETE FROM decided WHERE source_id NOT IN (SELECT id FROM source);
+    INSERT INTO ambiguous SELECT source_id, 'decided_is_missing', '[]'
+        FROM decided WHERE target_id IS NOT NULL AND target_id NOT IN (SELECT id FROM target);
+    DELETE FROM decided WHERE merge;  -- the records are found by their key
+    INSERT INTO matched SELECT source_id, target_id, 'decision'
+        FROM decided WHERE target_id IS NOT NULL AND source_id NOT IN (SELECT source_id FROM ambiguous);
 """
-_BY_ID = """
-    INSERT OR IGNORE INTO matched SELECT s.id, s.id, 'id' FROM source AS s JOIN target AS t ON t.id = s.id
-        WHERE s.id NOT IN (SELECT source_id FROM decided UNION SELECT source_id FROM ambiguous);
+_BY_EVIDENCE = """
+    CREATE TEMP TABLE pairs AS SELECT source_id, target_id, count(*) OVER (PARTITION BY target_id) AS sources
+        FROM ({evidence}) JOIN source AS s ON s.id = source_id WHERE source_id NOT IN
+            (SELECT source_id FROM decided UNION SELECT source_id FROM matched UNION SELECT source_id FROM ambiguous);
+    INSERT INTO ambiguous SELECT source_id, 'deleted_in_target', '[]' FROM pairs WHERE target_id NOT IN (SELECT id FROM target);
+    INSERT OR IGNORE INTO ambiguous SELECT source_id, 'several_sources', json_array(target_id)
+        FROM pairs WHERE sources > 1 OR target_id IN (SELECT target_id FROM matched);
+    INSERT INTO matched SELECT source_id, target_id, '{name}'
+        FROM pairs WHERE source_id NOT IN (SELECT source_id FROM ambiguous);
+    DROP TABLE pairs;
 """
+"""No record of the target is matched twice: where a person gave it to another record, this one is not new but a question."""
+
+_BY_JOURNAL = _BY_EVIDENCE.format(name="journal", evidence="SELECT source_id, target_id FROM written")
+_BY_ID = _BY_EVIDENCE.format(
+    name="id", evidence="SELECT id AS source_id, id AS target_id FROM source WHERE id IN (SELECT id FROM target)"
+)
 _BY_KEY = """
     CREATE TEMP TABLE free_source AS SELECT id, {key} AS key FROM source WHERE {key} IS NOT NULL AND id NOT IN
-        (SELECT source_id FROM decided UNION SELECT source_id FROM matched UNION SELECT source_id FROM ambiguous);
+        (SELECT source_id FROM decided UNION SELECT source_id FROM matched);
     CREATE TEMP TABLE free_target AS
         SELECT id, {key} AS key FROM target WHERE {key} IS NOT NULL AND id NOT IN (SELECT target_id FROM matched);
     CREATE INDEX temp.by_source_key ON free_source (key);
@@ -69,12 +83,15 @@ _BY_KEY = """
         FROM (SELECT key, count(*) AS many FROM free_source GROUP BY key) AS s
         JOIN (SELECT key, count(*) AS many FROM free_target GROUP BY key) AS t USING (key);
     INSERT INTO matched SELECT s.id, t.id, 'name'
-        FROM pairs AS p JOIN free_source AS s ON s.key = p.key JOIN free_target AS t ON t.key = p.key WHERE sources = 1 AND targets = 1;
-    INSERT INTO ambiguous SELECT s.id, CASE WHEN targets > 1 THEN 'several_targets' ELSE 'several_sources' END,
+        FROM pairs AS p JOIN free_source AS s ON s.key = p.key JOIN free_target AS t ON t.key = p.key
+        WHERE sources = 1 AND targets = 1 AND s.id NOT IN (SELECT source_id FROM ambiguous);
+    INSERT OR IGNORE INTO ambiguous
+        SELECT s.id, CASE WHEN targets > 1 THEN 'several_targets' ELSE 'several_sources' END,
         (SELECT json_group_array(id) FROM (SELECT id FROM free_target AS t WHERE t.key = s.key ORDER BY id LIMIT {candidates}))
         FROM pairs AS p JOIN free_source AS s ON s.key = p.key WHERE sources > 1 OR targets > 1;
     DROP TABLE free_source; DROP TABLE free_target; DROP TABLE pairs;
 """
+"""A record about which a person is asked counts among those that fit."""
 
 _TWINS = """(SELECT json_group_array(id) FROM (
         SELECT o.id FROM target AS o WHERE o.folded = t.folded AND o.id != t.id AND o.id NOT IN (SELECT target_id FROM matched)
@@ -211,14 +228,11 @@ class MatchStore:
             "written",
             ((record.source_id, record.target_id, _json(record.wanted), _json(record.held)) for record in written),
         )
-        for decision in decisions.values():
-            if decision.decision == Decision.MERGE:
-                continue  # the records are found by their key
-            if decision.target_id is None:
-                self._insert("decided", [(decision.source_id,)])
-            elif self._db.execute("SELECT 1 FROM target WHERE id = ?", (decision.target_id,)).fetchone():
-                self._insert("matched", [(decision.source_id, decision.target_id, "decision")])
-        self._db.executescript(_BY_JOURNAL + (_BY_ID if self._same_library else ""))
+        self._insert(
+            "decided",
+            ((one.source_id, one.target_id, one.decision == Decision.MERGE) for one in decisions.values()),
+        )
+        self._db.executescript(_BY_DECISION + _BY_JOURNAL + (_BY_ID if self._same_library else ""))
         for key in ("exact", "folded"):
             self._db.executescript(_BY_KEY.format(key=key, candidates=CANDIDATES))
 

@@ -13,7 +13,7 @@ import pytest
 from pipelines.drill import drill
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import HTML, PEOPLE
+from pipelines.migration.model.plan import CONFLICTS, HTML, PEOPLE
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
@@ -343,6 +343,35 @@ def test_several_matches_are_a_conflict_and_never_a_new_record(pair: LibraryPair
     [row] = plan_rows(plan, "authorities", Action.CONFLICT)
     assert (row.source_id, row.reason) == (first["id"], "several_targets")
     assert len(row.candidates) == 2
+
+
+def test_a_decision_never_writes_to_a_record_that_it_does_not_name(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """I8: neither to one of the same name, nor to one that an earlier plan wrote for another record."""
+    plan = pair.plan(snapshot, resources=["authorities"])
+    pair.apply(plan)
+    first, second, *_others = plan_rows(plan, "authorities", Action.CREATE)
+    before = records_of(pair, "authorities")
+    taken = record_named(before, second.title)["id"]
+    table = pair.plan(snapshot, resources=["authorities"]).path(CONFLICTS)
+    decisions = f"authorities\t{first.source_id}\t\t\t\t\tsource {max(before) + 1}\n"
+    table.write_text(table.read_text() + decisions)
+    later = pair.plan(snapshot, resources=["authorities"])
+    [row] = plan_rows(later, "authorities", Action.CONFLICT)
+    assert (row.source_id, row.reason) == (first.source_id, "decided_is_missing")
+    table = later.path(CONFLICTS)
+    table.write_text(table.read_text().replace(f"source {max(before) + 1}", f"source {taken}"))
+    later = pair.plan(snapshot, resources=["authorities"])
+    [row] = plan_rows(later, "authorities", Action.CONFLICT)
+    assert (row.source_id, row.reason, row.candidates) == (second.source_id, "several_sources", [taken])
+    assert [row.target_id for row in plan_rows(later, "authorities", Action.PATCH)] == [taken]
+    pair.apply(later)
+    table = later.path(CONFLICTS)
+    table.write_text(table.read_text().replace(f"source {taken}", ""))
+    asked = plan_rows(pair.plan(snapshot, resources=["authorities"]), "authorities", Action.CONFLICT)
+    assert {row.source_id: (row.reason, row.candidates) for row in asked} == dict.fromkeys(
+        (first.source_id, second.source_id), ("several_sources", [taken])
+    )
+    assert len(records_of(pair, "authorities")) == len(before)
 
 
 def test_a_record_added_after_the_plan_makes_the_plan_stale(pair: LibraryPair, snapshot: Snapshot) -> None:

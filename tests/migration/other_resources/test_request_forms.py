@@ -173,10 +173,30 @@ def test_a_record_that_stays_empty_is_named(pair: LibraryPair, snapshot: Snapsho
         assert any("was created empty" in one.problem for one in migration.status(plan).lacking.items)
     assert pair.apply(plan).applied.created == 0
     later = pair.plan(snapshot, resources=RESOURCES)
-    assert [row.target_id for row in plan_rows(later, "collections", Action.CONFLICT)] == empty
-    later = pair.plan(snapshot, resources=RESOURCES, overwrite=True)
+    assert [row.target_id for row in plan_rows(later, "collections", Action.PATCH)] == empty, "nobody edited it"
     assert pair.apply(later).applied.failed == 0
     check_whole(pair, snapshot, later)
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_record_that_stays_empty_is_deleted_by_undo_unless_people_filled_it(
+    pair: LibraryPair, snapshot: Snapshot, *, edited: bool
+) -> None:
+    undescribed(pair, FREE, {"unknown_fields": "ignored"})
+    plan, _creates = plan_creates(pair, snapshot)
+    pair.sandbox.fault(
+        "status", pair.target, method="POST", path="/collections", status=400, code="collection is missing"
+    )
+    pair.sandbox.fault("status", pair.target, method="PATCH", path="/collections", status=422)
+    pair.apply(plan)
+    [empty] = [number for number, one in records_of(pair, "collections").items() if one["name"] == "Unnamed"]
+    if edited:
+        pair.call("PATCH", f"collections/{empty}", {"name": "Named by people"})
+    with pair.migration() as migration:
+        result = migration.undo(plan, really=True)
+    assert result.left == int(edited)
+    assert {*records_of(pair, "collections")} == ({empty} if edited else set())
+    assert not edited or "people changed name since" in str(result.examples)
 
 
 @pytest.mark.parametrize(

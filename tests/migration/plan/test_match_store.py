@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pipelines.migration.model.actions import Action
+from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.plan.conflicts import RecordDecision
 from pipelines.migration.plan.match_store import MatchStore, PreparedRecord
 from pipelines.service.clock import SystemClock
 from pipelines.store.encryption import PersonalKey
@@ -20,6 +21,8 @@ from tests.state_places import Place
 
 USERS, COLLECTIONS = RESOURCE_TYPES["users"], RESOURCE_TYPES["collections"]
 PERSON = {"email": "ada@library.example", "name": "Ada"}
+
+SOURCES, TARGETS = "several_sources", "several_targets"
 
 Sides = tuple[Mapping[int, dict[str, Any]], Mapping[int, dict[str, Any]]]
 
@@ -46,15 +49,17 @@ Matches = Callable[..., dict[int, tuple[int | None, str | None, list[int]]]]
 
 @pytest.fixture
 def matches(tmp_path: Path, journal: Journal) -> Matches:
-    """Loads one pair of sides after the other; returns those of the last one: id → (its match, by what, candidates)."""
+    """Loads one pair of sides after the other; returns those of the last one: id → (its match, by what or why not, candidates)."""
 
-    def match(*loaded: Sides, same_library: bool = False) -> dict[int, tuple[int | None, str | None, list[int]]]:
+    def match(
+        *loaded: Sides, same_library: bool = False, decisions: Sequence[RecordDecision] = ()
+    ) -> dict[int, tuple[int | None, str | None, list[int]]]:
         with MatchStore(tmp_path / "match.sqlite", same_library=same_library) as store:
             for source, target in loaded:
                 assert store.load(COLLECTIONS, prepared(source), target.items()) == len(source)
-                store.match(COLLECTIONS, journal, {})
+                store.match(COLLECTIONS, journal, {decision.source_id: decision for decision in decisions})
             return {
-                found.source_id: (found.target_id, found.matched_by, found.candidates)
+                found.source_id: (found.target_id, found.matched_by or found.reason, found.candidates)
                 for found in store.results(COLLECTIONS)
             }
 
@@ -68,7 +73,16 @@ def test_the_name_as_it_is_written_counts_before_the_name_in_any_case(matches: M
 
 def test_several_records_of_a_name_are_left_to_a_person(matches: Matches) -> None:
     found = matches((named(n1="Maps", n2="Plans", n3="Plans"), named(n7="Maps", n8="Maps", n9="Plans")))
-    assert found == {1: (None, None, [7, 8]), 2: (None, None, [9]), 3: (None, None, [9])}
+    assert found == {1: (None, TARGETS, [7, 8]), 2: (None, SOURCES, [9]), 3: (None, SOURCES, [9])}
+
+
+def test_a_record_that_waits_for_a_person_counts_among_those_that_fit(matches: Matches) -> None:
+    found = matches((named(n1="Maps", n2="Maps", n3="maps"), named(n7="MAPS", n8="Plans")))
+    assert found == dict.fromkeys((1, 2, 3), (None, SOURCES, [7]))
+    found = matches((named(n1="Maps", n2="Maps", n3="maps"), named(n7="Maps")))
+    assert found == dict.fromkeys((1, 2, 3), (None, SOURCES, [7])), (
+        "1 and 2 fit exactly, and 3 does not get it because they wait"
+    )
 
 
 def test_what_the_journal_knows_and_ids_of_one_library_count_before_names(matches: Matches, journal: Journal) -> None:
@@ -77,6 +91,53 @@ def test_what_the_journal_knows_and_ids_of_one_library_count_before_names(matche
     sides = named(n1="Maps", n2="Plans"), named(n2="Renamed", n7="Maps", n8="Renamed, too")
     assert {number: found[0] for number, found in matches(sides).items()} == {1: 8, 2: None}
     assert {number: found[0] for number, found in matches(sides, same_library=True).items()} == {1: 8, 2: 2}
+
+
+def decided(source_id: int, decision: Decision, target_id: int | None = None) -> RecordDecision:
+    return RecordDecision("collections", source_id, decision, target_id, "")
+
+
+def test_a_decision_gives_the_record_of_another_one_away_only_where_a_person_decides_about_that_one_too(
+    matches: Matches, journal: Journal
+) -> None:
+    """I8: an earlier plan wrote 2 of the source to 10, and now a person says that 10 is 1 of the source."""
+    journal.done(journal.intend("plan", "collections", 2, WriteKind.CREATE), target_id=10)
+    sides = named(n1="Maps", n2="Plans"), named(n10="Plans", n11="plans")
+    match = decided(1, Decision.MATCH, 10)
+    assert matches(sides, decisions=[match]) == {1: (10, "decision", []), 2: (None, SOURCES, [10])}
+    for decision in (Decision.SKIP, Decision.CREATE):
+        assert matches(sides, decisions=[match, decided(2, decision)]) == {1: (10, "decision", []), 2: (None, None, [])}
+
+
+def test_records_that_were_written_to_one_are_asked_about_once_the_decision_is_withdrawn(
+    matches: Matches, journal: Journal
+) -> None:
+    for number in (1, 2):
+        journal.done(journal.intend("plan", "collections", number, WriteKind.PATCH), target_id=10)
+    sides = named(n1="Maps", n2="Plans"), named(n10="Plans")
+    assert matches(sides) == dict.fromkeys((1, 2), (None, SOURCES, [10]))
+
+
+def test_in_one_library_a_record_that_a_person_gave_away_is_no_new_one(matches: Matches) -> None:
+    found = matches(
+        (named(n1="Maps", n2="Plans"), named(n2="Plans")), same_library=True, decisions=[decided(1, Decision.SOURCE, 2)]
+    )
+    assert found == {1: (2, "decision", []), 2: (None, SOURCES, [2])}
+
+
+@pytest.mark.parametrize("decision", [Decision.MATCH, Decision.SOURCE, Decision.TARGET, Decision.MERGE])
+def test_a_decision_for_a_record_that_does_not_exist_is_a_conflict(
+    matches: Matches, journal: Journal, decision: Decision
+) -> None:
+    """Neither the record of the same name nor the one of an earlier plan is taken for it; a record that the source lacks takes nothing."""
+    journal.done(journal.intend("plan", "collections", 2, WriteKind.CREATE), target_id=10)
+    journal.done(journal.intend("plan", "collections", 3, WriteKind.CREATE), target_id=11)
+    sides = named(n1="Maps", n2="Plans", n3="Poems", n4="Plays"), named(n7="Maps", n10="Plans", n12="Plays")
+    decisions = [*(decided(number, decision, 99) for number in (1, 2, 3)), decided(5, decision, 12)]
+    assert matches(sides, decisions=decisions) == {
+        **dict.fromkeys((1, 2, 3), (None, "decided_is_missing", [])),
+        4: (12, "name", []),
+    }
 
 
 def test_nothing_is_left_of_the_resource_before(matches: Matches) -> None:

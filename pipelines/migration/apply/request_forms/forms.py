@@ -135,9 +135,7 @@ class RequestForms:
                 self._whole.forget(row.resource, target_id)
         trial = self._trial(row, operation)
         if Alternative.WRAPPED in trial and row.type is not None:
-            shown = record
-            if operation == Operation.CHANGE or not any(row.type.has(shown, name) for name in row.expected):
-                shown = self._read_back(row, operation, target_id, record)
+            shown = self._shown(row, operation, target_id, record)
             if shown and not self._is_kept(row, shown):
                 self._known.learn(row.resource, operation, Alternative.WRAPPED, Verdict.REFUSED)
                 return (
@@ -150,10 +148,13 @@ class RequestForms:
         self._proved.add((row.resource, operation))
         return ""
 
-    def _read_back(
+    def _shown(
         self, row: PlanRow, operation: Operation, target_id: int, record: Mapping[str, Any]
     ) -> Mapping[str, Any]:
+        """The record of a response as the target has it, read back where the response does not show that; empty where nothing does."""
         if operation == Operation.CREATE:
+            if row.type is not None and any(row.type.has(record, name) for name in row.expected):
+                return record
             return self._first.read(row, record)
         with self._lock:
             return self._whole.read(row.resource, target_id) or {}
@@ -173,7 +174,9 @@ class RequestForms:
         if row.type is None or not (ignored := self.accepted(row, Operation.CREATE, target_id, record)):
             return record
         message = f"Record {target_id} was created empty. {ignored} The next plan says what it lacks."
-        self._journal.done(number, target_id=target_id, held={}, message=message)
+        shown = self._shown(row, Operation.CREATE, target_id, record)
+        held = self._digests.of_response(row, shown, row.expected)
+        self._journal.done(number, target_id=target_id, wanted=held, held=held, message=message)
         bare = msgspec.structs.replace(row, type=msgspec.structs.replace(row.type, wrapped_in=""))
         try:
             method, body = self.change_request(self.known(bare, Operation.CHANGE), target_id, row.payload)
@@ -184,6 +187,9 @@ class RequestForms:
             raise FailedWriteError(f"{message} {refusal}") from None
         if not self._is_kept(row, filled := self._first.read(row, record)):
             raise FailedWriteError(message)
+        self._journal.done(
+            number, target_id=target_id, wanted=row.expected, held=held
+        )  # the writer enters what it holds now
         return filled
 
     def _note_refusal(self, row: PlanRow, operation: Operation, refusal: RefusedError) -> None:
