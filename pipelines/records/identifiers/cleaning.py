@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 
 MAX_CHARACTERS = 2048
 """Longest text that is read; a longer field holds no identifier (I13)."""
@@ -45,11 +46,15 @@ _LATEX = (
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+")
 _BLANKS = re.compile(r"\s+")
 
-_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+"""Full-width character → the same in ASCII."""
+
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\ufe58\ufe63"
 """Hyphens, dashes and the minus sign."""
 
-_LOOKALIKES = _FULL_WIDTH | dict.fromkeys(map(ord, DASHES), "-") | dict.fromkeys(map(ord, "ΧχХх"), "X")
+_LOOKALIKES: Mapping[int, int | str] = (
+    FULL_WIDTH | dict.fromkeys(map(ord, DASHES), "-") | dict.fromkeys(map(ord, "ΧχХх"), "X")
+)
 
 
 def cleaned(text: str) -> tuple[str, tuple[str, ...]]:
@@ -71,11 +76,12 @@ def cleaned(text: str) -> tuple[str, tuple[str, ...]]:
     return text, tuple(dict.fromkeys(rules))
 
 
-def in_ascii(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text with lookalikes of digits, hyphens and X replaced by them, for identifiers without other characters."""
+def in_ascii(text: str, lookalikes: Mapping[int, int | str] = _LOOKALIKES) -> tuple[str, tuple[str, ...]]:
+    """The text with digits of any script, and with lookalikes of hyphens and X, replaced by those of ASCII."""
     if text.isascii():
         return text, ()
-    ascii_text = text.translate(_LOOKALIKES)
+    digits = {ord(character): str(int(character)) for character in text if character.isdecimal()}
+    ascii_text = text.translate({**lookalikes, **digits})
     return ascii_text, () if ascii_text == text else ("lookalikes",)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from pipelines.records.identifiers.cleaning import BEFORE, DASHES, cleaned
+from pipelines.records.identifiers.cleaning import BEFORE, DASHES, FULL_WIDTH, cleaned, in_ascii
 from pipelines.records.identifiers.verdicts import (
     INVALID,
     REPAIRED,
@@ -21,7 +21,9 @@ from pipelines.records.identifiers.verdicts import (
     without_repetition,
 )
 
-_PREFIX = r"10\.[1-9][0-9]{3,8}(?:\.[0-9]+)*"
+_PREFIX = r"10\.(?:[1-9][0-9]{3,8}(?:\.[0-9]+)*|97[89]\.[0-9]{2,8})"
+"""10 and a registrant; in an ISBN-A, an ISBN's prefix, group and publisher."""
+
 _SHORT = r"10/[a-z0-9]{3,12}"
 _PLAIN = re.compile(rf"{_PREFIX}/[-._()/:A-Za-z0-9]+")
 """DOIs with recommended characters only; these need no further check."""
@@ -32,20 +34,32 @@ _WRAPPED = re.compile(rf"(?:(https?://(?:dx\.)?doi\.org/)|doi:)({_PLAIN.pattern}
 _RESOLVER = (
     r"(?:https?:/{0,2})?(?:www\.)?(?:(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?|hdl\.handle\.net)(?::[0-9]+)?/+(?:doi:)?"
 )
-_NAME = r"(?:info:doi/|urn:doi:|doi(?:\s*name)?\s*[:=/]+\s*|doi\s*(?=10[./]))"
+_NAME = r"(?:info:doi/|urn:doi:|doi(?:\s*name)?\s*[:=/]+\s*|doi\s*(?=10[./])|[al]id\s*-\s*(?=10\.))"
+"""The name of a DOI; AID and LID are PubMed's."""
+
 _OPEN = r"[\[(<{\"']?"
 _STARTS = rf"{_OPEN}(?:{_RESOLVER}|{_NAME})*(?:{_PREFIX}(?:/|%2f)|{_SHORT}(?![^\s;,|]))"
-_NO_NAME = "".join(rf"(?<!{before}doi{colon})" for before in ("^", r"[\s;,|(\[]") for colon in ("", ":"))
+_NO_NAME = "".join(
+    rf"(?<!{before}{name})" for before in ("^", r"[\s;,|(\[]") for name in ("doi", "doi:", "[al]id-", "[al]id -")
+)
 _BREAK = re.compile(
-    rf"(?:\s*[;,|]\s+|{_NO_NAME}\s+(?:(?:and|&)\s+)?|[;,|](?={_OPEN}(?:{_RESOLVER}|{_NAME})*{_PREFIX}/))(?={_STARTS})",
+    rf"(?:\s*[;,|]\s+|{_NO_NAME}\s+(?:(?:and|&)\s+)?|[;,|](?={_OPEN}(?:{_RESOLVER}|{_NAME})*{_PREFIX}/))(?={_STARTS})"
+    r"|(?<=\[doi\]|\[pii\])[\s;,|]+",
     re.IGNORECASE,
 )
-"""Separator of two DOIs. Without a blank it must be followed by a whole prefix, since a suffix may contain these characters."""
+"""Separator of two DOIs. Without a blank it must be followed by a whole prefix, since a suffix may contain these characters.
+
+After each value, PubMed writes its kind in brackets.
+"""
 
 _WHOLE = re.compile(rf"{_PREFIX}/(.+)", re.DOTALL)
 _SHORT_DOI = re.compile(_SHORT)
 _ADDRESS = re.compile(_RESOLVER, re.IGNORECASE)
 _LABEL = re.compile(_NAME, re.IGNORECASE)
+_TAG = re.compile(r"\s*\[doi\]$", re.IGNORECASE)
+_OTHER_DIGITS = re.compile(r"\d\d[.．]\d{3,9}(?:[.．]\d+)*[/／]")
+"""A prefix in digits of any script."""
+
 _QUERY = re.compile(r"\?[a-z_]+=[^?]*$", re.IGNORECASE)
 _ENCODED = re.compile(r"(?:%[0-9a-f]{2})+", re.IGNORECASE)
 _BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">", '"': '"', "'": "'", "“": "”", "«": "»"}
@@ -79,6 +93,9 @@ def read(text: str) -> list[FoundIdentifier]:
         piece, rules = waiting.pop()
         tidy, more = cleaned(piece)
         rules += more
+        if (prefix := _OTHER_DIGITS.search(tidy)) and not prefix[0].isascii():
+            tidy, more = in_ascii(tidy, FULL_WIDTH)
+            rules += more
         pieces = [one for one in _BREAK.split(tidy) if one]
         if pieces not in ([tidy], []):
             waiting += [(one, rules) for one in reversed(pieces)]
@@ -102,6 +119,8 @@ def _unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
         return _resolved(text[address.end() :]) or text, ("address",)
     if label := _LABEL.match(text):
         return text[label.end() :], ("label",)
+    if tag := _TAG.search(text):
+        return text[: tag.start()], ("qualifier",)
     decoded = _ENCODED.sub(_decoded, text)
     if decoded != text:
         return decoded, ("percent_encoding",)

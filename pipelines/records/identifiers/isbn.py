@@ -15,6 +15,7 @@ from pipelines.records.identifiers.numbers_in_text import (
     ZEROS,
     NumberStandard,
     Validation,
+    addresses,
     labels,
     read_numbers,
 )
@@ -36,6 +37,8 @@ _BETWEEN = re.compile(r"[ .-]+")
 _DECIMAL = re.compile(r"([0-9]{7,13})\.0+")
 _EXPONENT = re.compile(r"([0-9])\.?([0-9]*)[Ee]\+?([0-9]{1,2})")
 _NUMBER = re.compile(r"[0-9]+X?")
+_DOI = re.compile(r"10\.[0-9]{3}")
+"""No ISBN is divided like this."""
 
 _MADE_UP_10 = frozenset({*(10 * digit for digit in "0123456789"), "123456789X"})
 _MADE_UP = _MADE_UP_10 | frozenset(map(isbn_13_of, _MADE_UP_10))
@@ -90,7 +93,7 @@ def validate(run: str) -> Validation:
     bare = _BETWEEN.sub("", run)
     number = bare.upper()
     rules += ["hyphens"] * (bare != run) + ["case"] * (number != bare)
-    if not _NUMBER.fullmatch(number):
+    if not _NUMBER.fullmatch(number) or _DOI.match(run):
         return Validation(None, ("character",))
     if not number.strip("0"):
         return Validation(None, ("placeholder",))
@@ -130,7 +133,9 @@ def _isbn_13(number: str, rules: list[str]) -> Validation:
     return Validation(number, tuple(rules)) if isbn_13_holds(number) else Validation(None, ("check_digit",))
 
 
-_NUMBERS = NumberStandard("isbn", labels(LABEL_ISBN), frozenset({10, 13}), validate)
+_ADDRESS = addresses(rf"{LABEL_ISBN}|BookSources")
+_WITH_WORDS = re.compile(r"(?:[0-9][ -]?){9}")
+_NUMBERS = NumberStandard("isbn", labels(LABEL_ISBN), _ADDRESS, frozenset({10, 13}), validate, _WITH_WORDS)
 
 
 def read(text: str) -> list[FoundIdentifier]:
@@ -138,5 +143,5 @@ def read(text: str) -> list[FoundIdentifier]:
     return read_numbers(_NUMBERS, text)
 
 
-UNAMBIGUOUS = rf"{BEFORE}(?:97[89](?:[- ]?[0-9]){{10}}|isbn(?:-1[03])?[: ]+(?:[0-9][- ]?){{9,12}}[0-9x]){AFTER}"
+UNAMBIGUOUS = rf"{BEFORE}(?:97[89](?:[- ]?[0-9]){{10}}|isbn(?:-1[03])?[: ]+(?:[0-9][- ]?){{9,12}}[0-9x]|{_ADDRESS.pattern}){AFTER}"
 """An ISBN in any text: 978 or 979 and ten digits, or a number after its name."""

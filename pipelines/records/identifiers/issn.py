@@ -11,6 +11,7 @@ from pipelines.records.identifiers.numbers_in_text import (
     ZEROS,
     NumberStandard,
     Validation,
+    addresses,
     labels,
     read_numbers,
 )
@@ -74,14 +75,15 @@ def validate(run: str) -> Validation:
     return Validation(value, tuple(rules)) if issn_holds(number) else Validation(None, ("check_digit",))
 
 
-_NUMBERS = NumberStandard("issn", labels(LABEL_ISSN), frozenset({8}), validate)
+_YEARS = "(?:1[6-9]|20)[0-9]{2}-(?:1[6-9]|20)[0-9]{2}"
+_ADDRESS = addresses(LABEL_ISSN)
+UNAMBIGUOUS = rf"{BEFORE}(?:(?!{_YEARS})[0-9]{{4}}-[0-9]{{3}}[0-9x]|[ep]?-?issn(?:-l)?[: ]+[0-9]{{7}}[0-9x]|{_ADDRESS.pattern}){AFTER}"
+"""An ISSN in any text: in its standard form, or after its name. A number that may be two years is none."""
+
+_WITH_WORDS = re.compile(UNAMBIGUOUS, re.IGNORECASE)
+_NUMBERS = NumberStandard("issn", labels(LABEL_ISSN), _ADDRESS, frozenset({8}), validate, _WITH_WORDS)
 
 
 def read(text: str) -> list[FoundIdentifier]:
     """Every ISSN in a text, valid or not."""
     return read_numbers(_NUMBERS, text)
-
-
-_YEARS = "(?:1[6-9]|20)[0-9]{2}-(?:1[6-9]|20)[0-9]{2}"
-UNAMBIGUOUS = rf"{BEFORE}(?!{_YEARS})(?:[0-9]{{4}}-[0-9]{{3}}[0-9x]|[ep]?-?issn(?:-l)?[: ]+[0-9]{{7}}[0-9x]){AFTER}"
-"""An ISSN in any text: in its standard form, or after its name. A number that may be two years is none."""

@@ -3,6 +3,9 @@
 A valid number is never split. A run of digit groups is first read as one number, then as a row of numbers without a rest, and only then
 blank by blank. If two ways lead to numbers, neither is used. Lost zeros are added to a number that is alone in its field, as in the cell of
 a spreadsheet; beside other text, they are added only if another number of the field is the same.
+
+After a number, words in any language and prices are its qualifiers and terms of availability (ISBD, area 8): the check digit proves the
+number. Before a number, unknown words may change its meaning.
 """
 
 from __future__ import annotations
@@ -32,19 +35,26 @@ class Validation(NamedTuple):
 
 
 class NumberStandard(NamedTuple):
-    """A standard of numbers with a check digit. `validate` checks a run of digits and separators."""
+    """A standard of numbers with a check digit. `validate` checks a run of digits and separators.
+
+    `with_words`: found in a text whose number stays certain if unknown words follow it.
+    """
 
     name: str
     label: re.Pattern[str]
+    address: re.Pattern[str]
     lengths: frozenset[int]
     validate: Callable[[str], Validation]
+    with_words: re.Pattern[str]
 
 
 _BRACKETS = re.compile(r"\([^()\[\]]*(?:\)|$)|\[[^()\[\]]*(?:\]|$)")
 """Innermost brackets, or one that is never closed."""
 
-_PIECES = re.compile(rf"(?:{_BRACKETS.pattern}|[^;|,])+")
-"""Text between separators; brackets may contain separators."""
+_PIECES = re.compile(
+    rf"(?:{_BRACKETS.pattern}|[^;|,]|(?<=[0-9]),(?=[0-9]{{2}}(?![0-9-])|[0-9]{{3}}(?![0-9-]| [0-9])))+"
+)
+"""Text between separators; brackets may contain separators, and amounts a comma."""
 
 LABEL_ISBN = (
     r"(?:e-?)?i?sbn(?:[- ]?13(?=[\s:]+97[89])|[- ]?10(?=\s*:|\s+(?:[0-9][ -]?){9}[0-9x](?![0-9]))|-?1[03](?![0-9]))?"
@@ -54,21 +64,35 @@ LABEL_ISSN = r"[ep]?-?issn(?:-l)?"
 
 def labels(*names: str) -> re.Pattern[str]:
     """Matches any of these names before a number, and the signs between name and number."""
-    return re.compile(rf"(?<![A-Za-z0-9])(?:urn:)?(?:{'|'.join(names)})(?![A-Za-z])\s*[:.=#]*", re.IGNORECASE)
+    return re.compile(
+        rf"(?<![A-Za-z0-9])(?:urn:|info:)?(?:{'|'.join(names)})(?![A-Za-z])\s*[:.=#/]*|(?<![A-Za-z0-9])is\s*-(?=\s)",
+        re.IGNORECASE,
+    )
+
+
+def addresses(name: str) -> re.Pattern[str]:
+    """Matches any web address that names a number, such as https://portal.issn.org/resource/ISSN/0378-5955: its host proves nothing."""
+    return re.compile(
+        rf"(?<![\w./-])(?:https?://)?(?:[a-z0-9-]+\.)+[a-z]{{2,}}(?::[0-9]+)?/(?:[^\s;|,]*[/?&:=])?(?:{name})[/:=]?([0-9][0-9-]*[0-9x])/?"
+        r"(?:[?#&][^\s;|,]*)?(?=[\s;|,()\[\]<>\"'}]|$)",
+        re.IGNORECASE,
+    )
 
 
 _LABELS = labels(LABEL_ISBN, LABEL_ISSN)
 _WORDS = re.compile(
     r"(?<![A-Za-z0-9])(?:pbk|hbk|hdbk|paperback|hardback|hardcover|softcover|softback|cloth|paper|cased|bound|print|printed"
     r"|online|electronic|elec|ebook|e-book|epub|pdf|web|cd-rom|linking|set|and|und|et|or"
-    r"|v\.?\s?[0-9]{1,2}|vol\.?\s?[0-9]{1,2}|(?:[$£€¥]|eur|usd|gbp|chf|dm)\s?[0-9]{1,4}(?:\.[0-9]{2})?)(?![A-Za-z0-9])[.:]?",
+    r"|(?:v|vol|bd|band|t|tom[eo]?|teil|del|deel|cz|sv|т|том|ч|кн)\.?\s?[0-9]{1,2}|(?:[$£€¥]|eur|usd|gbp|chf|dm)\s?[0-9]{1,4}(?:\.[0-9]{2})?)(?![A-Za-z0-9])[.:]?",
     re.IGNORECASE,
 )
-"""Words and prices that cataloguers put beside a number. Any other word may change the meaning, so it is not removed."""
+"""Words, volumes and prices that cataloguers put beside a number. Any other word may change the meaning of a number after it."""
 
-_CURRENCY = r"(?:[^\W\d_]{1,4}\.?|[$£€¥₽₹₩])"
-_AMOUNT = r"[0-9]{1,6}(?:[.,][0-9]{1,2})?(?![0-9.,-])"
-_PRICE = re.compile(rf"\s:\s*(?:{_CURRENCY}\s?{_AMOUNT}|{_AMOUNT}\s?{_CURRENCY})\s*(?=[;|(\[]|$)")
+_CURRENCY = r"(?:[^\W\d_]{1,4}\.?|[$¢-¥฿₠-⃀￠-￦])"
+_AMOUNT = r"(?:[0-9]{1,3}(?:[.,' ][0-9]{3})+|[0-9]{1,6})(?:[.,][0-9]{1,2}|[.,/]-{1,2})?(?![0-9-]|[.,][0-9])"
+_PRICE = re.compile(
+    rf"\s?:\s*(?:{_CURRENCY}\s?{_AMOUNT}|{_AMOUNT}\s?{_CURRENCY})(?=\s*(?:[;|,.()\[\]-]|is[bs]n|$))", re.IGNORECASE
+)
 """Terms of availability after a number (ISBD, area 8): a colon, a currency in any language, an amount."""
 
 _CARD = " .:=+*\"'{}<>-"
@@ -77,6 +101,9 @@ _CARD = " .:=+*\"'{}<>-"
 _ONLY_NUMBERS = re.compile(r"[0-9][0-9Xx .+Ee/-]*")
 _LONE = re.compile(r"[0-9](?:[0-9-]*[0-9Xx])?")
 """One run of digits and hyphens, with nothing else in the text."""
+
+_HEAD = re.compile(r"(?:[0-9][0-9Xx.+Ee/-]*|[ ;:.=+*\"'{}<>-])+")
+"""Numbers before the first word."""
 
 _GROUPS = re.compile(r"[0-9Xx]+")
 _BARE = re.compile(r"[='\"]*[0-9]+X?(?:\.0+)?['\"]*", re.IGNORECASE)
@@ -99,23 +126,30 @@ def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
         return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "nothing")]
     tidy, more = in_ascii(tidy)
     alone = _BARE.fullmatch(numbers.label.sub("", tidy).strip()) is not None
-    without_price = _PRICE.sub(" ", tidy)
-    used = (*rules, *more, *(["qualifier"] * (without_price != tidy)))
-    found = _with_zeros(numbers, _read_pieces(numbers, without_price, used), alone=alone)
+    used = [*rules, *more]
+    for pattern, replacement, rule in ((numbers.address, r";\1;", "address"), (_PRICE, ";", "qualifier")):
+        tidy, count = pattern.subn(replacement, tidy)
+        used += [rule] * (count > 0)
+    found = _with_zeros(numbers, _read_pieces(numbers, tidy, tuple(used)), alone=alone)
     if all(one.verdict == UNRECOGNISED for one in found):
         return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "text")]
     return without_repetition(found)
 
 
 def _read_pieces(numbers: NumberStandard, text: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
+    """The numbers of each piece between separators. Words after a right number belong to it."""
     found: list[FoundIdentifier] = []
-    for piece in _PIECES.findall(text):
-        found += _read_piece(numbers, piece.strip(), rules)
+    for piece in map(str.strip, _PIECES.findall(text)):
+        read = _read_piece(numbers, piece, rules)
+        if read is None:
+            read = _read_head(numbers, piece, rules)
+        if read or _MANY_DIGITS.search(piece) or not any(one.verdict in GOOD for one in found):
+            found += read if read is not None else [FoundIdentifier(numbers.name, piece, UNRECOGNISED, "text")]
     return found
 
 
-def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
-    """The numbers of a piece between separators; nothing if it has only known words. No number continues after a word."""
+def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier] | None:
+    """The numbers of a piece that has only known words; `None` if it has others. No number continues after a word."""
     rest, used, inner = piece, list(rules), list[FoundIdentifier]()
     while brackets := _BRACKETS.search(rest):
         content = brackets[0][1:].rstrip(")]")
@@ -132,8 +166,31 @@ def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> 
         used.append("punctuation")
     runs = [run for run in runs if run]
     if not all(map(_ONLY_NUMBERS.fullmatch, runs)):
-        return [FoundIdentifier(numbers.name, piece, UNRECOGNISED, "text")]
+        return None
     return [one for run in runs for one in _read_run(numbers, run, tuple(used))] + inner
+
+
+def _read_head(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier] | None:
+    """The right numbers before the first unknown word of a piece; `None` if there are others, or none."""
+    masked = piece
+    for pattern in (_BRACKETS, numbers.label, _WORDS):
+        masked = pattern.sub(lambda known: ";" * len(known[0]), masked)
+    head = _HEAD.match(masked)
+    ends = [group.end() for group in _GROUPS.finditer(masked, 0, head.end() if head else 0)]
+    for end in ends[:-4:-1]:  # the last ones may be an amount
+        before, rest = piece[:end], piece[end:].lstrip(_CARD)
+        in_a_word = piece[end : end + 1].isalnum() and piece[end] < "\u0590"  # scripts that have blanks between words
+        if in_a_word or not numbers.with_words.search(before):
+            continue
+        found = _read_piece(numbers, before, (*rules, "qualifier"))
+        if found and all(one.verdict in GOOD for one in found):
+            return [*found, *_unread(numbers, rest)]
+    return None
+
+
+def _unread(numbers: NumberStandard, words: str) -> list[FoundIdentifier]:
+    """Words after a number, if they have another one, whose meaning they may change."""
+    return [FoundIdentifier(numbers.name, words, UNRECOGNISED, "text")] if _MANY_DIGITS.search(words) else []
 
 
 def _read_run(numbers: NumberStandard, run: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:

@@ -16,13 +16,14 @@ from pipelines.records.identifiers.verdicts import (
 
 _PMID = re.compile(r"[1-9][0-9]{0,7}")
 _SEPARATOR = re.compile(r"[;|]|,(?= |[Pp])")
-_LABEL = re.compile(r"^(?:info:)?(?:pmids?|pubmed(?:[ _-]?id)?)(?![\w.])\s*[:=#/]*\s*", re.IGNORECASE)
+_LABEL = re.compile(r"^(?:info:|urn:)?(?:pmids?|pubmed(?:[ _-]?id)?)(?![\w.])\s*[:=#/-]*\s*", re.IGNORECASE)
 _ADDRESS = re.compile(
-    r"(?:https?://)?(?:(?:www\.)?(?:ncbi\.nlm\.nih\.gov/(?:m/)?pubmed/(?:\?term=)?|pubmed\.gov/)|pubmed\.ncbi\.nlm\.nih\.gov/"
-    r"|europepmc\.org/(?:abstract|article)/med/)([0-9]+)/?",
+    r"(?:https?://)?(?:www\.)?(?:(?:rdf\.)?ncbi\.nlm\.nih\.gov/(?:m/)?pubmed/|pubmed\.gov/|pubmed\.ncbi\.nlm\.nih\.gov/"
+    r"|europepmc\.org/(?:abstract|article)/med/|identifiers\.org/pubmed[:/])(?:\?term=)?([0-9]+)"
+    r"(?:(?:\[|%5b)(?:pmid|uid)(?:\]|%5d))?/?(?:[?#&][^\s;|,]*)?",
     re.IGNORECASE,
 )
-_REMARK = re.compile(r"\s*\[PubMed[^\[\]]*\]\.?$|\s*\(PMID\)$", re.IGNORECASE)
+_REMARK = re.compile(r"\s*\[(?:PubMed[^\[\]]*|PMID|UID)\]\.?$|\s*\((?:PMID|PubMed)\)$", re.IGNORECASE)
 _AROUND = " .{}()[]<>\"'"
 _DECIMAL = re.compile(r"([0-9]{1,8})\.0+")
 _ROW = re.compile(r"[1-9][0-9]{6,7}(?:[ ,]+[1-9][0-9]{6,7})+")
@@ -84,5 +85,5 @@ def _validate(digits: str, rules: list[str]) -> FoundIdentifier:
     return accepted("pmid", number, (*rules, *(["surplus_zeros"] * (number != digits))))
 
 
-UNAMBIGUOUS = rf"{BEFORE}(?:pmid[: ]+[1-9][0-9]{{0,7}}|{_ADDRESS.pattern}){AFTER}"
-"""A PMID in any text: after its name, or in an address of PubMed."""
+UNAMBIGUOUS = rf"{BEFORE}(?:pmid ?[: -] ?[1-9][0-9]{{0,7}}|[1-9][0-9]{{0,7}} ?\[pmid\]|{_ADDRESS.pattern}){AFTER}"
+"""A PMID in any text: beside its name, or in an address of PubMed."""

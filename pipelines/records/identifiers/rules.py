@@ -13,7 +13,7 @@ SPELLING = {
 REPAIRS = {
     "white_space": "Blanks around the value, or unusual blanks in it, were removed.",
     "invisible": "Invisible characters were removed: zero-width blanks, soft hyphens, byte order marks, direction marks.",
-    "lookalikes": "Dashes, full-width characters or a Greek or Cyrillic X were replaced by the right character.",
+    "lookalikes": "Dashes, digits of other scripts, full-width characters or a Greek or Cyrillic X were replaced by the right character.",
     "entities": "HTML entities such as &lt; were decoded.",
     "latex": "LaTeX commands, braces and escapes were removed.",
     "enclosed": "Brackets or quotation marks around the value were removed.",
