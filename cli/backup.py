@@ -8,14 +8,13 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.command_lines import command_line
 from cli.jobs import BackupResult, run_backup
 from cli.notify import notifying
 from cli.output import Output, print_warning
 from cli.progress import ProgressDisplay
 from cli.snapshots import print_failed_files
 from cli.stage import load_document, print_load, print_registration
-from pipelines.backup.flow import REPORT_LIMIT, checked_resources, known_lists
+from pipelines.backup.flow import checked_resources, known_lists
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
 from pipelines.notify import Ending
@@ -97,10 +96,6 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
         console.print(_stored(manifest.files))
     if report:
         console.print(f"Report for librarians: {report}")
-    elif snapshot.counts.get("publications", 0) > REPORT_LIMIT:
-        console.print(
-            f"No report was made of so large a library. To make one: {command_line('report', manifest.tenant)}"
-        )
     console.print(snapshot.address)
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
     if manifest.unreadable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,6 @@ from pipelines.inventory import RESOURCES, default_resources, resource_problem
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.report.build import make_report
 from pipelines.report.pages import Report
-from pipelines.report.second_process import ReportProcess
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.probe import Probe
@@ -39,15 +38,6 @@ from pipelines.store.stores import open_data
 if TYPE_CHECKING:
     from pipelines.store.iceberg.tables import Registration
     from pipelines.store.postgres.loading import LoadResult
-
-REPORT_LIMIT = 100_000
-"""Publications up to which the report may be made after the snapshot, in this process. That of a million takes a minute and 400 MiB."""
-
-REPORT_BESIDE = 20_000
-"""Publications from which a second process makes the report while other resources are read: it would take a second and more afterwards."""
-
-READ_SLOWLY = 0.0005
-"""Seconds a publication from which a listing waits for the service, and the machine has time for the report: ten times what that takes."""
 
 Progress = read.Progress | files.FileProgress
 """Progress of a listing, or of fetching files."""
@@ -89,8 +79,6 @@ class Backup:
         self._leases = Leases(self.data, clock or SystemClock())
         self._copies: dict[str, CaptureCopy] = {}
         """Tenant → the copy of its capture, where several machines work on the data."""
-        self._reports: dict[str, ReportProcess] = {}
-        """Tenant → the process that makes its report."""
 
     @classmethod
     def open(cls, config: Path, asked: Collection[str] = ()) -> Self:
@@ -154,7 +142,6 @@ class Backup:
             files.fetch_files(capture, self.data, partial(self._client, tenant), self._on_progress, self._clock)
         else:
             files.skip_files(capture)
-        self._begin_report(capture)
         return capture
 
     def publish(self, tenant: str, run: str) -> Snapshot:
@@ -174,23 +161,14 @@ class Backup:
             ) from error
         return snapshot
 
-    def report(self, tenant: str) -> Report | None:
-        """Make the report of the newest snapshot of `tenant` with publications, complete or partial.
-
-        Returns None for more than `REPORT_LIMIT` publications, unless `fetch_files` began it: it would delay the backup.
-        """
+    def report(self, tenant: str) -> Report:
+        """Make the report of the newest snapshot of `tenant` with publications, complete or partial."""
         self._begin_step(tenant)
         found = [snapshot for snapshot in self.data.snapshots(tenant) if snapshot.holds_publications]
         if not found:
             raise ConfigurationError(
                 f"'{tenant}' has no snapshot with publications to report on. Run `bookferry backup {tenant}` first."
             )
-        is_large = found[-1].counts["publications"] > REPORT_LIMIT
-        if (begun := self._reports.pop(tenant, None)) is not None:
-            with nullcontext() if is_large else suppress(StorageError):
-                return begun.finish(found[-1])
-        if is_large:
-            return None
         return make_report(self.data, found[-1], now=self._now(), record_url=self.settings.tenant(tenant).record_url)
 
     def stage_into_postgres(self, tenant: str) -> list[LoadResult]:
@@ -225,8 +203,6 @@ class Backup:
 
     def close(self) -> None:
         """Copy what is unfinished, where another machine may continue it, and release the leases."""
-        while self._reports:
-            self._reports.popitem()[1].end()
         while self._copies:
             self._copies.popitem()[1].close()
         self._leases.release()
@@ -237,19 +213,6 @@ class Backup:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _begin_report(self, capture: Capture) -> None:
-        """Begin the report of a large library beside what is read next, if the service is the limit and not this machine."""
-        facts = capture.facts
-        tenant, done = facts.tenant, facts.resources.get("publications")
-        if done is None or done.records < REPORT_BESIDE or tenant in self._reports:
-            return
-        is_last = not set(facts.wanted) - facts.resources.keys() - facts.unreadable.keys()
-        if is_last and done.records <= REPORT_LIMIT:
-            return  # it is made sooner afterwards than a process begins
-        if done.seconds > READ_SLOWLY * done.records:
-            with suppress(OSError):  # no process: no report
-                self._reports[tenant] = ReportProcess(self.data, self.settings.path, capture)
 
     def _keep_copy(self, capture: Capture) -> None:
         """Copy a capture from now on, so that another machine can continue it."""

@@ -6,13 +6,12 @@ for each other.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
 from pipelines.report.changes import changes_between, open_issue_keys
@@ -28,7 +27,7 @@ from pipelines.store.findings import open_findings, residue_examples
 from pipelines.store.maintenance.reports import HTML, ISSUE_KEYS, ISSUES, MARKDOWN, WORKBOOK, remove_report, report_key
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
-SPILLED = "spilled"
+_SPILLED = "spilled"
 """Folder for what DuckDB does not keep in memory."""
 
 
@@ -38,13 +37,13 @@ def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime, record_u
         raise ConfigurationError(
             f"{snapshot.name} has no publications, so it has no report. `bookferry snapshots list` lists the others."
         )
-    with open_workdir(data, snapshot.manifest.tenant) as workdir:
-        report = collect(data, snapshot, workdir, now=now, record_url=record_url)
-        store_report(data, snapshot, report, workdir)
+    with _open_workdir(data, snapshot.manifest.tenant) as workdir:
+        report = _collect(data, snapshot, workdir, now=now, record_url=record_url)
+        _store_report(data, snapshot, report, workdir)
     return report
 
 
-def store_report(data: DataFolder, snapshot: Snapshot, report: Report, workdir: Path) -> None:
+def _store_report(data: DataFolder, snapshot: Snapshot, report: Report, workdir: Path) -> None:
     """Store the files of a report, whose tables are in `workdir`, beside the snapshots."""
     for name in (ISSUES, WORKBOOK, ISSUE_KEYS):
         data.objects.replace_file(report_key(snapshot, name), workdir / name)
@@ -64,9 +63,9 @@ def pictures_of(report: Report) -> str:
     return "\n\n".join(f"![{title}]({image})" for title, image in pictures)
 
 
-def collect(data: DataFolder, snapshot: Snapshot, workdir: Path, *, now: datetime, record_url: str | None) -> Report:
+def _collect(data: DataFolder, snapshot: Snapshot, workdir: Path, *, now: datetime, record_url: str | None) -> Report:
     """Write the tables of issues into `workdir`, and collect the content of the report. Nothing is stored yet."""
-    tally, spilled, keys = IssueCounts(), workdir / SPILLED, workdir / ISSUE_KEYS
+    tally, spilled, keys = IssueCounts(), workdir / _SPILLED, workdir / ISSUE_KEYS
     html, markdown, table, workbook = (
         data.objects.address_of(report_key(snapshot, name)) for name in (HTML, MARKDOWN, ISSUES, WORKBOOK)
     )
@@ -108,22 +107,10 @@ def _nights(data: DataFolder, snapshot: Snapshot, issues: int, keys: Path, spill
     return recent_nights(data, earlier, snapshot, night)
 
 
-def workdir_of(data: DataFolder, tenant: str) -> Path:
-    """The folder for the table of issues and DuckDB's spill files, which grow with the library."""
-    return data.path / f".report-{tenant}"
-
-
 @contextmanager
-def open_workdir(data: DataFolder, tenant: str) -> Iterator[Path]:
-    """That folder, empty, for the length of the block. Another process waits until it ends."""
+def _open_workdir(data: DataFolder, tenant: str) -> Iterator[Path]:
+    """An empty folder for the table of issues and what DuckDB spills, which grow with the library. Another process waits until it ends."""
     data.prepare()
-    workdir = workdir_of(data, tenant)
+    workdir = data.path / f".report-{tenant}"
     with storage_errors(workdir), FileLock(f"{workdir}.lock"), temporary_folder(workdir):
         yield workdir
-
-
-def remove_workdir(data: DataFolder, tenant: str) -> None:
-    """Remove what a killed process left in that folder, unless another one works there."""
-    workdir = workdir_of(data, tenant)
-    with suppress(Timeout), FileLock(f"{workdir}.lock", timeout=0):
-        shutil.rmtree(workdir, ignore_errors=True)

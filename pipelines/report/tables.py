@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from pipelines.records.spreadsheets import safe_cell
-from pipelines.report.large_workbook import LargeWorkbook, open_large_workbook
-from pipelines.report.workbook import Column
+from pipelines.report.workbook import Column, WorkbookWriter, open_workbook
 from pipelines.store.durable import storage_errors
 
 CACHED_TEXTS = 1000
@@ -81,7 +80,7 @@ def cell(text: str) -> str:
 class IssueTables:
     """Writes the same lines as text and as a workbook. Made by `open_issue_tables`."""
 
-    def __init__(self, text: LineWriter, workbook: LargeWorkbook) -> None:
+    def __init__(self, text: LineWriter, workbook: WorkbookWriter) -> None:
         self._text = text
         self._workbook = workbook
 
@@ -100,7 +99,7 @@ class IssueTables:
 def open_issue_tables(text: Path, workbook: Path) -> Iterator[IssueTables]:
     """The tables of issues at two paths; memory does not grow with their lines. Raises `StorageError` where the disk takes no more."""
     with (
-        open_large_workbook(workbook, SHEET, _COLUMNS) as rows,
+        open_workbook(workbook, SHEET, _COLUMNS) as rows,
         storage_errors(text),
         text.open("w", encoding="utf-8", newline="") as file,
     ):

@@ -72,19 +72,6 @@ def test_a_report_that_fails_is_a_warning_and_no_failed_backup(settings: Setting
     assert "0123456789abcdef" not in str(check.description)
 
 
-def test_a_backup_of_a_large_library_makes_none_and_says_who_does(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """I11: the memory that a backup takes is that of its reading, however large the library."""
-    monkeypatch.setattr("pipelines.backup.flow.REPORT_LIMIT", 3)
-    with Backup(settings) as library:
-        result = materialized(library)
-    assert result.get_asset_materialization_events() == []
-    [check] = result.get_asset_check_evaluations()
-    assert check.passed
-    assert "bookferry report old" in str(check.description)
-
-
 def test_it_comes_after_the_snapshot(settings: Settings) -> None:
     job = build_definitions(settings).resolve_implicit_global_asset_job_def()
     graph = job.asset_layer.asset_graph
