@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
-from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
+from pipelines.records.tables.shared_columns import VIEW_COLUMNS
 from pipelines.store.catalogue import SNAPSHOTS, SQL_TYPES, TABLES_READ
 from pipelines.store.postgres.definitions import sql_type
 
@@ -27,14 +27,16 @@ also define the Parquet files, the views in DuckDB and Postgres, their comments 
 complete snapshot that began by then |
 | {deleted} | records that one complete snapshot contains and the next complete one does not; the column `missing_in` names the next one |
 | `snapshots` | one row for each snapshot, including partial ones |
+| `tables_read` | one row for each snapshot and table: whether it was read. Of a table that was not, no count says anything |
 
 The files of a snapshot have the same names: `snapshots/tenant=old/snapshot=20261120T020000Z/publications.parquet`, and
 `raw/publications.parquet` for `raw_publications`. In Postgres the raw tables are left out.
 
 ## What all tables have in common
 
-Every table except `snapshots` begins with two columns. The files of staged tables have them at their end, and the names of the folders say
-the same. Numbers such as `id` belong to one library. Two libraries use the same numbers, so **join by `tenant`, too**.
+Every table except `snapshots` and `tables_read` begins with three columns. The files of staged tables have `tenant` and `snapshot` at
+their end, and the names of the folders say the same. Numbers such as `id` belong to one library. Two libraries use the same numbers, so
+**join by `tenant`, too**.
 
 {common}
 "Key" lists the columns that, with `tenant` and `snapshot`, identify a row. "Always filled" is a promise; every other column may be empty
@@ -58,7 +60,7 @@ def markdown() -> str:
     """The page docs/tables.md."""
     deleted = ", ".join(f"`{tables[0].name}_deleted`" for tables in STAGED.values())
     parts = [
-        _HEAD.format(deleted=deleted, common=_columns(SNAPSHOT_COLUMNS)),
+        _HEAD.format(deleted=deleted, common=_columns(VIEW_COLUMNS)),
         _table(
             ("table", "holds"),
             (

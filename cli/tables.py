@@ -13,7 +13,7 @@ from cli.output import Output, print_table
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
-from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
+from pipelines.records.tables.shared_columns import VIEW_COLUMNS
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean
 from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, deleted_view, newest_with_table, observed_table
@@ -82,13 +82,13 @@ def _view(name: str, described: Sequence[Table]) -> Table:
     else:
         known = [*views]
         raise ConfigurationError(f"There is no table '{name}'{did_you_mean(name, known)}. Tables: {', '.join(known)}.")
-    return table if table is SNAPSHOTS else replace(table, columns=(*SNAPSHOT_COLUMNS, *table.columns))
+    return table if table in (SNAPSHOTS, TABLES_READ) else replace(table, columns=(*VIEW_COLUMNS, *table.columns))
 
 
 def _print_columns(console: Console, table: Table) -> None:
     rows = [(one.name, types(one)[1].lower(), _meaning(one)) for one in table.columns]
     print_table(console, ("column", "type", "meaning"), rows, title=table.comment)
-    key = dict.fromkeys([*(one.name for one in table.columns if one in SNAPSHOT_COLUMNS), *table.key])
+    key = dict.fromkeys([*(one.name for one in table.columns if one in VIEW_COLUMNS), *table.key])
     console.print(f"Key: {', '.join(key)}.")
     if any(one.personal for one in table.columns):
         console.print("The views leave personal columns out; `bookferry query --personal` shows them.")

@@ -14,7 +14,7 @@ import msgspec
 
 from pipelines.errors import StorageError
 from pipelines.store.maintenance.reports import history_key
-from pipelines.store.snapshots.manifest import Manifest
+from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT, Manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 MOST_NIGHTS = 400
@@ -69,7 +69,7 @@ class History(msgspec.Struct, kw_only=True):
 
 def moment_of(snapshot: str) -> datetime:
     """The moment of a snapshot's id."""
-    return datetime.strptime(snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    return datetime.strptime(snapshot, SNAPSHOT_FORMAT).replace(tzinfo=UTC)
 
 
 def earlier_snapshots(data: DataFolder, snapshot: Snapshot) -> list[Snapshot]:

@@ -28,10 +28,11 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.shapes.columns import united, with_columns
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import PERSONAL, STAGED, TABLES, raw_table
-from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
+from pipelines.records.tables.shared_columns import SNAPSHOT_AT, SNAPSHOT_COLUMNS, VIEW_COLUMNS
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.parquet import connect_duckdb, escaped, literal, quoted, read_parquet, register_key
+from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 _BOOLEAN, _TIME = pa.bool_(), pa.timestamp("us", "UTC")
@@ -77,7 +78,10 @@ SQL_TYPES = {
 """Arrow's type → DuckDB's."""
 
 _FROM_PATH = ", ".join(
-    f"regexp_extract(_file, '.*/{column.name}=([^/]*)/', 1) AS \"{column.name}\"" for column in SNAPSHOT_COLUMNS
+    [
+        *(f"regexp_extract(_file, '.*/{column.name}=([^/]*)/', 1) AS \"{column.name}\"" for column in SNAPSHOT_COLUMNS),
+        f"timezone('UTC', try_strptime(regexp_extract(_file, '.*/snapshot=([^/]*)/', 1), '{SNAPSHOT_FORMAT}')) AS {SNAPSHOT_AT.name}",
+    ]
 )
 """Only the last `tenant=` and `snapshot=` of a path count. Hive partitioning would also take a `type=books` above the data folder.
 
@@ -187,13 +191,14 @@ def _statements(snapshots: Sequence[Snapshot]) -> list[str]:
     """All SQL statements of the catalogue."""
     return [
         *_view(SNAPSHOTS, _snapshot_rows(snapshots)),
-        *_view(TABLES_READ, _tables_read()),
+        *_view(TABLES_READ, tables_read_rows()),
         *_views(snapshots, STAGED),
         *_as_of_macros(),
     ]
 
 
-def _tables_read() -> str:
+def tables_read_rows() -> str:
+    """The SELECT of the view `tables_read`, from `snapshots`, in SQL that every database takes."""
     pairs = [f"({literal(table.name)}, {literal(name)})" for name, staged in STAGED.items() for table in staged]
     return _sql("tables_read").format(tables=", ".join(pairs)) if pairs else ""
 
@@ -225,8 +230,8 @@ def observed_table(table: Table, resource: str, snapshots: Iterable[Snapshot]) -
 
 def table_views(table: Table) -> tuple[Table, Table]:
     """The descriptions of the views over a table and over its history."""
-    columns = (*SNAPSHOT_COLUMNS, *table.columns)
-    newest = f"{table.comment} Newest complete snapshot of each tenant that holds it."
+    columns = (*VIEW_COLUMNS, *table.columns)
+    newest = f"{table.comment} Newest complete snapshot of each tenant that holds it; tables_read says which did not read it."
     every = f"{table.comment} Every complete snapshot."
     history = replace(table, name=f"{table.name}_history", columns=columns, comment=every)
     return replace(table, columns=columns, comment=newest), history
@@ -245,7 +250,7 @@ def deleted_view(records: Table) -> Table:
     comment = (
         f"{records.comment} Those that a complete snapshot has, and the next complete one of the same library has not."
     )
-    columns = (*SNAPSHOT_COLUMNS, _MISSING_IN, *records.columns)
+    columns = (*VIEW_COLUMNS, _MISSING_IN, *records.columns)
     return replace(records, name=f"{records.name}_deleted", columns=columns, comment=comment)
 
 
@@ -311,7 +316,7 @@ def _error_rows(table: Table, message: str) -> str:
     """A SELECT that fails with this message, whichever columns a query names, compares or counts."""
     error = f"error({literal(message)})"
     columns = ", ".join(
-        f"{error}::{SQL_TYPES[column.type]} AS {quoted(column.name)}" for column in (*SNAPSHOT_COLUMNS, *table.columns)
+        f"{error}::{SQL_TYPES[column.type]} AS {quoted(column.name)}" for column in (*VIEW_COLUMNS, *table.columns)
     )
     return f"SELECT {columns} WHERE {error}::BOOLEAN"
 

@@ -21,7 +21,7 @@ from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.examples import example
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES, raw_table
-from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
+from pipelines.records.tables.shared_columns import VIEW_COLUMNS
 from pipelines.store import catalogue
 from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.manifest import encode_manifest
@@ -98,6 +98,15 @@ class TestViews:
         assert all(Path(row[7], "manifest.json").is_file() for row in rows)
         assert {row[8] for row in rows} == {"v2"}
 
+    def test_the_time_of_a_snapshot_can_be_compared(self, two_tenants: DataFolder) -> None:
+        """In the present, the past and the deleted records; whatever the time zone of the analyst."""
+        for view in ("publications", "publications_history", "raw_publications_history"):
+            sql = f"SELECT DISTINCT snapshot_at, started_at FROM {view} JOIN snapshots USING (tenant, snapshot)"
+            rows = query(two_tenants, sql)
+            assert rows
+            assert all(name == began for name, began in rows)
+        assert query(two_tenants, "SELECT snapshot_at FROM publications_deleted LIMIT 0") == []
+
     def test_what_was_not_read_is_not_taken_for_empty(self, two_tenants: DataFolder) -> None:
         """Version 2 lists no hard copies: the table is empty, and its view and `tables_read` say why."""
         rows = query(
@@ -126,13 +135,11 @@ class TestViews:
             *(f"{tables[0].name}_deleted" for tables in STAGED.values()),
         }
         assert all(text for _view, _column, text in columns)
-        assert (
-            views["publications"]
-            == f"{TABLES['publications'].comment} Newest complete snapshot of each tenant that holds it."
-        )
+        newest = "Newest complete snapshot of each tenant that holds it; tables_read says which did not read it."
+        assert views["publications"] == f"{TABLES['publications'].comment} {newest}"
         assert views["publications_history"] == f"{TABLES['publications'].comment} Every complete snapshot."
         for table in VIEWS:
-            expected = [(column.name, column.comment) for column in (*SNAPSHOT_COLUMNS, *table.columns)]
+            expected = [(column.name, column.comment) for column in (*VIEW_COLUMNS, *table.columns)]
             for end in ("", "_history"):
                 assert [(name, text) for view, name, text in columns if view == f"{table.name}{end}"] == expected
 
@@ -210,9 +217,7 @@ class TestTypes:
         make_snapshot(data, complete=filled)
         with open_plainly(data) as database, duckdb.connect() as other:
             for table in VIEWS:
-                described = pa.schema(
-                    [*(pa.field(column.name, pa.string()) for column in SNAPSHOT_COLUMNS), *table.schema]
-                )
+                described = pa.schema([*(pa.field(column.name, column.type) for column in VIEW_COLUMNS), *table.schema])
                 expected = [str(kind) for kind in other.from_arrow(described.empty_table()).types]
                 for view in (table.name, f"{table.name}_history"):
                     assert [str(kind) for kind in database.table(view).types] == expected

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipelines.records.residue import IGNORED, PICTURES
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, SCALARS, FieldShape, Kind, RecordShape
 from pipelines.records.tables.description import Column, Table
-from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
+from pipelines.records.tables.shared_columns import VIEW_COLUMNS
 
 MAX_COLUMNS = 200
 """Columns that a table gets besides the described ones; further fields stay residue."""
@@ -145,7 +145,7 @@ def _wanted(
             yield from _columns_below((name,), field)
 
 
-_OF_VIEWS = frozenset({*(column.name for column in SNAPSHOT_COLUMNS), "missing_in"})
+_OF_VIEWS = frozenset({*(column.name for column in VIEW_COLUMNS), "missing_in"})
 """Columns that files and views add to those of a table."""
 
 _RESERVED = _OF_VIEWS | {"until", "xmin", "xmax", "cmin", "cmax", "ctid", "tableoid", "oid"}

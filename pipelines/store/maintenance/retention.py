@@ -31,7 +31,7 @@ from pipelines.store.objects.objects import ObjectInfo
 from pipelines.store.snapshots.capture_copies import copied_captures, remove_leftovers
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.leases import REMOVAL, removal
-from pipelines.store.snapshots.manifest import MANIFEST
+from pipelines.store.snapshots.manifest import MANIFEST, SNAPSHOT_FORMAT
 from pipelines.store.snapshots.snapshots import BLOBS, DataFolder, Snapshot, busy_error
 
 _BLOB = re.compile(rf"{BLOBS}/([0-9a-f]{{2}})/(\1[0-9a-f]{{62}}|\.\1[0-9a-f]{{62}}\.[0-9.]+)")
@@ -124,7 +124,7 @@ def _rank(snapshot: Snapshot, good: set[str]) -> int:
 
 
 def _started(snapshot: Snapshot) -> datetime:
-    return datetime.strptime(snapshot.manifest.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    return datetime.strptime(snapshot.manifest.snapshot, SNAPSHOT_FORMAT).replace(tzinfo=UTC)
 
 
 class KeptSnapshot(msgspec.Struct):

@@ -9,7 +9,8 @@ from importlib import resources
 
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import STAGED, TABLES
-from pipelines.store.catalogue import SNAPSHOTS, deleted_rows, deleted_view, table_views
+from pipelines.records.tables.shared_columns import SNAPSHOT_AT
+from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, deleted_rows, deleted_view, table_views, tables_read_rows
 from pipelines.store.parquet import quoted
 from pipelines.store.postgres.definitions import comments, sql_type
 from pipelines.store.postgres.observed import ObservedOf, with_observed
@@ -56,6 +57,7 @@ def wanted_views(sources: Sources, observed: ObservedOf) -> list[View]:
     tables = [with_observed(table.impersonal, observed) for table in TABLES.values()]
     plain = [SNAPSHOTS, *(view for table in tables for view in table_views(table))]
     views = [View(table, _union(table, sources.get(table.name, ()))) for table in plain]
+    views.append(View(TABLES_READ, tables_read_rows()))
     for resource, (records, *_) in STAGED.items():
         gone = deleted_view(with_observed(records.impersonal, observed))
         names = ", ".join(quoted(column.name) for column in gone.columns)
@@ -151,6 +153,8 @@ def _column(column: Column, source: Source) -> str:
     name, kind = quoted(column.name), sql_type(column)
     if column.name == "snapshot":
         return f"{source.snapshot} AS {name}"
+    if column.name == SNAPSHOT_AT.name:
+        return f"({source.snapshot})::{kind} AS {name}"
     own = source.columns.get(column.name)
     if own is None:
         return f"NULL::{kind} AS {name}"

@@ -33,6 +33,9 @@ NEW = "NEW:"
 MOST_OF_NOTE = 1500
 """Characters of a note about shapes, whose names come from outside."""
 
+SNAPSHOT_FORMAT = "%Y%m%dT%H%M%SZ"
+"""The form of a snapshot's name: an instant in UTC. Postgres reads it as one, too."""
+
 FORMAT = 1
 """Version of the layout below `snapshots/`. A newer one is refused."""
 
@@ -269,7 +272,7 @@ def decode_manifest(content: bytes, where: str) -> Manifest:
 
 def _check_instants(manifest: Manifest) -> None:
     """Raises `ValueError` where an instant is none: all who list snapshots compare and sort by them."""
-    datetime.strptime(manifest.snapshot, "%Y%m%dT%H%M%SZ")  # noqa: DTZ007  only its form counts
+    datetime.strptime(manifest.snapshot, SNAPSHOT_FORMAT)  # noqa: DTZ007  only its form counts
     for text in (manifest.started_at, manifest.finished_at):
         if datetime.fromisoformat(text).tzinfo is None:
             raise ValueError(f"{text!r} has no time zone")

@@ -27,6 +27,7 @@ from pipelines.store.objects.objects import Objects
 from pipelines.store.snapshots.captures import Capture, CaptureFacts, TableFacts
 from pipelines.store.snapshots.manifest import (
     MANIFEST,
+    SNAPSHOT_FORMAT,
     Manifest,
     compose_manifest,
     decode_manifest,
@@ -359,7 +360,7 @@ def newest_complete(found: Iterable[Snapshot]) -> Snapshot | None:
 
 def snapshot_id(moment: datetime) -> str:
     """The snapshot id of an instant, such as `20261120T020000Z`."""
-    return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return moment.astimezone(UTC).strftime(SNAPSHOT_FORMAT)
 
 
 def _check_finished(capture: Capture) -> None:

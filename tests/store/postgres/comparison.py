@@ -6,12 +6,13 @@ import json
 from datetime import UTC, datetime
 
 from pipelines.records.tables.registry import STAGED, TABLES
-from pipelines.store.catalogue import SNAPSHOTS, open_catalogue, table_views
+from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, open_catalogue, table_views
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.postgres.conftest import Ask
 
 VIEWS = [
     SNAPSHOTS.name,
+    TABLES_READ.name,
     *(view.name for table in TABLES.values() for view in table_views(table.impersonal)),
     *(f"{tables[0].name}_deleted" for tables in STAGED.values()),
 ]
