@@ -35,7 +35,7 @@ def restored(archive: str, nights_in_it: int, data: DataFolder, ask: Ask) -> Map
     ask("SELECT set_config('search_path', 'library', false)")
     for tenant in TENANTS:
         ask(f"UPDATE {tenant}.snapshots SET path = replace(path, '/library/', '{data.path.parent}/')")
-    assert_same_views(data, ask, *INSTANTS[:nights_in_it])
+    assert ask("SELECT count(DISTINCT snapshot) FROM publications_history") == [(nights_in_it,)]
     return nights
 
 

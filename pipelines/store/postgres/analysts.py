@@ -44,14 +44,14 @@ def may_read(session: Session, views: str) -> bool:
 
 
 def grants_on_table(schema: str, name: str, table: Table) -> Iterator[str]:
-    """Grants on a table without its personal columns. Where it has some, grants by default privileges are revoked."""
+    """Grants on a table or view without its personal columns. Where it has some, grants by default privileges are revoked."""
     relation = quoted(schema, name)
     impersonal = table.impersonal
     if impersonal == table:
         yield f"GRANT SELECT ON {relation} TO {ROLE}"
         return
     yield from revoked_grants(schema, name)
-    columns = column_list(tuple(column.name for column in staged_columns(impersonal)))
+    columns = column_list(tuple(dict.fromkeys(column.name for column in staged_columns(impersonal))))
     yield f"GRANT SELECT ({columns}) ON {relation} TO {ROLE}"
 
 

@@ -17,7 +17,7 @@ from pipelines.errors import TemporaryError
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import TABLES
 from pipelines.records.tables.shared_columns import SHA256
-from pipelines.store.catalogue import SNAPSHOTS
+from pipelines.store.catalogue import SNAPSHOTS, table_views
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import grants_on_schemas, grants_on_table, revoked_grants
 from pipelines.store.postgres.definitions import history_name, partitions_name
@@ -372,8 +372,8 @@ def _grants(wanted: Swap) -> Iterator[str]:
     for name in (SNAPSHOTS.name, LOADED_TABLES):
         yield from grants_on_table(main, name, SNAPSHOTS)
     for table in wanted.after:
-        for name in _views_of(table):
-            yield from grants_on_table(main, name, TABLES[table])
+        for view in table_views(TABLES[table]):
+            yield from grants_on_table(main, view.name, view)
     for table, load in wanted.fresh_loads.items():
         for relation in (load.own_name, load.past):
             yield from grants_on_table(main, relation, TABLES[table])
