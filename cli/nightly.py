@@ -15,6 +15,7 @@ from cli.code_location import dagster_folder
 from cli.output import ago
 from pipelines.doctor.findings import CheckResult, note, ok, problem, warning
 from pipelines.errors import ExitStatus
+from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.settings.settings import Settings
 from resources.run_tags import DATA, TENANT, data_address, loaded_configuration
 
@@ -176,7 +177,7 @@ def _history_address(instance: Path) -> str | None:
         for name, value in (storage["postgres"].get("postgres_db") or storage["postgres"]).items()
     }
     if "postgres_url" in postgres:
-        return str(postgres["postgres_url"]).replace("+psycopg2", "", 1)
+        return PostgresAddress.parse(str(postgres["postgres_url"])).conninfo
     names = {"username": "user", "password": "password", "hostname": "host", "db_name": "dbname", "port": "port"}
     return make_conninfo("", **{names[name]: value for name, value in postgres.items() if name in names})
 

@@ -5,34 +5,49 @@ What a driver gets are libpq's parameters, so that none reads the address, and n
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Self
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlencode
 
 from pipelines.errors import ConfigurationError
+from pipelines.settings.storage import POSTGRES_TIMEOUTS
 
-_ADDRESS = re.compile(r"postgres(?:ql)?(?:\+\w+)?://(?:([^/?]*)@)?([^/?@]*)(?:/([^?]*))?(?:\?(.*))?", re.DOTALL)
+SCHEME = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
+"""How an address of Postgres begins; some name a driver."""
+
+_ADDRESS = re.compile(rf"{SCHEME.pattern}(?:([^/?]*)@)?([^/?@]*)(?:/([^?@]*))?(?:\?([^@]*))?")
+"""Nothing after the host has a plain `@`: what seems to be there would be the rest of a password with a `/` or `?`."""
+
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\[\]:]*))(?::(\d{0,5}))?")
 
 
 @dataclass(frozen=True)
 class PostgresAddress:
-    """`parameters`: those of libpq, decoded. `place`: the address without user and password, for people."""
+    """`parameters`: those of libpq, decoded. `conninfo`: the same, with timeouts, as libpq reads them.
+
+    `place`: the address without user and password, for people.
+    """
 
     parameters: dict[str, str]
+    conninfo: str
     place: str
 
     @classmethod
     def parse(cls, address: str) -> Self:
         """Reads an address. Raises `ConfigurationError`, without a part of it in the message."""
+        from psycopg import ProgrammingError  # noqa: PLC0415  most settings have no database
+        from psycopg.conninfo import make_conninfo  # noqa: PLC0415
+
+        refused = ConfigurationError(
+            "The variable that postgres_env names holds no address such as postgresql://user:password@host/database. Correct it: encode "
+            "/ ? @ and % as %2F, %3F, %40 and %25 in its parts; after a ? come parameters that Postgres knows."
+        )
         match = _ADDRESS.fullmatch(address.strip())
         hosts = [_HOST.fullmatch(host) for host in match[2].split(",")] if match else [None]
-        if match is None or None in hosts:
-            raise ConfigurationError(
-                "The variable that postgres_env names holds no address such as postgresql://user:password@host/database. Correct it: "
-                "within user and password, encode / ? @ and % as %2F, %3F, %40 and %25."
-            )
+        if match is None or None in hosts or "%00" in address:
+            raise refused
         user, _, password = (match[1] or "").partition(":")
         ports = [host[3] or "" for host in hosts if host]
         found = {
@@ -48,12 +63,21 @@ class PostgresAddress:
             parameters[_decoded(name)] = _decoded(value)
         if parameters.pop("ssl", None) == "true":  # as libpq reads it
             parameters.setdefault("sslmode", "require")
-        return cls(parameters, _place(parameters))
+        try:
+            conninfo = make_conninfo(**{**POSTGRES_TIMEOUTS, **parameters})
+        except ProgrammingError:  # a parameter that libpq does not know
+            raise refused from None
+        return cls(parameters, conninfo, _place(parameters))
 
     @property
     def secret(self) -> str:
-        """The password; empty where the address has none."""
-        return self.parameters.get("password", "")
+        """The password; empty where neither the address nor libpq's variable has one."""
+        return self.parameters.get("password") or os.environ.get("PGPASSWORD", "")
+
+    @property
+    def for_sqlalchemy(self) -> str:
+        """The address as SQLAlchemy and psycopg read it: all of it is parameters, which are the only part that SQLAlchemy decodes whole."""
+        return f"postgresql+psycopg://?{urlencode({**POSTGRES_TIMEOUTS, **self.parameters}, quote_via=quote)}"
 
 
 def _decoded(text: str) -> str:

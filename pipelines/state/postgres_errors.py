@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 import psycopg
 
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
 
-_WRONG_ADDRESS = re.compile(
+WRONG_ADDRESS = re.compile(
     r"authentication failed|does not exist|pg_hba\.conf|no password supplied|not permitted to log in"
 )
 """Messages that mean a wrong address rather than an absent server. Before a session exists there is no code for it."""
@@ -27,10 +28,14 @@ MOST_CHARACTERS = 300
 """Characters of a server's message."""
 
 
+_SHORTEST = 4
+"""Characters of a secret that is masked."""
+
+
 def connection_error(place: str, secret: str, error: psycopg.Error) -> BookferryError:
     """Returns the error of a connection that could not be opened."""
     message = server_message(error, secret)
-    if _WRONG_ADDRESS.search(message):
+    if WRONG_ADDRESS.search(str(error)):
         return ConfigurationError(
             f"{place} refuses the connection: {message}. Correct the variable that postgres_env names, or the server."
         )
@@ -52,5 +57,13 @@ def server_message(error: Exception, secret: str) -> str:
     primary = getattr(getattr(error, "diag", None), "message_primary", None)
     text = primary or re.sub(r"^.*?(?:ERROR|FATAL):\s+", "", str(error), count=1, flags=re.DOTALL)
     line = " ".join(re.split(r"\n(?:DETAIL|CONTEXT|HINT):|\n\tIs the server", text, maxsplit=1)[0].split()).rstrip(". ")
-    printable = "".join(character if character.isprintable() else "?" for character in line[:MOST_CHARACTERS])
-    return printable.replace(secret, "***") if secret else printable
+    return "".join(
+        character if character.isprintable() else "?" for character in without(line, secret)[:MOST_CHARACTERS]
+    )
+
+
+def without(text: str, secret: str) -> str:
+    """A message without a secret that a server repeats. A mask in place of a short one would tell it: it is in many words."""
+    for spelling in (secret, " ".join(secret.split()), quote(secret, safe="", errors="surrogatepass")):
+        text = text.replace(spelling, "***") if len(spelling) >= _SHORTEST else text
+    return text

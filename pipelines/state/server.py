@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import make_conninfo
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.postgres_address import PostgresAddress
-from pipelines.settings.storage import POSTGRES_TIMEOUTS
 from pipelines.state.postgres_errors import connection_error
 from pipelines.state.statements import for_postgres, values_for_postgres
 from pipelines.state.store import Values
@@ -89,10 +87,7 @@ class Server:
         parsed = PostgresAddress.parse(address)
         self.place = parsed.place
         self.secret = parsed.secret
-        try:
-            self._conninfo = make_conninfo(**{**POSTGRES_TIMEOUTS, **parsed.parameters})
-        except psycopg.Error as error:  # a parameter that libpq does not know
-            raise connection_error(self.place, self.secret, error) from None
+        self._conninfo = parsed.conninfo
         self._libraries = libraries
         self._idle_seconds = idle_seconds
 

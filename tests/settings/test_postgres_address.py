@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
 
 from pipelines.errors import BookferryError, ConfigurationError
 from pipelines.service.sign_in.postgres_tokens import PostgresTokens
 from pipelines.settings.postgres_address import PostgresAddress
+from pipelines.settings.settings import Settings
+from pipelines.settings.storage import IcebergSettings
 from pipelines.state.server import Server
+from pipelines.store.iceberg.catalogue import catalogue_errors, catalogue_settings
 from pipelines.store.postgres.loading import Database
 from tests.postgres import VARIABLE, database, postgres_server
 
@@ -52,7 +57,14 @@ def test_what_people_see_of_an_address(address: str, place: str) -> None:
     assert PostgresAddress.parse(address).place == place
 
 
-@pytest.mark.parametrize("address", ["postgresql://u:my/pass word@host/d", "postgresql://u:my?pass@host", "x", ""])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("postgresql://u:my/pass word@host/d", "postgresql://u:my?pass@host", "x", ""),
+        *("postgresql://u:12/my@host/d", "postgresql://u:x@y/my@host/d", "postgresql://u:1?host=my@host/d"),
+        *("postgresql://u:p@host/d?my=x", "postgresql://u:my%00@host/d"),
+    ],
+)
 def test_what_is_no_address_is_refused_without_a_part_of_it(address: str) -> None:
     """The password may be in any part of a text that cannot be read."""
     with pytest.raises(ConfigurationError) as refused:
@@ -80,6 +92,15 @@ def sign_in(address: str) -> None:
     PostgresTokens(address, "old", "https://library.example.org").read()
 
 
+def catalogue(address: str) -> None:
+    """Open the catalogue of Iceberg tables."""
+    chosen = Settings(
+        Path("bookferry.toml"), Path("data"), "UTC", "02:00", {}, iceberg=IcebergSettings(uri_env="ADDRESS")
+    )
+    with catalogue_errors("Opening", found := catalogue_settings(chosen, {"ADDRESS": address}), "again"):
+        create_engine(found.properties["uri"], poolclass=NullPool).connect().close()
+
+
 def state(address: str) -> None:
     """Open the shared state."""
     connection, _ = Server(address).connect()
@@ -103,7 +124,7 @@ def test_every_connection_takes_the_address_and_none_shows_its_secret(server: st
         try:
             for text, works in ((password, True), (f"{password} and more", False)):
                 given_address = f"postgresql://{quote(user)}:{quote(text, safe='')}@{place}"
-                for attempt in (load, sign_in, state):
+                for attempt in (load, sign_in, state, catalogue):
                     if works:
                         attempt(given_address)
                         continue
@@ -117,3 +138,23 @@ def test_every_connection_takes_the_address_and_none_shows_its_secret(server: st
             administrator.execute("SELECT pg_reload_conf()")
             administrator.execute(f"DROP OWNED BY {role}".encode())
             administrator.execute(f"DROP ROLE {role}".encode())
+
+
+PRINTABLE = st.text(st.characters(codec="utf-8", categories=["L", "M", "N", "P", "S", "Zs"]), min_size=8)
+
+
+@given(password=PRINTABLE)
+@settings(max_examples=50)
+def test_a_message_is_that_of_any_other_password(password: str) -> None:
+    """Encoded or not, and whatever of it looks like a host, a database or a parameter: a message has no part of it."""
+    for attempt in (load, sign_in, state, catalogue):
+        usual = {message(attempt, text) for text in ("x", "/")}  # no server there; no address
+        assert message(attempt, password) in usual
+        assert message(attempt, quote(password, safe="")) == message(attempt, "x")
+
+
+def message(attempt: Callable[[str], None], password: str) -> str:
+    """What is said of an address of which nothing listens."""
+    with pytest.raises(BookferryError) as failed:
+        attempt(f"postgresql://me:{password}@127.0.0.1:1/nothing")
+    return str(failed.value)

@@ -18,7 +18,6 @@ from pipelines.service.redaction import keep_secret, outside_text
 from pipelines.service.sign_in.stored_sign_in import StoredSignIn, decode_sign_in, encode_sign_in
 from pipelines.service.sign_in.token_store import LOCK_SECONDS, LockedSignIn, wait_for_lock
 from pipelines.settings.postgres_address import PostgresAddress
-from pipelines.settings.storage import POSTGRES_TIMEOUTS
 
 TABLE = sa.Table(
     "bookferry_sign_ins",
@@ -42,10 +41,9 @@ class PostgresTokens:
         parsed = PostgresAddress.parse(address)
         keep_secret(parsed.secret)
         self._shown = outside_text(parsed.place)
-        parameters: dict[str, Any] = {**POSTGRES_TIMEOUTS, **parsed.parameters}
         self._engine = sa.create_engine(
             "postgresql+psycopg://",
-            creator=lambda: psycopg.connect(**parameters),
+            creator=lambda: psycopg.connect(parsed.conninfo),
             poolclass=NullPool,
             hide_parameters=True,
         )

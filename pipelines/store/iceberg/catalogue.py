@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
+from pipelines.settings.postgres_address import SCHEME, PostgresAddress
 from pipelines.settings.settings import Settings
-from pipelines.settings.storage import POSTGRES_TIMEOUTS
+from pipelines.state.postgres_errors import without
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+
+_SECRET = re.compile("password|secret|token|credential")
+"""Names of properties that no message may show."""
 
 INSTALL = 'pip install "bookferry[iceberg]"'
 
@@ -52,21 +56,10 @@ class CatalogueSettings:
     namespace: str
     warehouse: str | None
     properties: Mapping[str, str]
-
-    @property
-    def place(self) -> str:
-        """The catalogue's address without user, password and query, for people."""
-        address = urlsplit(self.properties.get("uri", ""))
-        host = (address.hostname or "") + (f":{address.port}" if address.port else "")
-        scheme = address.scheme.partition("+")[0]
-        return f"{scheme}://{host}{address.path}" if scheme else f"the catalogue {self.name} ({self.kind})"
-
-    @property
-    def secrets(self) -> list[str]:
-        """The values that no message may show."""
-        found = [value for key, value in self.properties.items() if re.search(r"password|secret|token|credential", key)]
-        password = urlsplit(self.properties.get("uri", "")).password
-        return [*found, *([password] if password else [])]
+    place: str
+    """The catalogue's address without user, password and query, for people."""
+    secrets: Sequence[str]
+    """The values that no message may show."""
 
 
 def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.environ) -> CatalogueSettings:
@@ -82,13 +75,21 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
     if chosen.type == "sql" and "uri" not in named:
         named["uri"] = f"sqlite:///{settings.data / SQLITE}"
     try:
-        _ = urlsplit(named.get("uri", "")).port
-        if chosen.type == "sql":
-            named["uri"] = _driver(named["uri"])
+        if chosen.type == "sql" and SCHEME.match(named["uri"]):  # SQLAlchemy would look for psycopg2
+            database = PostgresAddress.parse(named["uri"])
+            named["uri"], place, password = database.for_sqlalchemy, database.place, database.secret
+        else:
+            if chosen.type == "sql":
+                from sqlalchemy import make_url  # noqa: PLC0415  a tenth of a second
+
+                make_url(named["uri"])
+            address = urlsplit(named.get("uri", ""))
+            place = _place(address) or f"the catalogue {chosen.name} ({chosen.type})"
+            password = unquote(address.password or "")
     except Exception:  # noqa: BLE001  whatever a library says about it may show a password
         raise ConfigurationError(
             f"{settings.path}: iceberg.uri_env names the environment variable {chosen.uri_env}, whose value is not an address such as "
-            "postgresql://host/database. Correct it."
+            "postgresql://user:password@host/database. Correct it: encode / ? @ and % as %2F, %3F, %40 and %25 in its parts."
         ) from None
     warehouse = chosen.warehouse
     if warehouse is None and chosen.type == "sql":
@@ -100,18 +101,14 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
         **chosen.properties,
         **named,
     }
-    return CatalogueSettings(chosen.type, chosen.name, chosen.namespace, warehouse, properties)
+    secrets = [value for key, value in properties.items() if _SECRET.search(key)] + [password]
+    return CatalogueSettings(chosen.type, chosen.name, chosen.namespace, warehouse, properties, place, secrets)
 
 
-def _driver(address: str) -> str:
-    """The address with the driver that Bookferry has, psycopg 3: SQLAlchemy would look for psycopg2. A silent server is noticed."""
-    from sqlalchemy import make_url  # noqa: PLC0415  a tenth of a second
-
-    url = make_url(address)
-    if url.drivername not in {"postgres", "postgresql"}:
-        return address
-    url = url.set(drivername="postgresql+psycopg")
-    return url.update_query_dict({**POSTGRES_TIMEOUTS, **url.query}).render_as_string(hide_password=False)
+def _place(address: SplitResult) -> str:
+    host = (address.hostname or "") + (f":{address.port}" if address.port else "")
+    scheme = address.scheme.partition("+")[0]
+    return f"{scheme}://{host}{address.path}" if scheme else ""
 
 
 def _bucket_properties(environ: Mapping[str, str]) -> dict[str, str]:
@@ -147,9 +144,10 @@ def catalogue_errors(trying: str, settings: CatalogueSettings, again: str) -> It
     except BookferryError:
         raise
     except Exception as error:  # noqa: BLE001  see above
-        text = (str(error).splitlines() or [""])[0][:500]
+        text = (str(error).splitlines() or [""])[0]
         for secret in settings.secrets:
-            text = text.replace(secret, "[redacted]")
+            text = without(text, secret)
         raise StorageError(
-            f"{trying} the Iceberg tables ({settings.place}) failed: {type(error).__name__}: {text}. If that is mended, run `{again}`."
+            f"{trying} the Iceberg tables ({settings.place}) failed: {type(error).__name__}: {text[:500]}. "
+            f"If that is mended, run `{again}`."
         ) from None  # what it was made from may hold a secret

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,14 +10,7 @@ from adbc_driver_manager import Error as CopyError
 from adbc_driver_manager import OperationalError as CopyOperationalError
 
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
-
-_MOST_CHARACTERS = 300
-"""Characters of a server's message."""
-
-_WRONG_ADDRESS = re.compile(
-    r"authentication failed|does not exist|pg_hba\.conf|no password supplied|not permitted to log in"
-)
-"""Messages that mean a wrong address rather than an absent server. Before a session exists there is no code for it."""
+from pipelines.state.postgres_errors import WRONG_ADDRESS, server_message
 
 _REMEDIES: dict[str, tuple[type[BookferryError], str]] = {
     "53100": (StorageError, "The disk of the Postgres server is full: free some space there, then run"),
@@ -59,8 +51,8 @@ def connection_errors(place: str, secret: str) -> Iterator[None]:
     try:
         yield
     except (psycopg.Error, CopyError) as error:
-        message = _server_message(error, secret)
-        if _WRONG_ADDRESS.search(message):
+        message = server_message(error, secret)
+        if WRONG_ADDRESS.search(str(error)):
             raise ConfigurationError(
                 f"{place} refuses the connection: {message}. Correct the variable that postgres_env names, or the server."
             ) from None
@@ -79,7 +71,7 @@ def statement_errors(trying: str, place: str, secret: str, again: str) -> Iterat
         kind, remedy = _remedy(state or ("08" if isinstance(error, _OF_THE_CONNECTION) else ""))
         code = f" (SQLSTATE {state})" if state else ""
         raise kind(
-            f"{trying} {place} failed: {_server_message(error, secret)}{code}. {UNTOUCHED}. {remedy} `{again}`."
+            f"{trying} {place} failed: {server_message(error, secret)}{code}. {UNTOUCHED}. {remedy} `{again}`."
         ) from None
 
 
@@ -99,14 +91,3 @@ def _remedy(state: str) -> tuple[type[BookferryError], str]:
         if (found := _REMEDIES.get(state[:length])) is not None:
             return found
     return StorageError, "The cause is unknown: see the server's log, solve the problem, then run"
-
-
-def _server_message(error: Exception, secret: str) -> str:
-    """The server's message on one line. Its detail is left out, because it may have somebody's data."""
-    primary = getattr(getattr(error, "diag", None), "message_primary", None)
-    text = primary or re.sub(r"^.*?(?:ERROR|FATAL):\s+", "", str(error), count=1, flags=re.DOTALL)
-    first = " ".join(re.split(r"\n(?:DETAIL|CONTEXT|HINT):|\n\tIs the server", text, maxsplit=1)[0].split()).rstrip(
-        ". "
-    )
-    printable = "".join(character if character.isprintable() else "?" for character in first[:_MOST_CHARACTERS])
-    return printable.replace(secret, "***") if secret else printable

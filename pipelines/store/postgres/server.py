@@ -9,11 +9,9 @@ from typing import Any
 import adbc_driver_postgresql.dbapi
 import psycopg
 from adbc_driver_manager import Error as CopyError
-from psycopg.conninfo import make_conninfo
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.postgres_address import PostgresAddress
-from pipelines.settings.storage import POSTGRES_TIMEOUTS
 from pipelines.store.postgres.postgres_errors import connection_errors
 
 OLDEST_VERSION = 13
@@ -72,8 +70,7 @@ class Server:
         parsed = PostgresAddress.parse(address)
         self.place = parsed.place
         self.secret = parsed.secret
-        with connection_errors(self.place, self.secret):  # a parameter that libpq does not know
-            self._conninfo = make_conninfo(**{**POSTGRES_TIMEOUTS, **parsed.parameters})
+        self._conninfo = parsed.conninfo
 
     @contextmanager
     def session(self) -> Iterator[Session]:
