@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import chain
 from typing import BinaryIO
 
 import httpx
@@ -170,15 +171,17 @@ class Downloads:
     def _receive(self, response: httpx.Response, into: BinaryIO, size: int | None) -> Received:
         """Write and hash the body; stop as soon as it cannot be the file any more."""
         host, announced = origin_text(response.request.url), _length(response)
-        coding = response.headers.get("content-encoding", "identity").strip().lower()
-        chunks = self._in_time(response.iter_raw())
-        remark = None
-        if coding not in ("", "identity"):
-            if coding in _WINDOWS and (size is None or announced != size):
-                chunks, announced = _unpacked(chunks, coding, host), None
-            else:  # the library's size is that of the packed file, or nobody here can unpack it
-                remark = f"Kept as {host} sends it: packed ({outside_text(coding, 40)})."
-                size = size if announced == size else None
+        codings = [word for word in re.split(r"[\s,]+", response.headers.get("content-encoding", "").lower()) if word]
+        codings = [coding for coding in codings if coding != "identity"]
+        chunks, remark = self._in_time(response.iter_raw()), None
+        beginning, chunks = _peeked(chunks) if codings else (b"", chunks)
+        if {*codings} <= _WINDOWS.keys() and (size is None or announced != size):
+            for coding in reversed(codings):
+                chunks, announced = _unpacked(chunks, coding, host, MAX_BYTES if size is None else size), None
+        elif codings and not _is_plain(beginning, codings[-1]):
+            # the library's size is that of the packed file, or nobody here can unpack it
+            remark = f"Kept as {host} sends it: packed ({outside_text(', '.join(codings), 40)})."
+            size = size if announced == size else None
         if announced is not None and size is not None and announced != size:
             raise _TransferError(f"{host} has {announced:,} bytes; the library says {size:,}")
         digest, received = hashlib.sha256(), 0
@@ -215,23 +218,75 @@ _STEP = 1024 * 1024
 """Bytes that are unpacked at a time, however well they were packed (I13)."""
 
 
-def _unpacked(chunks: Iterator[bytes], coding: str, host: str) -> Iterator[bytes]:
-    """Yields the content of a packed body (RFC 9110, 8.4). Some storages pack although the request did not allow that."""
-    unpacker = zlib.decompressobj(_WINDOWS[coding])
+def _peeked(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """The first two bytes or more, if there are as many, and all chunks."""
+    beginning = b""
+    for chunk in chunks:
+        beginning += chunk
+        if len(beginning) > 1:
+            break
+    return beginning, chain([beginning], chunks)
+
+
+def _is_plain(beginning: bytes, coding: str) -> bool:
+    """Whether bytes do not begin as packed ones do, whatever a storage says."""
+    if coding == "deflate":
+        return beginning[:1] != b"\x78" or int.from_bytes(beginning[:2]) % 31 != 0
+    return coding in _WINDOWS and beginning[:2] != b"\x1f\x8b"
+
+
+def _unpacked(chunks: Iterator[bytes], coding: str, host: str, most: int) -> Iterator[bytes]:
+    """Yields the content of a packed body (RFC 9110, 8.4). Some storages pack although the request did not allow that, or only say so."""
+    beginning, chunks = _peeked(chunks)
+    window = _WINDOWS[coding]
+    if _is_plain(beginning, coding):
+        if coding != "deflate":
+            yield from chunks
+            return
+        window = -window  # some servers send deflate without its header
     try:
-        for chunk in chunks:
-            packed = chunk
-            while packed:
-                if unpacker.eof:
-                    unpacker = zlib.decompressobj(_WINDOWS[coding])  # gzip may have several members
-                yield unpacker.decompress(packed, _STEP)
-                packed = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
-        while not unpacker.eof and (rest := unpacker.decompress(unpacker.unconsumed_tail, _STEP)):
-            yield rest
+        yield from _members(_limited(chunks, 2 * most + _STEP, host), window)
     except zlib.error:
         raise _TransferError(f"{host} sends the file packed ({coding}), and it cannot be unpacked") from None
-    if not unpacker.eof:
-        raise _TransferError(f"{host} sends the file packed ({coding}), and its end is missing", temporary=True)
+    except EOFError:
+        raise _TransferError(
+            f"{host} sends the file packed ({coding}), and its end is missing", temporary=True
+        ) from None
+
+
+def _limited(chunks: Iterator[bytes], most: int, host: str) -> Iterator[bytes]:
+    """Packed bytes may have no content at all, without an end (I13)."""
+    for chunk in chunks:
+        most -= len(chunk)
+        if most < 0:
+            raise _TransferError(f"{host} sends more bytes than there should be")
+        yield chunk
+
+
+def _members(chunks: Iterator[bytes], window: int) -> Iterator[bytes]:
+    """Yields the content of all members. What follows a whole one and is none counts for nothing: a check sum has proved the content.
+
+    Raises `zlib.error`, and `EOFError` where the end is missing.
+    """
+    unpacker, whole, size = zlib.decompressobj(window), 0, 0
+    for chunk in chunks:
+        packed = chunk
+        while packed:
+            if unpacker.eof:
+                unpacker, whole, size = zlib.decompressobj(window), whole + 1, 0
+            try:
+                content = unpacker.decompress(packed, _STEP)
+            except zlib.error:
+                if whole and not size:
+                    return
+                raise
+            size += len(content)
+            yield content
+            packed = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+    while not unpacker.eof and (content := unpacker.decompress(b"", _STEP)):
+        yield content
+    if not unpacker.eof and (size or not whole):
+        raise EOFError
 
 
 def _length(response: httpx.Response) -> int | None:

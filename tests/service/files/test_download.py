@@ -176,6 +176,41 @@ class TestRefuses:
         assert written == packed
         assert outcome.remark == f"Kept as {server.url} sends it: packed (gzip)."
 
+    @pytest.mark.parametrize("size", [None, len(CONTENT)])
+    @pytest.mark.parametrize(
+        ("coding", "body"),
+        [
+            ("gzip", CONTENT),
+            ("x-gzip", CONTENT),
+            ("identity", CONTENT),
+            ("gzip, gzip", gzip.compress(gzip.compress(CONTENT))),
+            ("gzip, gzip", gzip.compress(CONTENT)),
+            ("identity, GZIP", gzip.compress(CONTENT)),
+            ("gzip", gzip.compress(CONTENT[:50]) + gzip.compress(CONTENT[50:])),
+            ("gzip", gzip.compress(CONTENT) + bytes(600)),
+            ("deflate", zlib.compress(CONTENT)[2:-4]),
+        ],
+        ids=[
+            "plain",
+            "plain x",
+            "identity",
+            "twice",
+            "once",
+            "in a list",
+            "two members",
+            "more behind it",
+            "bare deflate",
+        ],
+    )
+    def test_what_a_storage_says_of_bytes_is_checked(
+        self, serve: Serve, clock: ManualClock, size: int | None, coding: str, body: bytes
+    ) -> None:
+        """The file arrives as it is, whatever is said of it, and nothing says that it is packed."""
+        server = serve(in_turn(Answer(body, headers={"content-encoding": coding})))
+        outcome, written = fetch(clock, server.url, size=size)
+        assert isinstance(outcome, Received)
+        assert (written, outcome.remark) == (CONTENT, None)
+
     @pytest.mark.parametrize("size", [None, len(CONTENT), len(CONTENT) + 1])
     def test_a_coding_that_nobody_here_unpacks(self, serve: Serve, clock: ManualClock, size: int | None) -> None:
         """It is kept as well: the library's size says nothing of what it holds."""
@@ -188,11 +223,16 @@ class TestRefuses:
         [
             (CONTENT, "gzip"),
             (gzip.compress(CONTENT)[:-9], "gzip"),
+            (gzip.compress(CONTENT)[:-8] + bytes(8), "gzip"),
+            (gzip.compress(CONTENT) + gzip.compress(CONTENT)[:-9], "gzip"),
             (gzip.compress(bytes(10**8)), "gzip"),
+            (gzip.compress(b"") * 10**5, "gzip"),
+            (gzip.compress(gzip.compress(bytes(10**8))), "gzip, gzip"),
+            (b"", "gzip"),
         ],
     )
     def test_what_cannot_be_unpacked(self, serve: Serve, clock: ManualClock, body: bytes, coding: str) -> None:
-        """It is no gzip, its end is missing, or it unpacks to more than the file has (I13)."""
+        """It is not all of the file, its check sum or its end is another, or it unpacks to more than the file has (I13)."""
         server = serve(in_turn(Answer(body, headers={"content-encoding": coding})))
         outcome, written = fetch(clock, server.url, size=len(CONTENT) + 1)
         assert isinstance(outcome, Failed)
