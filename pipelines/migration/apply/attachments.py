@@ -36,7 +36,10 @@ from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import OCTETS, differing_parts, part_of
 from pipelines.records.files import ASSET, COVER, AttachedFile, attached_files
 from pipelines.service.client import LibraryClient
-from pipelines.service.files.upload import Uploads
+from pipelines.service.files.upload import UnavailableStorageError, Uploads
+
+FILE_ERRORS = (RefusedError, StorageError, UnavailableStorageError)
+"""What is about one file: its record and the others are written."""
 
 TRIES = 3
 """Times that a run sends a POST whose response was lost and that had no effect, or whose upload was lost."""
@@ -83,6 +86,7 @@ class Attachments:
                     self.attach(row, target_id, file, entry, result.sends)
                 except FailedWriteError as error:
                     result.problems.append(str(error))
+                    result.may_pass |= isinstance(error.__cause__, UnavailableStorageError)
                 except PendingWriteError as later:
                     pending = later
                 else:
@@ -106,10 +110,10 @@ class Attachments:
                 number, asset_id = entry.number, self._look_up(row, target_id, file, sends)
             if asset_id is None:
                 number, asset_id, changes = self._post(row, target_id, file, sends)
-        except (RefusedError, StorageError) as refusal:  # one damaged content must not cost the others
+        except FILE_ERRORS as refusal:  # one damaged content must not cost the others
             message, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", None)
             self._journal.refused(self._journal.intend(*key, target_id=target_id), message, status)
-            raise FailedWriteError(message) from None
+            raise FailedWriteError(message) from refusal
         self._journal.done(number, target_id=target_id, asset_id=asset_id, message=changes)
 
     def upload(self, file: PlannedFile) -> dict[str, Any]:
@@ -138,12 +142,13 @@ class Attachments:
     def _try_to_upload(self, row: PlanRow, file: PlannedFile, result: RowResult) -> dict[str, Any] | None:
         try:
             return self.upload(file)
-        except (RefusedError, StorageError) as refusal:
+        except FILE_ERRORS as refusal:
             message = f"{describe_file(file)}: {refusal}"
             kind = WriteKind.COVER if file.kind == COVER else WriteKind.ASSET
             number = self._journal.intend(self._plan, row.resource, row.source_id, kind, part_of(file))
             self._journal.refused(number, message, getattr(refusal, "status", None))
             result.problems.append(message)
+            result.may_pass |= isinstance(refusal, UnavailableStorageError)
             return None
 
     def enter_cover(

@@ -62,6 +62,8 @@ class RowResult:
     problems: list[str] = field(default_factory=list)
     unresolved: list[str] = field(default_factory=list)
     """References that have nothing in the target to lead to; among the problems, too."""
+    may_pass: bool = False
+    """Whether one of them is that a storage service is away."""
     lasting: list[str] = field(default_factory=list)
     """Problems that stay where the row is written again: references that the service refused."""
     omitted: list[str] = field(default_factory=list)

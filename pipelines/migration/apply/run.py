@@ -345,6 +345,9 @@ class ApplyRun:
         else:
             with self._lock:
                 self._temporary_errors, self._waited = 0, 0.0
+                if result.may_pass and self._postponed is not None:
+                    result.problems.clear()
+                    self._postponed.add(row.source_id)
         with self._lock:
             self._count(result)
 

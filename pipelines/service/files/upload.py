@@ -46,6 +46,14 @@ _SAME_AGAIN = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_RED
 """Redirects that ask for the same request with the same body (RFC 9110, 15.4.8 and 15.4.9)."""
 
 
+class UnavailableStorageError(TemporaryError):
+    """A storage service did not take a file in several tries. The library itself may well be there."""
+
+
+class StorageRefusalError(RefusedError):
+    """A storage service does not take a file. The library issued a form for it, so this is no word on how it takes files."""
+
+
 class _RetryError(Exception):
     """A try failed, and another form may succeed. `expired`: the form had expired. `final` is the error if there is no other try."""
 
@@ -78,9 +86,9 @@ class Uploads:
 
         `presign`: the address that signs the form, below the API's. `open_file` opens the file anew for each try.
 
-        Raises `RefusedError` if the library or the storage service refuses this file, `TemporaryError` if the storage service did not
-        recover in time, `StorageError` if the file does not have this size or the given SHA-256, `ProtocolError` for an unusable form, and
-        the errors of `client.get`. After any error, no record of the library has the file.
+        Raises `StorageRefusalError` if the storage service refuses this file, `UnavailableStorageError` if it did not recover in time,
+        `StorageError` if the file does not have this size or the given SHA-256, `ProtocolError` for an unusable form, and the errors of
+        `client.get`. After any error, no record of the library has the file.
         """
         filename = filename.encode(errors="replace").decode()
         tries = expired = 0
@@ -133,7 +141,10 @@ class Uploads:
             request = httpx.Request("POST", url, headers={**HEADERS, **body.headers}, content=body)
             with closing(self._answer(request)) as response:
                 if response.status_code in _SAME_AGAIN and response.has_redirect_location:
-                    return url.join(response.headers["location"])
+                    elsewhere = url.join(response.headers["location"])
+                    if (url.scheme, elsewhere.scheme) == ("https", "http"):
+                        raise _not_taken(f"{asked} was redirected to http, over which anybody could change the file")
+                    return elsewhere
                 self._check(asked, form, response)
                 return None
         except UnsafeAddressError as error:
@@ -165,7 +176,7 @@ class Uploads:
             raise _RetryError(_gave_up(problem), pause=retry_after(response, self._clock.now()))
         if not response.is_client_error:
             raise _not_taken(f"{problem}, where 204 was expected: the file counts as not uploaded", status)
-        final = RefusedError(
+        final = StorageRefusalError(
             f"{problem}: the storage service does not take this file.", status=status, code=code, detail=message
         )
         if status == HTTPStatus.FORBIDDEN or code in _EXPIRED:
@@ -173,12 +184,12 @@ class Uploads:
         raise final
 
 
-def _not_taken(problem: str, status: int = 0) -> RefusedError:
+def _not_taken(problem: str, status: int = 0) -> StorageRefusalError:
     """What a storage answers to one file is about that file: the others may go elsewhere."""
-    return RefusedError(f"{problem.rstrip('.?')}.", status=status)
+    return StorageRefusalError(f"{problem.rstrip('.?')}.", status=status)
 
 
-def _gave_up(problem: str) -> TemporaryError:
-    return TemporaryError(
+def _gave_up(problem: str) -> UnavailableStorageError:
+    return UnavailableStorageError(
         f"{problem}. The file was not uploaded, although it was tried again. Run the same command again later."
     )

@@ -12,6 +12,7 @@ from pipelines.migration.apply.request_forms.known_forms import KnownForms
 from pipelines.migration.apply.request_forms.presign_forms import PresignForms
 from pipelines.records.files import ASSET, COVER
 from pipelines.service.clock import SystemClock
+from pipelines.service.files.upload import StorageRefusalError
 from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
@@ -82,6 +83,20 @@ def test_a_refused_file_takes_no_other_form(tmp_path: Path, kind: str, status: i
     with pytest.raises(RefusedError):
         forms(tmp_path).upload(kind, service.send)
     assert len(service.asked) == 1
+
+
+def test_a_storage_that_refuses_a_cover_says_nothing_of_forms(tmp_path: Path) -> None:
+    """Its 404 is not the library's."""
+    asked: list[str] = []
+
+    def send(address: str) -> dict[str, Any]:
+        asked.append(address)
+        raise StorageRefusalError("404 Not Found", status=404)
+
+    for _ in range(2):
+        with pytest.raises(StorageRefusalError):
+            forms(tmp_path).upload(COVER, send)
+    assert asked == ["publications/cover/presign"] * 2
 
 
 def test_covers_move_to_a_service_without_a_form_of_theirs(pair: LibraryPair, snapshot: Snapshot) -> None:

@@ -191,6 +191,33 @@ def test_a_record_is_created_with_its_cover_and_then_gets_its_files(home: Home, 
     assert (again.unchanged, again.created, again.files_uploaded, library.writes) == (1, 0, 0, [])
 
 
+@pytest.mark.parametrize(
+    ("answer", "files_with_record"),
+    [(403, True), (404, False), (413, True), (501, False), (503, True), ("reset", False), ("nothing", True)],
+)
+def test_whatever_a_storage_answers_to_a_file_is_about_that_file(
+    home: Home, library: SmallLibrary, answer: int | str, *, files_with_record: bool
+) -> None:
+    """It is named; its record, the other files and all other records are written, and a later apply sends the one that is missing."""
+
+    def store(body: bytes) -> Answer:
+        if b'filename="2.pdf"' not in body:
+            return Answer(b"", status=204)
+        if answer == "reset":
+            raise ConnectionError
+        return Answer(raw=b"") if answer == "nothing" else Answer(b"<html>No</html>", status=int(answer))
+
+    usual, library.storage = library.storage, store
+    rows = [new(number, {**BOOK, "title": str(number)}, [cover(), *map(file, (1, 2, 3))]) for number in range(1, 9)]
+    applied = home.apply(rows, files_with_record=files_with_record)
+    assert (applied.created, applied.files_uploaded, applied.failed) == (8, 24, 8)
+    assert all(failure.problem.startswith("The file 2.pdf: POST http") for failure in applied.failures)
+    library.storage = usual
+    again = home.apply(rows, files_with_record=files_with_record)
+    assert (again.created, again.files_uploaded, again.failed, again.complete) == (0, 8, 0, True)
+    assert sorted(len(record["assets"]) for record in library.records.values()) == [3] * 8
+
+
 @pytest.mark.parametrize("order", ["lost", "no id"])
 def test_a_record_whose_response_was_lost_is_found_and_gets_its_files(
     home: Home, library: SmallLibrary, order: Any

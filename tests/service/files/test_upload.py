@@ -21,11 +21,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.errors import BookferryError, ProtocolError, RefusedError, StorageError, TemporaryError
+from pipelines.errors import BookferryError, ProtocolError, RefusedError, StorageError
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.presigned_form import CHUNK, PresignedForm
 from pipelines.service.files.storage_client import TRIES
-from pipelines.service.files.upload import Uploads
+from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
 from sandbox.objects.multipart import MultipartReader, boundary_of
 from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import ManualClock
@@ -174,15 +174,25 @@ def test_a_storage_that_asks_to_wait_is_waited_for(serve: Serve, client_for: Cli
 @pytest.mark.parametrize(
     ("answer", "error", "pattern", "tries"),
     [
-        (EXPIRED, RefusedError, r"403 Forbidden \(AccessDenied: Invalid according to Policy: Policy expired", 3),
-        (Answer(b"", status=500), TemporaryError, "500 Internal Server Error.*tried again", TRIES),
-        (ConnectionError(), TemporaryError, "the connection broke", TRIES),
-        (Answer(b"", status=503, headers={"Retry-After": "9999"}), TemporaryError, "503", 1),
-        (s3_error(400, "EntityTooLarge", "exceeds the maximum"), RefusedError, "EntityTooLarge: exceeds the max", 1),
-        (Answer(b"", status=404), RefusedError, "404 Not Found: the storage service does not take this file", 1),
-        (Answer(b"", status=303, headers={"Location": "http://127.0.0.1:1/"}), RefusedError, "303 .* not uploaded", 1),
-        (Answer(b"", status=202), RefusedError, "202 Accepted, where 204 was expected", 1),
-        (Answer(b"", status=501), RefusedError, "501 Not Implemented", 1),
+        (EXPIRED, StorageRefusalError, r"403 Forbidden \(AccessDenied: Invalid according to Policy: Policy expired", 3),
+        (Answer(b"", status=500), UnavailableStorageError, "500 Internal Server Error.*tried again", TRIES),
+        (ConnectionError(), UnavailableStorageError, "the connection broke", TRIES),
+        (Answer(b"", status=503, headers={"Retry-After": "9999"}), UnavailableStorageError, "503", 1),
+        (
+            s3_error(400, "EntityTooLarge", "exceeds the maximum"),
+            StorageRefusalError,
+            "EntityTooLarge: exceeds the max",
+            1,
+        ),
+        (Answer(b"", status=404), StorageRefusalError, "404 Not Found: the storage service does not take this file", 1),
+        (
+            Answer(b"", status=303, headers={"Location": "http://127.0.0.1:1/"}),
+            StorageRefusalError,
+            "303 .* not uploaded",
+            1,
+        ),
+        (Answer(b"", status=202), StorageRefusalError, "202 Accepted, where 204 was expected", 1),
+        (Answer(b"", status=501), StorageRefusalError, "501 Not Implemented", 1),
     ],
 )
 def test_a_permanent_failure_shows_no_part_of_the_form(
@@ -414,7 +424,10 @@ def test_a_kept_file_is_opened_anew_for_each_try_and_closed(serve: Serve, client
         form = {"url": f"http://127.0.0.1:{listener.getsockname()[1]}/", "fields": FIELDS}
         library = serve(lambda _: Answer(form))
         content = bytes(20 * 1024**2)  # more than any buffer on the way
-        with Uploads(client_for(library.url)) as uploads, pytest.raises(TemporaryError, match="the connection broke"):
+        with (
+            Uploads(client_for(library.url)) as uploads,
+            pytest.raises(UnavailableStorageError, match="the connection broke"),
+        ):
             uploads.upload(
                 lambda: closing_noted(notes, content), presign="assets/presign", **{**WANTED, "size": len(content)}
             )

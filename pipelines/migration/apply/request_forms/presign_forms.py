@@ -15,6 +15,7 @@ from pipelines.migration.apply.request_forms.known_forms import KnownForms, Oper
 from pipelines.migration.apply.request_forms.refusals import refuses_method
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.files import ASSET, COVER
+from pipelines.service.files.upload import StorageRefusalError
 
 ADDRESSES = {ASSET: "assets/presign", COVER: "publications/cover/presign"}
 """Kind of a file → the documented address."""
@@ -38,6 +39,8 @@ class PresignForms:
             return send(other)
         try:
             return send(address)
+        except StorageRefusalError:
+            raise
         except RefusedError as refusal:
             if not refuses_method(refusal) or self._verdict() == Verdict.REFUSED:
                 raise
@@ -46,7 +49,7 @@ class PresignForms:
             try:
                 uploaded, verdict = send(other), Verdict.TAKEN
             except RefusedError as refusal:
-                if not refuses_method(refusal):
+                if isinstance(refusal, StorageRefusalError) or not refuses_method(refusal):
                     verdict = Verdict.BEGUN
                 raise
             finally:
