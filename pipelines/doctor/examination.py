@@ -22,7 +22,7 @@ from pipelines.doctor.notifications import check_notifications
 from pipelines.errors import BookferryError, ConfigurationError, SignInError
 from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
-from pipelines.service.end_of_v2 import refuses_everybody, v2_has_ended
+from pipelines.service.end_of_v2 import v2_has_ended
 from pipelines.service.http.budget import Budget
 from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service.self_description import ask_description
@@ -202,14 +202,12 @@ class _ServiceExamination:
 
     def _v2_has_ended(self, first: ProbeResponse) -> tuple[bool, ProbeResponse | None]:
         """Whether version 2, whose first page has no records, has ended; and the response of version 3, if it was asked."""
-        if self._api != "v2" or first.status == HTTPStatus.UNAUTHORIZED:
+        if self._api != "v2" or first.status in service.REFUSALS:
             return False, None
         v3 = self._other_version()
-        if first.status != HTTPStatus.FORBIDDEN:
-            return v2_has_ended(first.response, v3.response if v3 is not None else None), v3
-        stranger = self._probe.ask("publications", signed_in=False, per_page=1)
-        gone = stranger is not None and v3 is not None and refuses_everybody(stranger.response, v3.response)
-        return gone, v3
+        described = self._probe.ask("swagger.yaml", signed_in=False) if first.status == HTTPStatus.NOT_FOUND else None
+        description, other = (None if answer is None else answer.response for answer in (described, v3))
+        return v2_has_ended(first.response, description, other, self._around.clock.now().date()), v3
 
     def _other_version(self) -> ProbeResponse | None:
         """The response of the version that this tenant does not use, without a sign-in."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, timedelta
+from http import HTTPStatus
 from typing import Any
 
 from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ExitStatus
 from pipelines.inventory import LAST_DAY_OF_V2
-from pipelines.service.end_of_v2 import is_served, v2_has_ended
+from pipelines.service.end_of_v2 import is_served
 from pipelines.service.probe import ProbeResponse
 from pipelines.service.redaction import outside_text
 
@@ -37,7 +38,7 @@ def reachable(
         return ok("service", "answers", http_status=answer.status)
     if answer.error is not None:
         found = failed("service", answer.error, http_status=answer.status)
-        lost = v3 is not None and not is_served(v3.response) and not v2_has_ended(answer.response, v3.response)
+        lost = v3 is not None and not is_served(v3.response) and answer.status != HTTPStatus.GONE
         return replace(found, todo=_NEITHER) if lost else found
     if answer.records is None:
         return problem(
@@ -126,7 +127,7 @@ def lists_of_v2() -> CheckResult:
 
 
 def end_of_v2(api: str, today: date, *, answers: bool, ended: bool = False) -> CheckResult:
-    """Days until the end of v2 (service.md#shutdown). It is a problem if v2 has ended, or does not answer after its last day."""
+    """Days until the end of v2 (service.md#shutdown). It is a problem if v2 has ended."""
     left = (LAST_DAY_OF_V2 - today).days
     facts: dict[str, Any] = {"days_left": left, "last_day": LAST_DAY_OF_V2.isoformat()}
     if api != "v2":
@@ -145,17 +146,8 @@ def end_of_v2(api: str, today: date, *, answers: bool, ended: bool = False) -> C
 
 
 def _after_the_end(days: int, *, answers: bool, facts: dict[str, Any]) -> CheckResult:
-    if answers:
-        return warning(
-            "end of v2",
-            f"v2 was due to be shut down {days} days ago. It still answers, but may stop at any moment!",
-            _MOVE,
-            **facts,
-        )
-    return problem(
-        "end of v2", f"v2 was due to be shut down at the end of 2026, {days} days ago, and no longer answers.", _MOVE,
-        exit_status=ExitStatus.USAGE, **facts,
-    )  # fmt: skip
+    now = "It still answers, but may stop at any moment!" if answers else "That may be why it answers no list."
+    return warning("end of v2", f"v2 was due to be shut down {days} days ago. {now}", _MOVE, **facts)
 
 
 _MOVE = 'Move to v3: set api = "v3" for this tenant (or for another entry with the same base_url), then run `bookferry login`.'

@@ -23,6 +23,7 @@ from pipelines.service.http.envelope import record_with_id
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.responses import (
     as_object,
+    at_other_slash,
     check_response,
     created,
     failed_write_error,
@@ -31,7 +32,7 @@ from pipelines.service.http.responses import (
     write_result,
 )
 from pipelines.service.http.retries import RetryTransport
-from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport, RequestMeter
+from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport, RequestMeter, path_of
 from pipelines.service.redaction import keep_secret
 from pipelines.service.search import SearchResult, ends_of_list, look_up
 from pipelines.service.sign_in.bearer import BearerAuth, TokenTransport, open_refresher
@@ -102,6 +103,7 @@ class LibraryClient:
         self._on_wait = on_wait
         self._meter = meter or RequestMeter()
         self._announcements = Announcements()
+        self._slashed = ("", "")
         self._budget = budget
         self._auth = auth
         self._timeout = httpx.Timeout(read_seconds, connect=CONNECT_SECONDS).as_dict()
@@ -139,12 +141,14 @@ class LibraryClient:
     ) -> httpx.Response:
         """Return the response 200 to a GET of an address below `api_url`, its body read. `briefly`: it is tried twice at most.
 
-        Raises `SignInError` on 401 and 403, `RefusedError` on any other 4xx, `ProtocolError` for a response that no API sends (a redirect,
-        a web page), `TemporaryError` if the service did not recover in time, `ConfigurationError` if its certificate is not trusted.
+        Raises `SignInError` on 401, on 403 and if the service redirects to a page for people, `RefusedError` on any other 4xx,
+        `ProtocolError` for a response that no API sends (another redirect, a web page), `TemporaryError` if the service did not recover in
+        time, `ConfigurationError` if its certificate is not trusted.
         """
         try:
             transport = self._probe_transport if briefly else self._transport
-            response = self._send(httpx.Request("GET", url, params=params, headers=_HEADERS), self._auth, transport)
+            request = httpx.Request("GET", url, params=params, headers=_HEADERS)
+            response = self._fetched(request, self._auth, transport)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise unsent_error("GET", url, error) from None
         return check_response(response)
@@ -167,8 +171,8 @@ class LibraryClient:
         request = httpx.Request("GET", url, params=params, headers={**_HEADERS, "accept": "*/*"}, extensions=limits)
         try:
             if signed_in:
-                return self._send(request, self._auth, self._probe_transport)
-            return self._send(request, httpx.Auth(), self._unsigned_probe_transport)
+                return self._fetched(request, self._auth, self._probe_transport)
+            return self._fetched(request, httpx.Auth(), self._unsigned_probe_transport)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise unsent_error("GET", url, error) from None
 
@@ -275,6 +279,22 @@ class LibraryClient:
         """Return the response to a request without a sign-in to the library's host; like `stream`, with any address and body."""
         return self._send(request, httpx.Auth(), self._budget_transport)
 
+    def _fetched(self, request: httpx.Request, auth: httpx.Auth, transport: httpx.BaseTransport) -> httpx.Response:
+        """Send a GET; follow one redirect that only adds or drops the slash at the end of its path. No other is followed (I2).
+
+        The next page of the same list is requested with that slash at once: the way there would cost as much budget as the page.
+        """
+        headers, extensions = request.headers.copy(), request.extensions
+        path, with_slash = self._slashed
+        if path_of(request.url) == path:
+            request = httpx.Request("GET", _at_path(request.url, with_slash), headers=headers, extensions=extensions)
+        response = self._send(request, auth, transport)
+        there = at_other_slash(response)
+        if there is None:
+            return response
+        self._slashed = path_of(request.url), path_of(there)
+        return self._send(httpx.Request("GET", there, headers=headers, extensions=extensions), auth, transport)
+
     def _send(self, request: httpx.Request, auth: httpx.Auth, transport: httpx.BaseTransport) -> httpx.Response:
         """Send a request through a transport, signed in by `auth`.
 
@@ -359,6 +379,11 @@ def open_client(
         stack.callback(client.close)
         stack.callback(interrupted.set)
         yield client
+
+
+def _at_path(url: httpx.URL, path: str) -> httpx.URL:
+    query = url.raw_path.partition(b"?")[1:]
+    return url.copy_with(raw_path=path.encode("ascii") + b"".join(query))
 
 
 def _id_in(path: str) -> int | None:

@@ -1,16 +1,15 @@
 """Tells the end of version 2 (service.md#shutdown) from a wrong base_url, from a sign-in that is refused, and from an outage.
 
-The document does not say what version 2 answers after its end (docs/assumptions.md A76): 410, 404 for every address, a redirect, or a page.
-Version 2 counts as ended if it says 410; if its list of publications is no list while version 3 answers at the same base_url; or if it
-answers 403 to everybody, while version 3 asks for a sign-in.
+The document does not say what version 2 answers after its end (docs/assumptions.md A76). Version 2 counts as ended if it says 410; or if it
+answers 404 for its list of publications and for its description, while its last day is past or version 3 answers at the same base_url.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from http import HTTPStatus
-from typing import TypeGuard
 
 import httpx
 import msgspec
@@ -26,7 +25,7 @@ from pipelines.errors import (
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.envelope import split_records
-from pipelines.service.http.failures import is_temporary, status_line
+from pipelines.service.http.failures import status_line
 
 _OF_THE_ACCOUNT = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 """Statuses that concern the sign-in: there is something that checks it."""
@@ -55,27 +54,23 @@ def _hint(client: LibraryClient, error: BookferryError, tenant: str) -> str:
     """Returns what to add to an error, empty if it says enough. Raises `VersionEndedError` if version 2 has certainly ended."""
     if isinstance(error, RefusedError | ProtocolError):
         return _hint_at_missing_list(client, tenant)
-    if isinstance(error, AccessDeniedError) and _answers(v3 := _ask(client, "v3")):
-        v2 = _ask(client, "v2")
-        if v2 is not None and refuses_everybody(v2, v3):
-            raise VersionEndedError(ended_message(v2, tenant)) from None
     late = client.clock.now().date() > LAST_DAY_OF_V2
     return f"Version 2 was due to be shut down on {_LAST_DAY}. {_remedy(tenant)}" if late else ""
 
 
 def _hint_at_missing_list(client: LibraryClient, tenant: str) -> str:
-    v2 = _ask(client, "v2", signed_in=True)
-    if v2 is None or _may_live(v2):
+    v2 = _ask(client, "v2/publications", signed_in=True)
+    if v2 is None or v2.status_code not in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
         return ""
-    v3 = _ask(client, "v3")
-    if v2_has_ended(v2, v3):
-        raise VersionEndedError(ended_message(v2, tenant)) from None
-    if v3 is None or v2.status_code != HTTPStatus.NOT_FOUND:
-        return ""
-    return f"Version 3 is not there either ({status_line(v3)}). Is base_url ({_base_url(client)}) the library's address, without /api?"
+    v3 = _ask(client, "v3/publications")
+    base_url = f"Is base_url ({_base_url(client)}) the library's address, without /api?"
+    neither = "" if v3 is None or is_served(v3) else f"Version 3 is not there either ({status_line(v3)}). {base_url}"
+    if v2_has_ended(v2, _ask(client, "v2/swagger.yaml"), v3, client.clock.now().date()):
+        raise VersionEndedError(f"{ended_message(v2, tenant)} {neither}".rstrip()) from None
+    return neither
 
 
-def _answers(v3: httpx.Response | None) -> TypeGuard[httpx.Response]:
+def _answers(v3: httpx.Response | None) -> bool:
     """Whether version 3 asks for a sign-in, or answers a list."""
     return v3 is not None and is_served(v3) and (v3.status_code in _OF_THE_ACCOUNT or _is_list(v3))
 
@@ -84,35 +79,27 @@ def _base_url(client: LibraryClient) -> str:
     return client.api_url.removesuffix("/api/v2")
 
 
-def _ask(client: LibraryClient, version: str, *, signed_in: bool = False) -> httpx.Response | None:
+def _ask(client: LibraryClient, path: str, *, signed_in: bool = False) -> httpx.Response | None:
     try:
-        return client.ask(f"{_base_url(client)}/api/{version}/publications", {"per_page": 1}, signed_in=signed_in)
+        return client.ask(f"{_base_url(client)}/api/{path}", {"per_page": 1}, signed_in=signed_in)
     except BookferryError:
         return None
 
 
-def v2_has_ended(v2: httpx.Response, v3: httpx.Response | None) -> bool:
-    """Whether these responses to a list of publications, of version 3 without a sign-in, mean that version 2 has ended."""
+def v2_has_ended(
+    v2: httpx.Response, description: httpx.Response | None, v3: httpx.Response | None, today: date
+) -> bool:
+    """Whether these responses mean that version 2 has ended: to a list of publications, to its description, and to a list of version 3."""
     if v2.status_code == HTTPStatus.GONE:
         return True
-    return not _may_live(v2) and _answers(v3)
-
-
-def refuses_everybody(v2: httpx.Response, v3: httpx.Response) -> bool:
-    """Whether these responses to lists without a sign-in mean that version 2 has ended: a living version asks for a sign-in, with 401."""
-    return v2.status_code == HTTPStatus.FORBIDDEN and v3.status_code == HTTPStatus.UNAUTHORIZED
+    missing = all(each is not None and each.status_code == HTTPStatus.NOT_FOUND for each in (v2, description))
+    return missing and (today > LAST_DAY_OF_V2 or _answers(v3))
 
 
 def is_served(response: httpx.Response) -> bool:
     """Whether something at this address is the API: it answers a list, asks for a sign-in, or asks to wait."""
     there = response.status_code in {HTTPStatus.OK, HTTPStatus.TOO_MANY_REQUESTS} | _OF_THE_ACCOUNT
     return there and "html" not in response.headers.get("content-type", "").lower()
-
-
-def _may_live(v2: httpx.Response) -> bool:
-    if v2.status_code == HTTPStatus.OK:
-        return _is_list(v2)
-    return v2.status_code in _OF_THE_ACCOUNT or is_temporary(v2.status_code)
 
 
 def _is_list(response: httpx.Response) -> bool:
@@ -125,9 +112,8 @@ def _is_list(response: httpx.Response) -> bool:
 
 def ended_message(v2: httpx.Response, tenant: str) -> str:
     """Returns what a person must know and do when version 2 has ended; `v2` is the response that shows it."""
-    answer = status_line(v2) if v2.status_code != HTTPStatus.OK else "a page that is no list of records"
     asked = f"{v2.request.method} {v2.request.url.copy_with(query=None, userinfo=b'')}"
-    return f"Version 2 of the API of '{tenant}' has ended: {asked} answered {answer}. {_remedy(tenant)}"
+    return f"Version 2 of the API of '{tenant}' has ended: {asked} answered {status_line(v2)}. {_remedy(tenant)}"
 
 
 def _remedy(tenant: str) -> str:

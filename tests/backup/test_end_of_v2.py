@@ -13,6 +13,7 @@ from pipelines.errors import (
     AccessDeniedError,
     BookferryError,
     ExitStatus,
+    ProtocolError,
     RefusedError,
     SignInError,
     TemporaryError,
@@ -46,19 +47,9 @@ def failure(folder: Path, base_url: str, at: datetime = BEFORE) -> BookferryErro
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("status", "answer"),
-    [
-        (410, "410 Gone"),
-        (404, "404 Not Found"),
-        (403, "403 Forbidden"),
-        (301, "301 Moved Permanently"),
-        (200, "a page that is no list of records"),
-        (501, "501 Not Implemented"),
-    ],
-)
+@pytest.mark.parametrize(("status", "answer"), [(410, "410 Gone"), (404, "404 Not Found")])
 def test_v2_has_ended(tmp_path: Path, sandbox: SandboxProcess, status: int, answer: str) -> None:
-    """Whatever all of version 2 answers: version 3 at the same address shows that base_url is right."""
+    """Version 3 at the same address shows that base_url is right."""
     sandbox.change(variations={"v2_ended": status})
     error = failure(tmp_path, sandbox.base_url())
     address = f"{sandbox.base_url()}/api/v2/publications"
@@ -66,11 +57,31 @@ def test_v2_has_ended(tmp_path: Path, sandbox: SandboxProcess, status: int, answ
     assert (type(error), error.exit_status) == (VersionEndedError, ExitStatus.USAGE)
 
 
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, RefusedError), (403, AccessDeniedError), (301, ProtocolError), (200, ProtocolError), (501, ProtocolError)],
+)
+def test_another_answer_of_all_of_v2_is_no_end(
+    tmp_path: Path, sandbox: SandboxProcess, status: int, kind: type[BookferryError]
+) -> None:
+    """What came back is shown, also on the day after."""
+    sandbox.change(variations={"v2_ended": status})
+    error = failure(tmp_path, sandbox.base_url(), AFTER)
+    assert type(error) is kind
+    assert "has ended" not in str(error)
+    assert status in {301, 200} or "This version of the API has been shut down" in str(error)
+
+
 def test_v2_ends_during_a_listing(tmp_path: Path, sandbox: SandboxProcess) -> None:
     """Also where a page was read already."""
-    sandbox.fault("status", status=404, path="v2/publications.*page=(2|3)(&|$)", times=50)
-    sandbox.fault("status", status=404, path="v2/publications.per_page=1$", times=50)
+    sandbox.fault("status", status=404, path="v2/(publications.*page=(2|3)(&|$)|.*per_page=1$)", times=50)
     assert type(failure(tmp_path, sandbox.base_url())) is VersionEndedError
+
+
+def test_one_missing_list_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:
+    """The description of version 2 is still there."""
+    sandbox.fault("status", status=404, path="v2/publications", times=50)
+    assert type(failure(tmp_path, sandbox.base_url(), AFTER)) is RefusedError
 
 
 def test_a_version_that_fails_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:
@@ -101,11 +112,12 @@ def test_a_refused_sign_in_is_no_end(
     assert ("Version 2 was due to be shut down on 31 December 2026." in str(error)) is (day == AFTER)
 
 
-def test_a_wrong_base_url_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:
-    """Neither version is there."""
+@pytest.mark.parametrize(("day", "kind"), [(LAST_DAY, RefusedError), (AFTER, VersionEndedError)])
+def test_a_wrong_base_url(tmp_path: Path, sandbox: SandboxProcess, day: datetime, kind: type[BookferryError]) -> None:
+    """Neither version is there: no end before its day. After it nobody can tell, so both are said."""
     base_url = f"{sandbox.url}/nowhere"
-    error = failure(tmp_path, base_url, AFTER)
-    assert type(error) is RefusedError
+    error = failure(tmp_path, base_url, day)
+    assert type(error) is kind
     assert str(error).endswith(
         f"Version 3 is not there either (404 Not Found). Is base_url ({base_url}) the library's address, without /api?"
     )
@@ -138,13 +150,29 @@ def test_a_version_3_that_does_not_answer_proves_nothing(tmp_path: Path, sandbox
     assert "ersion" not in str(error)
 
 
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 403, 408, 422, 429, 500, 501, 503])
+def test_only_410_and_404_are_an_end(status: int) -> None:
+    """Whatever the day, and although version 3 asks for a sign-in."""
+    answer = httpx.Response(status)
+    assert not v2_has_ended(answer, answer, httpx.Response(401), AFTER.date())
+
+
 @pytest.mark.parametrize(
-    ("status", "ended"),
-    [(404, True), (410, True), (501, True), (401, False), (403, False), (408, False), (429, False), (503, False)],
+    ("description", "v3", "day", "ended"),
+    [
+        (404, 401, BEFORE, True),
+        (404, 404, AFTER, True),
+        (404, None, AFTER, True),
+        (404, 404, LAST_DAY, False),
+        (404, 503, BEFORE, False),
+        (200, 401, AFTER, False),
+        (None, 401, AFTER, False),
+    ],
 )
-def test_an_answer_of_a_living_version_is_no_end(status: int, ended: bool) -> None:
-    """Version 3 asks for a sign-in, so base_url is right; version 2 lives if it does so too, or asks to wait."""
-    assert v2_has_ended(httpx.Response(status), httpx.Response(401)) is ended
+def test_when_404_is_an_end(description: int | None, v3: int | None, day: datetime, *, ended: bool) -> None:
+    """All of version 2, and its day is past or version 3 is in its place."""
+    there = [None if status is None else httpx.Response(status) for status in (description, v3)]
+    assert v2_has_ended(httpx.Response(404), there[0], there[1], day.date()) is ended
 
 
 def test_a_site_that_shows_one_page_for_every_address_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:

@@ -140,11 +140,11 @@ def _resolved(page: httpx.URL, link: str) -> httpx.URL:
 
 
 def _at_home(url: httpx.URL, page: httpx.URL) -> httpx.URL:
-    """The address on the page's own host, if it has the same path.
+    """The address on the page's own host, if it has the same path, with or without a slash at the end.
 
     Behind a proxy, a service names the scheme, host and port that it sees itself. Nothing is sent there (I2).
     """
-    own, other = (address.raw_path.partition(b"?")[0] for address in (page, url))
+    own, other = (address.raw_path.partition(b"?")[0].rstrip(b"/") for address in (page, url))
     return page.copy_with(query=url.query) if own == other else url
 
 

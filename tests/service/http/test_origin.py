@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.errors import ForeignOriginError, ProtocolError
+from pipelines.errors import (
+    BookferryError,
+    ExitStatus,
+    ForeignOriginError,
+    ProtocolError,
+    RefusedError,
+    SignInError,
+    UnclearError,
+)
 from pipelines.service.client import LibraryClient, SessionCookieAuth
 from pipelines.service.http.transport import OriginTransport
 from pipelines.service.listing.listing import Listing
@@ -210,6 +218,131 @@ def test_a_redirect_is_not_followed(serve: Serve, client_for: ClientFor, status:
     with pytest.raises(ProtocolError, match=f"redirects to {other.url}/api/v2/publications.*correct base_url"):
         client_for(own.url).get(f"{own.url}/api/v2/publications")
     assert (len(own.received), other.received) == (1, [])
+
+
+def pages_behind(redirect: Callable[[Received], str | None], status: int = 301) -> Script:
+    """A list of two pages; `redirect` says where a request is sent instead."""
+
+    def script(request: Received) -> Answer:
+        if (target := redirect(request)) is not None:
+            return Answer(status=status, headers={"Location": target})
+        page = int(request.query["page"])
+        link = (
+            f'<{request.path}?page=2&per_page=50>; rel="next"'
+            if page == 1
+            else '</api/v2/publications?page=1>; rel="first"'
+        )
+        return Answer({"records": [{"id": page}]}, headers={"x-total": "2", "link": link})
+
+    return script
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize(
+    "location", ["{target}", "http://{host}{target}", "https://{host}{target}", "publications/", "{path}/"]
+)
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_redirect_that_changes_a_slash_is_followed(
+    serve: Serve, client_for: ClientFor, status: int, location: str, slash: str
+) -> None:
+    """Also where it names another scheme, or leaves out the parameters. Once for each list: a redirect costs budget, too."""
+
+    def redirect(request: Received) -> str | None:
+        if request.path.endswith("/"):
+            return None
+        query = request.target.partition("?")[2]
+        facts = {"path": request.path, "target": f"{request.path}/?{query}", "host": request.headers["host"]}
+        return location.format(**facts)
+
+    own = serve(pages_behind(redirect, status))
+    pages = list(Listing(client_for(own.url), [f"publications{slash}"]).pages())
+    assert [record for page in pages for record in page.ids] == [1, 2]
+    way = [] if slash else ["/api/v2/publications"]
+    assert [request.path for request in own.received] == [*way, "/api/v2/publications/", "/api/v2/publications/"]
+    assert {request.query["per_page"] for request in own.received} == {"50"}
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://elsewhere.example{path}/",
+        "http://127.0.0.1:{other}{path}/",
+        "http://{host}/storage/..{path}//",
+        "http://{host}{path}/?page=7",
+        "http://{host}/other{path}/",
+        "http://[",
+    ],
+)
+def test_no_other_redirect_is_followed(serve: Serve, client_for: ClientFor, location: str) -> None:
+    """I2: another host or port, another folder, other parameters, no address."""
+    other = serve(lambda _: Answer({"records": []}))
+    own = serve(
+        pages_behind(lambda request: location.format(path=request.path, host=request.headers["host"], other=other.port))
+    )
+    with pytest.raises(ProtocolError, match=r"redirects to http:.*correct base_url"):
+        client_for(own.url).get(f"{own.url}/api/v2/publications?page=1")
+    assert (len(own.received), other.received) == (1, [])
+
+
+def test_redirects_in_a_circle_end(serve: Serve, client_for: ClientFor) -> None:
+    """With a slash to without, and back."""
+    own = serve(
+        pages_behind(lambda request: request.path.rstrip("/") if request.path.endswith("/") else f"{request.path}/")
+    )
+    with pytest.raises(ProtocolError, match="back to it"):
+        client_for(own.url).get(f"{own.url}/api/v2/publications?page=1")
+    assert len(own.received) == 2
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/login",
+        "/users/sign_in?return_to=%2Fapi",
+        "/",
+        "https://sso.example/",
+        "https://elsewhere.example/api/auth/signin",
+    ],
+)
+def test_a_redirect_to_a_page_for_people_is_a_refused_sign_in(serve: Serve, client_for: ClientFor, target: str) -> None:
+    """Exit status 4; nothing is sent there."""
+    own = serve(lambda _: Answer(status=302, headers={"Location": target}))
+    with pytest.raises(
+        SignInError, match=r"redirects to \S+, a page for people to sign in: .*Check user name"
+    ) as caught:
+        list(Listing(client_for(own.url), ["publications"]).pages())
+    assert caught.value.exit_status is ExitStatus.SIGN_IN
+    assert "return_to" not in str(caught.value)
+    assert len(own.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"), [("POST", UnclearError), ("PATCH", ProtocolError), ("DELETE", ProtocolError)]
+)
+def test_a_write_is_never_sent_on(serve: Serve, client_for: ClientFor, method: str, kind: type[BookferryError]) -> None:
+    """The error names where it would have gone."""
+    own = serve(lambda request: Answer(status=308, headers={"Location": f"{request.path}/"}))
+    with pytest.raises(kind, match="/api/v2/publications/"):
+        client_for(own.url).write(method, "publications", {"title": "x"})
+    assert len(own.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "shown"),
+    [
+        (b'{"error": {"code": "Bad", "message": "no \\u001b[31m page"}}', "application/json", "Bad: no \\x1b[31m page"),
+        (b'{"errors": ["per_page is too large"]}', "application/json", "per_page is too large"),
+        (b"<html><style>p{}</style><h1>400 Bad\n Request</h1><p>No SSL</html>", "text/html", "400 Bad Request No SSL"),
+        (b"wrong host", "", "wrong host"),
+        (b"seen: Authorization: Basic dXNlcjpwYXNz", "text/plain", "seen: Authorization: [redacted]"),
+    ],
+)
+def test_what_a_400_says_is_shown(serve: Serve, client_for: ClientFor, body: bytes, kind: str, shown: str) -> None:
+    """In one line, without control characters and secrets."""
+    own = serve(lambda _: Answer(body, status=400, headers={"content-type": kind}))
+    with pytest.raises(RefusedError) as caught:
+        client_for(own.url).get(f"{own.url}/api/v2/publications")
+    assert shown in str(caught.value)
 
 
 def test_the_sign_in_goes_to_the_own_origin(serve: Serve, client_for: ClientFor) -> None:
