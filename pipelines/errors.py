@@ -5,6 +5,7 @@
     │   └── VersionEndedError                    version 2 of the API has ended: the tenant needs version 3
     ├── SignInError                     exit 4   a person must sign in
     │   └── AccessDeniedError           exit 4   signed in, but this account may not do that
+    │       ├── SignInPageError                  the service leads to a page for people to sign in
     │       └── InsufficientScopeError           the token lacks a scope that the person can grant at the next sign-in
     ├── TemporaryError                  exit 1   the service or the network may recover: run the command again
     ├── UnclearError                    exit 1   a write may have had its effect: look it up before you repeat it (I8)
@@ -71,6 +72,10 @@ class SignInError(BookferryError):
 
 class AccessDeniedError(SignInError):
     """Signed in, but this account may not do that."""
+
+
+class SignInPageError(AccessDeniedError):
+    """The service redirects to a page for people to sign in: perhaps for this address only, perhaps for all."""
 
 
 class InsufficientScopeError(AccessDeniedError):

@@ -102,7 +102,8 @@ class Backup:
         self._begin_step(tenant)
         with self._client(tenant) as client:
             capture = self._capture(tenant, run, wanted or (resource,))
-            self._keep_copy(capture)
+            if capture.is_begun:
+                self._keep_copy(capture)
             if (done := capture.facts.resources.get(resource)) is not None:
                 return capture, done
             asked = resource in self._asked.union(chosen.resources or ())
@@ -116,6 +117,7 @@ class Backup:
                     walks=chosen.walks,
                     asked=asked,
                     alone=alone,
+                    before_page=partial(self._begin, capture),
                     on_page=on_page,
                     kinds=self._kinds,
                 )
@@ -213,6 +215,13 @@ class Backup:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _begin(self, capture: Capture) -> None:
+        """Begin the snapshot with its first page: until then the run may have waited, for the budget or for the service."""
+        if not capture.is_begun:
+            now = self._now()
+            capture.begin(self.data.free_snapshot_id(capture.facts.tenant, now), now)
+        self._keep_copy(capture)
 
     def _keep_copy(self, capture: Capture) -> None:
         """Copy a capture from now on, so that another machine can continue it."""

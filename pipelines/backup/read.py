@@ -31,6 +31,7 @@ from pipelines.errors import (
     InsufficientScopeError,
     ProtocolError,
     RefusedError,
+    SignInPageError,
     TemporaryError,
 )
 from pipelines.inventory import LIST_PATHS
@@ -99,6 +100,7 @@ def read_raw(
     walks: int = 1,
     asked: bool = False,
     alone: bool = False,
+    before_page: Callable[[], None] = lambda: None,
     on_page: Callable[[Sequence[msgspec.Raw], str], None] = lambda _records, _page: None,
     kinds: Kinds = STANDARD_KINDS,
 ) -> ResourceFacts | Unreadable:
@@ -110,7 +112,8 @@ def read_raw(
     A service may lack a resource, and an account may not see it. A resource that is refused before its first page is recorded and left
     out. So is one that the service cannot send, while it answers another list, so that what was read of others is not lost: the snapshot
     is partial then. `asked`: the resource was asked for by name, so that the snapshot is partial without it. `alone`: nothing else is read,
-    so that the refusal is raised. `on_page` receives each page's records and address; reading continues when it returns.
+    so that the refusal is raised. `before_page` is called when a page has arrived, before it is kept. `on_page` receives each page's
+    records and address; reading continues when it returns.
     `kinds`: the identifier types of the library.
     """
     requests_before = client.requests
@@ -121,7 +124,7 @@ def read_raw(
 
     try:
         with end_of_v2_explained(client, capture.facts.tenant):
-            return _read(capture, client, resource, walks, walk)
+            return _read(capture, client, resource, walks, walk, before_page)
     except (RefusedError, AccessDeniedError, ProtocolError, TemporaryError) as error:
         begun = capture.has_pages(resource)
         goes_on = not alone and _goes_on_without(capture, client, resource, error)
@@ -135,6 +138,8 @@ def read_raw(
 
 def _goes_on_without(capture: Capture, client: LibraryClient, resource: str, error: BookferryError) -> bool:
     """Whether the backup goes on without a resource: it was refused at once, or fails while a list that was read whole still answers."""
+    if resource in INDISPENSABLE and isinstance(error, SignInPageError):
+        return False  # nothing else would be read, either
     if not capture.has_pages(resource) and not isinstance(error, TemporaryError):
         return True
     if resource in INDISPENSABLE or isinstance(error, AccessDeniedError | ForeignOriginError):
@@ -168,14 +173,19 @@ def _record_unreadable(
     return found
 
 
-def _read(
-    capture: Capture, client: LibraryClient, resource: str, walks: int, walk_over: Callable[[Listing], _Walk]
+def _read(  # noqa: PLR0917  one caller
+    capture: Capture,
+    client: LibraryClient,
+    resource: str,
+    walks: int,
+    walk_over: Callable[[Listing], _Walk],
+    before_page: Callable[[], None],
 ) -> ResourceFacts:
     """Walk over the listing until a walk proves its result, or until it was begun `walks` times."""
     known, before = capture.facts, None
     while True:
         walk, spent = known.walks.get(resource, 1), known.spent.get(resource, 0)
-        with capture.page_log(resource) as log:
+        with capture.page_log(resource, before_page) as log:
             listing = Listing(
                 client,
                 ENDPOINTS[resource],

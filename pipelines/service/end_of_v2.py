@@ -20,6 +20,7 @@ from pipelines.errors import (
     ProtocolError,
     RefusedError,
     SignInError,
+    SignInPageError,
     VersionEndedError,
 )
 from pipelines.inventory import LAST_DAY_OF_V2
@@ -30,7 +31,7 @@ from pipelines.service.http.failures import status_line
 _OF_THE_ACCOUNT = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 """Statuses that concern the sign-in: there is something that checks it."""
 
-_EXPLAINED = (RefusedError, ProtocolError, SignInError, AccessDeniedError)
+_EXPLAINED = (RefusedError, ProtocolError, SignInError, AccessDeniedError, SignInPageError)
 """What a request to an ended version may raise. Their subclasses have a cause of their own."""
 
 

@@ -44,7 +44,7 @@ SNAPSHOTS = Table(
     (
         *SNAPSHOT_COLUMNS,
         Column("complete", _BOOLEAN, "Whether it is proved complete; only complete ones appear in the other views."),
-        Column("started_at", _TIME, "When the capture began."),
+        Column("started_at", _TIME, "When its first record was read."),
         Column("finished_at", _TIME, "When the snapshot was published."),
         Column("api", pa.string(), "Version of the service's API that it was read with: v2 or v3."),
         Column("requests", pa.int64(), "Requests it cost."),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import TemporaryError
 from tests.backup.runner import BackupRunner
 from tests.backup.test_gaps import ANSWERS, RECORDS, Library
 from tests.service.manual_clock import ManualClock
-from tests.service.scripted import ScriptedServer
+from tests.service.scripted import Answer, Received, ScriptedServer
 
 
 @pytest.mark.parametrize(("bad", "keeps_name"), [(range(1, RECORDS + 1), False), (range(1, 51), True)])
@@ -31,3 +32,51 @@ def test_a_run_that_read_nothing_gives_its_name_to_none(tmp_path: Path, bad: ran
     assert manifest.complete
     assert (started < begun + timedelta(minutes=1)) is keeps_name
     assert manifest.snapshot == f"{started:%Y%m%dT%H%M%SZ}"
+
+
+WAITS = {
+    "slow": None,
+    "429": Answer({}, status=429, headers={"retry-after": "1200"}),
+    "503": Answer({}, status=503, headers={"retry-after": "1200"}),
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_wait_before_the_first_page_is_before_the_snapshot(tmp_path: Path, wait: str) -> None:
+    """The name, the time in the manifest and the name in the tables are of 20 minutes later."""
+    library, clock, waits = Library((), ANSWERS["500"]), ManualClock(), [WAITS[wait]]
+    begun = clock.now()
+
+    def serve(request: Received) -> Answer:
+        if not waits:
+            return library.serve(request)
+        if (answer := waits.pop()) is not None:
+            return answer
+        clock.sleep(1200)
+        return library.serve(request)
+
+    with ScriptedServer(serve) as server:
+        library.url = server.url
+        runner = BackupRunner(tmp_path, server.url, "files = false", clock)
+        snapshot = runner.back_up()
+    manifest = snapshot.manifest
+    started = datetime.fromisoformat(manifest.started_at)
+    assert begun + timedelta(minutes=20) <= started < begun + timedelta(minutes=21)
+    assert manifest.snapshot == f"{started:%Y%m%dT%H%M%SZ}"
+    assert set(pq.read_table(snapshot.path / "publications.parquet")["snapshot"].to_pylist()) == {manifest.snapshot}
+
+
+def test_a_wait_after_the_first_page_is_within_the_snapshot(tmp_path: Path) -> None:
+    """Later pages do not change its name."""
+    library, clock = Library((), ANSWERS["500"]), ManualClock()
+    begun = clock.now()
+
+    def serve(request: Received) -> Answer:
+        if request.query.get("page") == "2":
+            clock.sleep(1200)
+        return library.serve(request)
+
+    with ScriptedServer(serve) as server:
+        library.url = server.url
+        manifest = BackupRunner(tmp_path, server.url, "files = false", clock).back_up().manifest
+    assert datetime.fromisoformat(manifest.started_at) < begun + timedelta(minutes=1)

@@ -17,6 +17,7 @@ from pipelines.errors import (
     ProtocolError,
     RefusedError,
     SignInError,
+    SignInPageError,
     UnclearError,
     UnnamedRecordError,
 )
@@ -250,7 +251,7 @@ def _redirect_error(response: httpx.Response) -> BookferryError:
         if "/api/v3/" in request.url.path
         else "Check user name and password (or the session cookie) in the variables that bookferry.toml names"
     )
-    return AccessDeniedError(
+    return SignInPageError(
         f"{line} {outside_text(target.copy_with(query=None, fragment=None))}, a page for people to sign in: the service does not accept "
         f"the sign-in for that. {check}; if the library moved, correct base_url."
     )

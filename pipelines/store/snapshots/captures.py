@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -212,9 +213,14 @@ class Capture:
             self.facts.announced |= announced
             self.save()
 
-    def page_log(self, resource: str) -> PageLog:
-        """The log of a resource's pages, from the first page until its raw table is written."""
-        return PageLog(self._pages_path(resource), self.key_of(f"raw_{resource}"))
+    def begin(self, snapshot: str, now: datetime) -> None:
+        """Name the snapshot by the time of its first record: a run may wait long for its first page."""
+        self.facts.snapshot, self.facts.started_at = snapshot, now.isoformat(timespec="seconds")
+        self.save()
+
+    def page_log(self, resource: str, before_page: Callable[[], None] = lambda: None) -> PageLog:
+        """The log of a resource's pages, from the first page until its raw table is written. `before_page` is called before each page."""
+        return PageLog(self._pages_path(resource), self.key_of(f"raw_{resource}"), before_page)
 
     @property
     def is_begun(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -20,11 +20,17 @@ _MAGIC = b"page"
 
 
 class PageLog:
-    """Appends frames of a mark and a body to a file, and reads them back. With a `key`, they are sealed. Use it as a context manager."""
+    """Appends frames of a mark and a body to a file, and reads them back. With a `key`, they are sealed. Use it as a context manager.
 
-    def __init__(self, path: Path, key: PersonalKey | None = None) -> None:
+    `before_append` is called before each frame is written.
+    """
+
+    def __init__(
+        self, path: Path, key: PersonalKey | None = None, before_append: Callable[[], None] = lambda: None
+    ) -> None:
         self._path = path
         self._key = key
+        self._before_append = before_append
         self._file: BinaryIO | None = None
 
     def replay(self) -> Iterator[tuple[bytes, bytes]]:
@@ -40,6 +46,7 @@ class PageLog:
 
     def append(self, mark: bytes, body: bytes) -> None:
         """Append a frame. It survives the death of this process; after a crash of the machine it is complete, or is cut off."""
+        self._before_append()
         if self._key is not None:
             mark, body = self._key.seal(mark), self._key.seal(body)
         with storage_errors(self._path):
