@@ -77,7 +77,7 @@ def print_plan(console: Console, plan: Plan) -> None:
             "applies your decisions"
         )
     if facts.empty:
-        all_but = f" What it lacks is {in_short(losses)}." if losses else ""
+        all_but = f" {_sentence(in_short(losses))}" if losses else ""
         console.print(f"Plan {plan.name} is empty: it has nothing to write into '{facts.target.tenant}'.{all_but}")
     else:
         console.print(f"Nothing has been written yet. To write it: {command_line('migrate', 'apply', plan.name)}")
@@ -187,9 +187,12 @@ def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
         console.print(f"and {undone.left - MOST_PRINTED:,} more; --json lists them")
     what = f"{undone.deleted:,} deleted, {undone.reverted:,} reverted, {counted(undone.files_deleted, 'file')} detached"
     what += f", {undone.gone:,} gone before, {undone.left:,} left"
-    if undone.really:
+    if not any((undone.deleted, undone.reverted, undone.files_deleted, undone.gone, undone.left)):
+        console.print(f"Nothing to undo: '{plan.facts.target.tenant}' has nothing that plan {plan.name} wrote.")
+    elif undone.really:
+        left = f"{counted(undone.left, 'record')} as above" if undone.left else "nothing"
         console.print(
-            f"Undone: {what}; {counted(undone.requests, 'request')}. '{plan.facts.target.tenant}' without plan {plan.name}."
+            f"Undone: {what}; {counted(undone.requests, 'request')}. '{plan.facts.target.tenant}' keeps {left} of plan {plan.name}."
         )
     else:
         console.print(
@@ -216,16 +219,36 @@ def print_status(console: Console, plan: Plan, status: PlanStatus) -> None:
         console.print(f"and {len(status.problems) - MOST_PRINTED:,} more; --json lists them")
     print_lacking(console, status.lacking)
     if (proof := status.verification) is not None:
-        console.print(f"Last verified {proof.verified_at}: {'equal' if proof.equal else 'NOT equal'}.")
+        since = ", before this plan last changed something" if _is_older(proof.verified_at, status.last_change) else ""
+        console.print(f"Last verified {proof.verified_at}{since}: {'equal' if proof.equal else 'NOT equal'}.")
     stuck = f"{status.refused:,} refused, {status.parked:,} parked, {status.unanswered:,} never answered"
     losses = losses_of(plan, status.lacking)
-    lost = f" {'PARTIAL, ' if status.lacking.total or status.undecided else ''}{in_short(losses)}." if losses else ""
-    if status.written:
+    partial = "PARTIAL, " if status.lacking.total or status.undecided else ""
+    lost = f" {_sentence(partial + in_short(losses))}" if losses else ""
+    apply, undo = (command_line("migrate", command, status.plan) for command in ("apply", "undo"))
+    if status.undone:
+        done = sum(msgspec.structs.astuple(status.done))
+        rest = f"{counted(done, 'write')} left (to take back: {undo})" if done else "nothing left"
+        console.print(
+            f"Plan {status.plan} was undone: {counted(status.undone, 'write')} taken back, {rest}; {stuck}. To write it again: {apply}"
+        )
+    elif not any(msgspec.structs.astuple(planned)):
+        console.print(f"Plan {status.plan} is empty: it has nothing to write.{lost}")
+    elif status.written:
         console.print(f"Plan {status.plan} is written; {stuck}.{lost}")
     else:
         left = f"{counted(status.requests_left, 'request')}, {duration(status.minutes_left * 60)} at the budget"
-        todo = command_line("migrate", "apply", status.plan)
-        console.print(f"Plan {status.plan}: {left} left; {stuck}.{lost} To go on: {todo}")
+        console.print(f"Plan {status.plan}: {left} left; {stuck}.{lost} To go on: {apply}")
+
+
+def _is_older(moment: str, other: str) -> bool:
+    """Whether a moment, in whole seconds, is before the second of the other; an empty one is before all."""
+    return bool(other) and datetime.fromisoformat(moment) < datetime.fromisoformat(other).replace(microsecond=0)
+
+
+def _sentence(words: str) -> str:
+    """Words as a sentence of their own."""
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def print_lacking(console: Console, lacking: Lacking) -> None:

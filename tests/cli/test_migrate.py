@@ -102,6 +102,16 @@ def test_plan_apply_verify_and_undo(service: SandboxProcess, tmp_path: Path) -> 
     undone = installation.run("migrate", "undo", plan["plan"], "--really", "--json")
     assert {"deleted", "reverted", "left"} <= undone.document.keys()
     assert (undone.status, undone.document["deleted"]) == (0, RECORDS), undone.err
+    status = installation.run("migrate", "status", plan["plan"])
+    files = plan["files"]
+    assert status.lines[-1].startswith(
+        f"Plan {plan['plan']} was undone: {RECORDS + files} writes taken back, nothing left; "
+    )
+    assert status.lines[-1].endswith(f"bookferry migrate apply {plan['plan']}")
+    again = installation.run("migrate", "undo", plan["plan"])
+    assert again.lines[-1] == f"Nothing to undo: 'new' has nothing that plan {plan['plan']} wrote."
+    empty = installation.run("migrate", "status", second.document["plan"])
+    assert empty.lines[-1].startswith(f"Plan {second.document['plan']} is empty: it has nothing to write. Not moved: ")
     missing = installation.run("migrate", "verify", plan["plan"], "--json")
     assert (missing.status, missing.document["missing"]) == (6, RECORDS), missing.err
 
