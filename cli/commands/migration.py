@@ -101,7 +101,7 @@ def apply(  # noqa: PLR0917  one parameter for each option
         ),
     ] = None,
     max_touched: Annotated[
-        float, typer.Option(min=0, max=100, help="Percent of the target's publications that may change.")
+        float, typer.Option(min=0, max=100, help="Percent of the target's records of one resource that may change.")
     ] = Limits.touched_percent,
     max_failures: Annotated[
         int, typer.Option(min=0, help="Number of records that may fail before it stops.")

@@ -23,10 +23,10 @@ from pipelines.migration.model.plan import CONFLICTS, Plan, PlanRow
 from pipelines.migration.model.resource_types import MERGEABLE, PUBLICATIONS
 from pipelines.migration.model.wording import noun, plural
 from pipelines.migration.plan.conflicts import (
-    COLUMNS,
     ConflictLine,
     asked_rows,
     conflict_lines,
+    headings,
     read_decisions,
 )
 from pipelines.migration.plan.rows import in_steps
@@ -61,6 +61,7 @@ ADVICE = {
     "deleted_in_target": "Leave it out, and it stays deleted; or create it again.",
     "decided_is_missing": "Choose another record, create it, or leave it out.",
     "edited_in_target": "Say which side is right.",
+    "edited_in_both": "Say which side is right.",
     "fields_differ": "Say which side is right. Create it if it is another record.",
 }
 """Reason of a conflict → what to do, in the words of the page's buttons."""
@@ -121,7 +122,7 @@ class PageRows:
                     for side, end in (("source", facts.source), ("target", facts.target))
                     if (links := RecordLinks(end.record_url or ""))
                 },
-                "columns": COLUMNS,
+                "columns": headings(facts),
                 "file": CONFLICTS,
                 "kinds": list(self._kinds.values()),
                 "fields": self._fields,

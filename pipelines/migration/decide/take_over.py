@@ -60,7 +60,7 @@ def take_over(data: DataFolder, plan: Plan, path: Path) -> TakenOver:
     before = _by_record(read_decisions(table)) if table.is_file() else {}
     found = _by_record(read_decisions(path))
     left = _check_same_plan(plan, path, found, conflict_lines(asked_rows(plan), before))
-    write_conflicts(table, asked_rows(plan), found)
+    write_conflicts(table, plan.facts, asked_rows(plan), found)
     return TakenOver(
         plan=plan.name,
         path=str(table),

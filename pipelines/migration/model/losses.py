@@ -16,7 +16,7 @@ from pipelines.migration.model.lacking import LOOK, LackingCounts, lacking_of
 from pipelines.migration.model.plan import CONFLICTS, HTML, WORKBOOK, Plan, PlanFacts
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS
 from pipelines.migration.model.unsent_values import is_reference
-from pipelines.migration.model.wording import plural
+from pipelines.migration.model.wording import records_in_words
 from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_FIELDS, IDENTIFIER_LIST
 from pipelines.records.advice import incomplete_dates
 from pipelines.records.forms import precision_of
@@ -132,7 +132,7 @@ def _resources(facts: PlanFacts) -> Iterator[Loss]:
     if not facts.left_out:
         return
     names = list(dict.fromkeys("hard_copies" if name == LOCATIONS else name for name in facts.left_out))
-    words = ", ".join(f"{count:,} {plural(name)}" for name, count in facts.left_out.items())
+    words = ", ".join(records_in_words(name, count) for name, count in facts.left_out.items())
     chosen = [name for name in facts.resources if name not in (PUBLICATIONS, LOCATIONS)]
     yield Loss(
         kind="resources",

@@ -76,13 +76,17 @@ REASONS = {
         "Somebody has changed it in the target since it was written there.",
         _WHOSE,
     ),
+    "edited_in_both": Advice(
+        "Both libraries have changed it since it was written into the target.",
+        _WHOSE,
+    ),
     "fields_differ": Advice(
         "It is in the target already, with other values.",
         f"{_WHOSE} Write create if it is another record.",
     ),
     "nothing_to_send": Advice(
         "No field of the record has a form that version 3 takes.",
-        "Enter a title in the source; the next plan will move the record.",
+        "Give it in the source what version 3 takes, such as a title or a name; the next plan will move the record.",
     ),
     "location_missing": Advice(
         "The target has no location of this name, and no program can create one there.",
@@ -101,8 +105,12 @@ REASONS = {
         "Nothing has to be done: every backup keeps it.",
     ),
     "required_missing": Advice(
-        "The target's description demands a field that this record does not have, or has with a value that it does not take.",
+        "The target's description demands a field that this record does not have.",
         "Fill the field in the source; the next plan will move the record. `bookferry describe` shows what the target demands.",
+    ),
+    "required_not_taken": Advice(
+        "The target's description demands a field, and does not take the value that this record has there.",
+        "The value is among those that are not moved, with the reason. Correct it in the source; the next plan will move the record.",
     ),
 }
 """Why a record is a conflict or quarantined → what is wrong, and what to do."""
@@ -180,14 +188,19 @@ def plural(resource: str) -> str:
     return resource.replace("_", " ")
 
 
+def records_in_words(resource: str, count: int) -> str:
+    """A number of records of a resource: `1 hard copy`, `1,090 users`."""
+    return f"{count:,} {noun(resource) if count == 1 else plural(resource)}"
+
+
 def _records(resource: str, counts: Mapping[str, int]) -> str:
     """A sentence on one resource: 5,445 publications will be created and 12 changed; 20 are there already, 3 wait for a decision."""
     created, changed = counts.get(Action.CREATE, 0), counts.get(Action.PATCH, 0)
-    word = noun(resource) if (created or changed) == 1 else plural(resource)
+    records = records_in_words(resource, created or changed)
     if created and changed:
-        text = f"{created:,} {word} will be created and {changed:,} changed"
+        text = f"{records} will be created and {changed:,} changed"
     elif created or changed:
-        text = f"{created or changed:,} {word} will be {'created' if created else 'changed'}"
+        text = f"{records} will be {'created' if created else 'changed'}"
     else:
         text = f"No {noun(resource)} will be created or changed"
     rest = [

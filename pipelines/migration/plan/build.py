@@ -262,7 +262,7 @@ class PlanBuilder:
                 path.unlink()
         plan = Plan(folder, facts, session.data.keys)
         decided = {(decision.resource, decision.source_id): decision for decision in decisions}
-        write_conflicts(folder / CONFLICTS, asked_rows(plan), decided)
+        write_conflicts(folder / CONFLICTS, facts, asked_rows(plan), decided)
         return plan
 
     def _record_url(self, tenant: str, base_url: str, raw: Path) -> str | msgspec.UnsetType:

@@ -20,7 +20,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.formatting import display_both, value_of
-from pipelines.migration.model.plan import CONFLICTS, FACTS, Plan, PlanRow
+from pipelines.migration.model.plan import CONFLICTS, FACTS, Plan, PlanFacts, PlanRow
 from pipelines.migration.model.plan_folders import plans_folder
 from pipelines.migration.model.resource_types import MERGEABLE
 from pipelines.migration.model.wording import TWINS, advice_on
@@ -33,16 +33,20 @@ from pipelines.service.redaction import outside_text
 from pipelines.store.durable import replacing, storage_errors
 from pipelines.store.snapshots.snapshots import DataFolder
 
-COLUMNS = (
-    "resource",
-    "source_id",
-    "title",
-    "problem",
-    "candidates",
-    "differing",
-    "decision: create, skip, match 123, source (ours counts), target (theirs counts) or merge (authorities and locations)",
-)
-"""The last heading lists what may be written in its column."""
+
+def headings(facts: PlanFacts) -> tuple[str, ...]:
+    """The headings of the table. The last one lists what may be written in its column."""
+    source, target = facts.source.tenant, facts.target.tenant
+    return (
+        "resource",
+        "source_id",
+        "title",
+        "problem",
+        "candidates",
+        f"differing: «{source}» | «{target}»",
+        f"decision: create, skip, match 123, source ({source} counts), target ({target} counts) or merge (authorities and locations)",
+    )
+
 
 DECIDED = "Decided before; clear the last cell to be asked again."
 
@@ -102,7 +106,7 @@ class ConflictLine(NamedTuple):
 
     @property
     def cells(self) -> Sequence[str | int]:
-        """The line, in the order of `COLUMNS`."""
+        """The line, in the order of `headings`."""
         fields = self.row.differing if self.row else {}
         return (
             self.resource,
@@ -115,7 +119,7 @@ class ConflictLine(NamedTuple):
         )
 
 
-def write_conflicts(path: Path, rows: Iterable[PlanRow], decided: Decisions) -> None:
+def write_conflicts(path: Path, facts: PlanFacts, rows: Iterable[PlanRow], decided: Decisions) -> None:
     """Write the conflicts among `rows`, then the decisions about records that are no conflicts any more: the file has every decision.
 
     A conflict that remains in spite of a decision has this decision already filled in.
@@ -123,7 +127,7 @@ def write_conflicts(path: Path, rows: Iterable[PlanRow], decided: Decisions) -> 
     cells = (line.cells for line in conflict_lines(rows, decided))
     with storage_errors(path), replacing(path) as file:
         text = TextIOWrapper(file, encoding="utf-8", newline="")
-        write_lines(COLUMNS, cells, text)
+        write_lines(headings(facts), cells, text)
         text.detach()
 
 

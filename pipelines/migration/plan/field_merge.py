@@ -30,8 +30,18 @@ class FieldVerdict(StrEnum):
     """The target keeps its value."""
     EDITED = "edited"
     """Somebody edited in the target what an earlier plan wrote; a person must decide."""
+    EDITED_IN_BOTH = "edited in both"
+    """The source has changed since an earlier plan wrote it, too; a person must decide."""
     CONFLICT = "conflict"
     """Both sides have different values; a person must decide."""
+
+
+CONFLICTS = {
+    FieldVerdict.EDITED: "edited_in_target",
+    FieldVerdict.EDITED_IN_BOTH: "edited_in_both",
+    FieldVerdict.CONFLICT: "fields_differ",
+}
+"""Verdict of a field about which a person must decide → the reason of its record; of several, the first one counts."""
 
 
 class WrittenField(NamedTuple):
@@ -69,7 +79,7 @@ def merge_field(  # noqa: C901, PLR0911  one line per rule, in the order of the 
     if written is not None:
         if digest(target) == written.held:
             return FieldVerdict.PATCH
-        return FieldVerdict.EDITED if digest(source) == written.wanted else FieldVerdict.CONFLICT
+        return FieldVerdict.EDITED if digest(source) == written.wanted else FieldVerdict.EDITED_IN_BOTH
     if source is None:
         return FieldVerdict.KEEP
     if guarded:

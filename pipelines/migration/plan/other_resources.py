@@ -26,7 +26,7 @@ from pipelines.migration.model.resource_types import (
 )
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.model.wording import TWINS
-from pipelines.migration.plan.field_merge import FieldVerdict, WrittenField, merge_field
+from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.match_store import (
     MatchResult,
@@ -260,7 +260,7 @@ def _row(
     }
     for name in references:
         expected.pop(name, None)
-    conflicts = [name for name, verdict in verdicts.items() if verdict in (FieldVerdict.CONFLICT, FieldVerdict.EDITED)]
+    conflicts = [name for name, verdict in verdicts.items() if verdict in CONFLICTS]
     unsent = residue_json(match.source.unsent)
     if reason is None and match.twins and action in (Action.PATCH, Action.UNCHANGED):
         reason = TWINS
@@ -327,10 +327,9 @@ def _action(
     if match.target_id is None:
         reason = quarantine_reason(resource_type, match.source)
         return (Action.CREATE, None) if reason is None else (Action.QUARANTINED, reason)
-    if FieldVerdict.EDITED in verdicts.values():
-        return Action.CONFLICT, "edited_in_target"
-    if FieldVerdict.CONFLICT in verdicts.values():
-        return Action.CONFLICT, "fields_differ"
+    for verdict, reason in CONFLICTS.items():
+        if verdict in verdicts.values():
+            return Action.CONFLICT, reason
     return (Action.PATCH if FieldVerdict.PATCH in verdicts.values() else Action.UNCHANGED), None
 
 

@@ -28,10 +28,21 @@ TASK_COMPLETED = "task_completed"
 """The task is done; sent, it would be open again."""
 
 REQUIRED_MISSING = "required_missing"
-"""The target's description demands a field that the record does not have, or has with a value that it does not take."""
+"""The target's description demands a field that the record does not have."""
+
+REQUIRED_NOT_TAKEN = "required_not_taken"
+"""The target's description demands a field, and does not take the value that the record has there."""
 
 QUARANTINE_REASONS = frozenset(
-    {NOTHING_TO_SEND, LOCATION_MISSING, AT_MISSING_LOCATION, REFERENCE_MISSING, TASK_COMPLETED, REQUIRED_MISSING}
+    {
+        NOTHING_TO_SEND,
+        LOCATION_MISSING,
+        AT_MISSING_LOCATION,
+        REFERENCE_MISSING,
+        TASK_COMPLETED,
+        REQUIRED_MISSING,
+        REQUIRED_NOT_TAKEN,
+    }
 )
 
 

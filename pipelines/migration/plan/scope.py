@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.humanize import counted
@@ -65,15 +65,26 @@ def chosen_other_resources(source: Snapshot, names: Iterable[str]) -> tuple[str,
         facts = source.manifest.resources.get(resource)
         why = "" if resource in chosen else f", to which {_referring(resource, chosen)} refer"
         if facts is None:
-            raise ConfigurationError(
-                f"{source.name} holds no {resource}{why}. Version 2 of the API lists none; a backup over version 3 has them "
-                f"(`bookferry backup TENANT --resources publications,{','.join(chosen)}`)."
-            )
+            raise ConfigurationError(f"{source.name} holds no {resource}{why}. {_remedy(source, chosen)}")
         if not facts.complete:
             raise StopError(
                 f"{source.name} does not hold all {resource}{why}: {' '.join(facts.problems)} Make a complete one first."
             )
     return chosen
+
+
+def _remedy(source: Snapshot, chosen: Sequence[str]) -> str:
+    """Where records come from that a snapshot does not hold."""
+    names = ",".join((PUBLICATIONS, *chosen, *referenced_resources(chosen)))
+    if source.manifest.api == "v2":
+        return (
+            "The documented lists of version 2 do not have them; a backup over version 3 of the same library has "
+            f"(`bookferry backup TENANT --resources {names}`)."
+        )
+    return (
+        f"That backup was not asked for them, or could not read them: `bookferry snapshots show {source.name}` says which. To read them: "
+        f"`bookferry backup {source.manifest.tenant} --resources {names}`."
+    )
 
 
 def _referring(resource: str, chosen: Iterable[str]) -> str:

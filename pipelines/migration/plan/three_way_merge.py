@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import Field
-from pipelines.migration.plan.field_merge import FieldVerdict
+from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict
 from pipelines.records.forms import precision_of
 from pipelines.store.parquet import json_path, literal, quoted
 
@@ -65,6 +65,10 @@ def _matched_records(fields: Sequence[Field], verdicts: Sequence[str]) -> str:
         f"CASE WHEN verdict_{place} = '{FieldVerdict.SAME}' AND differs_{place} AND sent_{place} THEN {literal(field.name)} END"
         for place, field in enumerate(fields)
     )
+    reasons = "\n".join(
+        f"WHEN list_contains(map_values(verdicts), {literal(verdict)}) THEN {literal(reason)}"
+        for verdict, reason in CONFLICTS.items()
+    )
     verdict_of = ", ".join(f"{literal(field.name)}: verdict_{place}" for place, field in enumerate(fields))
     return f"""
         SELECT
@@ -78,8 +82,7 @@ def _matched_records(fields: Sequence[Field], verdicts: Sequence[str]) -> str:
             [entry.key for entry in map_entries(verdicts) if entry.value = '{FieldVerdict.SAME}'] AS same,
             kept,
             CASE
-                WHEN list_contains(map_values(verdicts), '{FieldVerdict.EDITED}') THEN 'edited_in_target'
-                WHEN len(conflicts) > 0 THEN 'fields_differ'
+                {reasons}
             END AS reason,
             []::BIGINT[] AS candidates,
             target_digests
@@ -89,7 +92,7 @@ def _matched_records(fields: Sequence[Field], verdicts: Sequence[str]) -> str:
                 [entry.key for entry in map_entries(verdicts) if entry.value = '{FieldVerdict.PATCH}'] AS fields,
                 [
                     entry.key for entry in map_entries(verdicts)
-                    if entry.value IN ('{FieldVerdict.CONFLICT}', '{FieldVerdict.EDITED}')
+                    if entry.value IN ({", ".join(map(literal, CONFLICTS))})
                 ] AS conflicts
             FROM (
                 SELECT
@@ -180,7 +183,7 @@ def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> st
         WHEN d.decision = '{Decision.TARGET}' THEN '{FieldVerdict.KEEP}'
         WHEN {is_held} AND {target_unchanged} THEN '{FieldVerdict.PATCH}'
         WHEN {is_wanted} AND {source_unchanged} THEN '{FieldVerdict.EDITED}'
-        WHEN {is_wanted} THEN '{FieldVerdict.CONFLICT}'
+        WHEN {is_wanted} THEN '{FieldVerdict.EDITED_IN_BOTH}'
         WHEN {target} IS NULL THEN '{FieldVerdict.PATCH}'
         WHEN {source} IS NULL THEN '{FieldVerdict.KEEP}'
         {sets}

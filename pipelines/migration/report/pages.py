@@ -26,6 +26,7 @@ from pipelines.migration.model.wording import (
     headline,
     margin,
     plural,
+    records_in_words,
 )
 from pipelines.migration.report.issues import (
     IssueExample,
@@ -219,7 +220,7 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "files": _files(facts.files),
         "missing": counted(facts.files.missing, "file") if facts.files.missing else "",
         "missing_examples": summary.missing.examples,
-        "issues": counted(summary.lines, "line"),
+        "issues": counted(summary.lines, "line") if summary.lines else "",
     }
 
 
@@ -230,7 +231,7 @@ def _who(does: str, number: int, noun: str) -> str:
 
 def _end(end: End) -> dict[str, str]:
     """One of the two libraries, for the table of what was compared."""
-    records = ", ".join(f"{count:,} {plural(name)}" for name, count in end.records.items()) or "nothing"
+    records = ", ".join(records_in_words(name, count) for name, count in end.records.items()) or "nothing"
     address = safe_text(end.base_url, 200)
     return {"tenant": end.tenant, "api": end.api, "address": address, "snapshot": end.snapshot, "records": records}
 

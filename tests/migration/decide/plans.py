@@ -72,7 +72,7 @@ def page_of(folder: Path, rows: Sequence[PlanRow], decided: Iterable[RecordDecis
 def pages_for(plan: Plan, decided: Iterable[RecordDecision] = ()) -> Plan:
     """Write the table of conflicts of a plan, and its page."""
     decisions = {(one.resource, one.source_id): one for one in decided}
-    write_conflicts(plan.path(CONFLICTS), asked_rows(plan), decisions)
+    write_conflicts(plan.path(CONFLICTS), plan.facts, asked_rows(plan), decisions)
     write_pages(plan, now=NOW)
     return plan
 

@@ -17,9 +17,9 @@ from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PlanRow
-from pipelines.migration.plan.conflicts import COLUMNS, RecordDecision, newest_table, read_decisions, write_conflicts
+from pipelines.migration.plan.conflicts import RecordDecision, headings, newest_table, read_decisions, write_conflicts
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.migration.sample_plans import NEW, OLD, plan_of, row
+from tests.migration.sample_plans import NEW, OLD, facts, plan_of, row
 from tests.report.library import HOSTILE
 
 UNCLEAR = row(1, Action.CONFLICT, reason="several_targets", candidates=[12, 34])
@@ -39,7 +39,7 @@ DIFFERS = row(
 
 def file_of(folder: Path, rows: list[PlanRow], *decided: RecordDecision) -> Path:
     path = folder / CONFLICTS
-    write_conflicts(path, rows, {(one.resource, one.source_id): one for one in decided})
+    write_conflicts(path, facts(), rows, {(one.resource, one.source_id): one for one in decided})
     return path
 
 
@@ -66,7 +66,9 @@ def test_a_line_has_the_problem_the_differences_and_a_place_for_the_decision(tmp
     """One line for each conflict, the same every time. Two long values are cut at their first difference."""
     path = file_of(tmp_path, [UNCLEAR, row(7, Action.CREATE), DIFFERS])
     heading, unclear, differs = lines_of(path)
-    assert heading == list(COLUMNS)
+    assert heading == list(headings(facts()))
+    assert heading[-2] == "differing: «old» | «new»"
+    assert "source (old counts), target (new counts)" in heading[-1]
     assert unclear[:3] + unclear[4:] == ["publications", "1", "Title 1", "#12 or #34", "", ""]
     assert "match" in unclear[3]
     assert differs[4] == "#56"
@@ -86,7 +88,7 @@ def test_earlier_decisions_stay_in_the_newest_file(tmp_path: Path) -> None:
     assert [line[1] for line in lines_of(path)[1:]] == ["1", "2", "9"]
     assert read_decisions(path) == [matched, left]
     again = tmp_path / "again.tsv"
-    write_conflicts(again, [], {(one.resource, one.source_id): one for one in (left, matched)})
+    write_conflicts(again, facts(), [], {(one.resource, one.source_id): one for one in (left, matched)})
     assert read_decisions(again) == [matched, left]
 
 
@@ -199,7 +201,7 @@ def test_decisions_are_the_same_after_a_spreadsheet_saved_the_file(
 ) -> None:
     """With any titles: another encoding, separator or line end, quotes, capitals, a line above, empty lines below (I13)."""
     path = tmp_path_factory.getbasetemp() / CONFLICTS
-    write_conflicts(path, [UNCLEAR], {one[:2]: one for one in wanted})
+    write_conflicts(path, facts(), [UNCLEAR], {one[:2]: one for one in wanted})
     heading, *lines = lines_of(path)
     text = StringIO(newline="")
     writer = csv.writer(text, delimiter=saved.separator, lineterminator=saved.end, quoting=saved.quoting)
@@ -222,8 +224,8 @@ def test_the_newest_plan_of_the_two_libraries_counts(tmp_path: Path) -> None:
     for number, one in enumerate((first, second, other)):
         plan = plan_of(tmp_path / "plans" / f"plan-{number}", created_at=f"2026-11-2{number}T00:00:00+00:00")
         write_conflicts(plan.path(CONFLICTS), [], {one[:2]: one})
-    facts = json.loads(plan.path(FACTS).read_text())
-    plan.path(FACTS).write_text(json.dumps(facts | {"format": 99, "counts": None}))
+    stored = json.loads(plan.path(FACTS).read_text())
+    plan.path(FACTS).write_text(json.dumps(stored | {"format": 99, "counts": None}))
     made_at, table = newest_table(data, OLD.upper(), NEW) or ("", tmp_path)
     assert (made_at[:10], read_decisions(table)) == ("2026-11-22", [other])
     assert newest_table(data, NEW, OLD) is None

@@ -12,10 +12,10 @@ import pytest
 
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import Field, digest
-from pipelines.migration.plan.field_merge import FieldVerdict, WrittenField, merge_field
+from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
 from pipelines.migration.plan.three_way_merge import merge_three_ways
 
-SAME, PATCH, KEPT, EDITED, CONFLICT = FieldVerdict
+SAME, PATCH, KEPT, EDITED, BOTH, CONFLICT = FieldVerdict
 A, B, C = '"A"', '"B"', '"C"'
 X, Y, Z, XY, YX, XZ = '["x"]', '["y"]', '["z"]', '["x","y"]', '["y","x"]', '["x","z"]'
 
@@ -52,9 +52,9 @@ EXAMPLES = {
     "edited_in_the_target": (Case(A, B, (A, A)), EDITED),
     "removed_from_the_target": (Case(A, None, (A, A)), EDITED),
     "added_in_the_target": (Case(None, A, (None, None)), EDITED),
-    "changed_on_both_sides": (Case(B, C, (A, A)), CONFLICT),
+    "changed_on_both_sides": (Case(B, C, (A, A)), BOTH),
     "changed_on_both_sides_alike": (Case(B, B, (A, A)), SAME),
-    "removed_from_the_source_and_edited_in_the_target": (Case(None, B, (A, A)), CONFLICT),
+    "removed_from_the_source_and_edited_in_the_target": (Case(None, B, (A, A)), BOTH),
     # a person decided
     "source_decided": (Case(A, B, decision=Decision.SOURCE), PATCH),
     "source_decided_where_it_is_empty": (Case(None, B, decision=Decision.SOURCE), PATCH),
@@ -128,7 +128,7 @@ def in_sql(cases: Sequence[Case]) -> Iterator[FieldVerdict]:
             f"SELECT {columns} FROM merged ORDER BY source_id"
         ).fetchall():
             if conflicts:
-                yield EDITED if reason == "edited_in_target" else CONFLICT
+                yield {reason: verdict for verdict, reason in CONFLICTS.items()}[reason]
             else:
                 yield PATCH if fields else SAME if same else KEPT
 

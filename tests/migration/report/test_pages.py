@@ -48,7 +48,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 def with_pages(plan: Plan, now: datetime = NOW) -> Plan:
-    write_conflicts(plan.path(CONFLICTS), plan.rows(Action.CONFLICT), {})
+    write_conflicts(plan.path(CONFLICTS), plan.facts, plan.rows(Action.CONFLICT), {})
     write_pages(plan, now=now)
     return plan
 
@@ -184,6 +184,17 @@ def test_what_holds_for_every_record_is_one_line(tmp_path: Path) -> None:
     assert [[str(cell or "") for cell in line] for line in sheet.iter_rows(min_row=2, values_only=True)] == [
         [*line.values()] for line in lines_of(plan)
     ]
+
+
+def test_a_table_of_issues_without_a_line_lists_nothing(tmp_path: Path) -> None:
+    """Of a plan that leaves whole resources out."""
+    source = msgspec.structs.replace(facts().source, records={"publications": 1})
+    plan = with_pages(example(tmp_path / "plan", [row(1, Action.CREATE)], left_out={"hard_copies": 1}, source=source))
+    for name in (HTML, MARKDOWN):
+        text = text_of(plan, name)
+        assert "1 hard copy" in text
+        assert "keeps all that it has" in text
+        assert "issues.xlsx" not in text
 
 
 def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:

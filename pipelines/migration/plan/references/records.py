@@ -18,6 +18,7 @@ from pipelines.migration.plan.quarantine import (
     AT_MISSING_LOCATION,
     REFERENCE_MISSING,
     REQUIRED_MISSING,
+    REQUIRED_NOT_TAKEN,
     TASK_COMPLETED,
 )
 
@@ -58,8 +59,10 @@ def prepare(find_target: FindTarget, resource_type: ResourceType, record: Mappin
             source_ids, target_ids = zip(*ids, strict=True)
             references[name] = PlannedReference(resource, [*source_ids], [*target_ids], many)
     empty = resource_type.empty_values(record)
-    if reason is None and any(name not in values and name not in empty for name in resource_type.required):
-        reason = REQUIRED_MISSING
+    lacking = {name for name in resource_type.required if name not in values and name not in empty}
+    if reason is None and lacking:
+        not_taken = {path.partition("[")[0] for path in unsent}
+        reason = REQUIRED_NOT_TAKEN if lacking <= not_taken else REQUIRED_MISSING
     return PreparedRecord(values=values, references=references, unsent=unsent, reason=reason, empty=empty)
 
 
