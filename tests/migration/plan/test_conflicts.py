@@ -223,7 +223,7 @@ def test_the_newest_plan_of_the_two_libraries_counts(tmp_path: Path) -> None:
     )
     for number, one in enumerate((first, second, other)):
         plan = plan_of(tmp_path / "plans" / f"plan-{number}", created_at=f"2026-11-2{number}T00:00:00+00:00")
-        write_conflicts(plan.path(CONFLICTS), [], {one[:2]: one})
+        write_conflicts(plan.path(CONFLICTS), plan.facts, [], {one[:2]: one})
     stored = json.loads(plan.path(FACTS).read_text())
     plan.path(FACTS).write_text(json.dumps(stored | {"format": 99, "counts": None}))
     made_at, table = newest_table(data, OLD.upper(), NEW) or ("", tmp_path)
