@@ -397,7 +397,7 @@ def test_memory_does_not_grow_with_the_conflicts(tmp_path: Path) -> None:
         plan = example(tmp_path / str(count), rows)
         del rows
         pq.write_table(pq.read_table(plan.path(ROWS)), plan.path(ROWS), row_group_size=1_000)
-        write_conflicts(plan.path(CONFLICTS), asked_rows(plan), {})
+        write_conflicts(plan.path(CONFLICTS), plan.facts, asked_rows(plan), {})
         tracemalloc.start()
         write_pages(plan, now=NOW)
         peaks.append(tracemalloc.get_traced_memory()[1])
