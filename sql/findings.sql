@@ -26,6 +26,14 @@ CREATE TEMP VIEW judged AS
         rule
     FROM identifiers;
 
+-- Repaired values of identifiers, and dates whose day, month and year were in another order with one reading.
+CREATE TEMP VIEW repairs AS
+    SELECT record, position, field, type, raw, value, rule FROM judged WHERE verdict = 'repaired'
+    UNION ALL
+    SELECT id, -1, 'published_on', 'date', published_on_raw, CAST(published_on AS VARCHAR), 'date_order'
+    FROM publications
+    WHERE published_on_raw <> CAST(published_on AS VARCHAR);
+
 CREATE TEMP VIEW verdicts AS
     SELECT
         field,
@@ -39,7 +47,10 @@ CREATE TEMP VIEW verdicts AS
 
 CREATE TEMP VIEW rules AS
     SELECT field, rule, count(*) AS values
-    FROM (SELECT field, unnest(string_split(rule, '+')) AS rule FROM judged WHERE rule <> '')
+    FROM (
+        SELECT field, unnest(string_split(rule, '+')) AS rule FROM judged WHERE rule <> ''
+        UNION ALL SELECT field, rule FROM repairs WHERE rule = 'date_order'
+    )
     GROUP BY field, rule
     ORDER BY values DESC, rule, field;
 
@@ -82,7 +93,8 @@ CREATE TEMP TABLE sharing AS
 -- A title without a letter or digit, or without a year, is null. A condition here would make every title plain twice.
 CREATE TEMP TABLE titled AS
     SELECT DISTINCT record, CASE WHEN year IS NOT NULL THEN md5_number(nullif(plain(title), '')) END AS title, year
-    FROM (SELECT id AS record, title, year_of(published_on_raw) AS year FROM publications WHERE id IS NOT NULL);
+    FROM (SELECT id AS record, title, year_of(coalesce(CAST(published_on AS VARCHAR), published_on_raw)) AS year
+        FROM publications WHERE id IS NOT NULL);
 CREATE TEMP TABLE same_titles AS
     SELECT title, year, count(*) AS records, min(record, 10) AS first_records
     FROM titled
@@ -159,10 +171,7 @@ CREATE TEMP VIEW without_readable_date AS
 
 CREATE TEMP VIEW repaired AS
     SELECT 'repaired', record, field, left(type, 40), short(raw), short(value), rule, no_records(), 0, record_title
-    FROM judged LEFT JOIN titles USING (record)
-    WHERE verdict = 'repaired'
-        AND (
-            record IS NULL  -- a record's values are all here or none: those of one field are one line
-            OR record IN (SELECT record FROM judged WHERE verdict = 'repaired' AND record IS NOT NULL AND NOT is_spelling(rule))
-        )
+    FROM repairs LEFT JOIN titles USING (record)
+    WHERE record IS NULL  -- a record's values are all here or none: those of one field are one line
+        OR record IN (SELECT record FROM repairs WHERE record IS NOT NULL AND NOT is_spelling(rule))
     ORDER BY record NULLS LAST, position;

@@ -79,6 +79,9 @@ REPAIRED_VALUES = {
 }
 """Rule → what is unusual about a value that is nevertheless certain. Librarians need not do anything."""
 
+REPAIRED_DATES = {"date_order": "Day, month and year are in another order or form, but only one reading is a date."}
+"""Rule → what is unusual about a date that is nevertheless certain."""
+
 DONE = "Nothing has to be done: it becomes {becomes}."
 
 _COMPARE = "Compare with {source}, and correct the {name}."
@@ -257,7 +260,8 @@ def general_advice(rule: str, kind: str) -> Advice:
 
 def advice_on_repair(rules: Sequence[str], becomes: str) -> Advice:
     """The text about a repaired field: what was unusual, and the new value `becomes`."""
-    problems = [REPAIRED_VALUES[rule] for rule in rules if rule in REPAIRED_VALUES]
+    known = REPAIRED_VALUES | REPAIRED_DATES
+    problems = [known[rule] for rule in rules if rule in known]
     return Advice(" ".join(problems), DONE.format(becomes=becomes))
 
 

@@ -155,16 +155,17 @@ def _texts(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
 
 
 def _dates(record: Mapping[str, Any], fields: Json, rest: _Remainder, *, first_day: bool) -> None:
-    """The service accepts dates as `YYYY-MM-DD` only (service.md#publications)."""
+    """The service accepts dates as `YYYY-MM-DD` only (service.md#publications); another order with one reading is sent like that."""
     for key in DATE_FIELDS:
         value = record.get(key)
         found = partial_date(value) if type(value) is str else None
-        if found is not None and found.precision is Precision.DAY:
-            fields[key] = value
-        elif found is not None and first_day:
+        is_day = found is not None and found.precision is Precision.DAY
+        if found is not None and (is_day or first_day):
             fields[key] = found.first.isoformat()
-            rest.residue[key] = value
-            keep_nested(rest.unsent, precision_of(key), value)
+            if fields[key] != value:
+                rest.residue[key] = value
+            if not is_day:
+                keep_nested(rest.unsent, precision_of(key), value)
         elif value is not None:
             _keep(rest, key, value, lost=value != "")
 

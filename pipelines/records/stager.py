@@ -42,6 +42,7 @@ from pipelines.records.values import (
     PartialDate,
     Precision,
     compact_json,
+    day,
     decode_record,
     partial_date,
     text_of,
@@ -350,18 +351,22 @@ def _date(value: object) -> PartialDate | None:
 
 
 def _day(value: object) -> date | None:
-    day = _date(value)
-    return day.first if day is not None and day.precision is Precision.DAY else None
+    return day(value) if type(value) is str else None
+
+
+def _day_of_date(value: object) -> date | None:
+    found = _date(value)
+    return found.first if found is not None and found.precision is Precision.DAY else None
 
 
 def _year(value: object) -> int | None:
-    day = _date(value)
-    return day.first.year if day is not None else None
+    found = _date(value)
+    return found.first.year if found is not None else None
 
 
 def _precision(value: object) -> str | None:
-    day = _date(value)
-    return day.precision if day is not None else None
+    found = _date(value)
+    return found.precision if found is not None else None
 
 
 def _boolean(value: object) -> bool | None:
@@ -387,7 +392,12 @@ def _json(value: object) -> str:
 _DESCRIBED: Mapping[pa.DataType, _Reader] = {pa.int64(): whole_number, pa.date32(): _day}
 """Type of a described column → the function that reads its values; a text column takes any value."""
 
-_PARTS: Mapping[Part, _Reader | None] = {Part.DATE_AS_SENT: None, Part.YEAR: _year, Part.PRECISION: _precision}
+_PARTS: Mapping[Part, _Reader | None] = {
+    Part.DAY: _day_of_date,
+    Part.DATE_AS_SENT: None,
+    Part.YEAR: _year,
+    Part.PRECISION: _precision,
+}
 
 _OBSERVED: Mapping[str, _Reader] = {
     ColumnType.BOOLEAN: _boolean,

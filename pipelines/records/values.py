@@ -18,6 +18,7 @@ TOO_DEEP = '"(nested too deeply; the payload has it)"'
 _INT64 = range(-(2**63), 2**63)
 
 _PARTIAL_DATE = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}")
+_YEAR_LAST = re.compile(r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})")
 
 
 def decode_record(payload: bytes) -> dict[str, Any]:
@@ -81,7 +82,14 @@ _PRECISIONS = {
 
 @lru_cache(maxsize=2**16)
 def partial_date(text: str) -> PartialDate | None:
-    """The date in `YYYY-MM-DD`, `YYYY-MM` or `YYYY`; `None` for any other text, such as a day that does not exist."""
+    """The date in `YYYY-MM-DD`, `YYYY-MM` or `YYYY`; `None` for any other text, such as a day that does not exist.
+
+    Day, month and year in another order are a date if they have one reading: 7/19/2018, not 2/3/2018 (rule `date_order`).
+    """
+    if year_last := _YEAR_LAST.fullmatch(text):
+        first, _separator, second, year = year_last.groups()
+        readings = {found.first for found in map(partial_date, _both_orders(year, first, second)) if found is not None}
+        return PartialDate(readings.pop(), Precision.DAY) if len(readings) == 1 else None
     if not _PARTIAL_DATE.fullmatch(text):
         return None
     missing, precision = _PRECISIONS[len(text)]
@@ -91,10 +99,14 @@ def partial_date(text: str) -> PartialDate | None:
         return None
 
 
+def _both_orders(year: str, first: str, second: str) -> tuple[str, str]:
+    return f"{year}-{first:0>2}-{second:0>2}", f"{year}-{second:0>2}-{first:0>2}"
+
+
 def day(text: str) -> date | None:
     """The date in `YYYY-MM-DD`; `None` for any other text (service.md#publications)."""
     found = partial_date(text)
-    return found.first if found is not None and found.precision is Precision.DAY else None
+    return found.first if found is not None and found.first.isoformat() == text else None
 
 
 def text_of(value: object) -> str | None:

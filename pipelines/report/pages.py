@@ -11,6 +11,7 @@ import msgspec
 
 from pipelines.humanize import counted
 from pipelines.records.advice import (
+    REPAIRED_DATES,
     REPAIRED_VALUES,
     field_name,
     general_advice,
@@ -248,13 +249,14 @@ def _verdict_row(field: str, one: Verdicts) -> dict[str, str]:
 
 
 def _repaired(figures: Figures) -> list[dict[str, str]]:
+    known = REPAIRED_VALUES | REPAIRED_DATES
     rows = sorted(
-        ((sum(fields.values()), rule, fields) for rule, fields in figures.rules.items() if rule in REPAIRED_VALUES),
+        ((sum(fields.values()), rule, fields) for rule, fields in figures.rules.items() if rule in known),
         key=lambda row: (row[1] in SPELLING, -row[0]),
     )
     return [
         {
-            "problem": REPAIRED_VALUES[rule],
+            "problem": known[rule],
             "count": f"{count:,}",
             "fields": words_and([safe_text(field_name(field), 40) for field in fields], 0),
         }

@@ -165,10 +165,10 @@ def test_publications_of_a_collection() -> None:
 def test_what_a_column_cannot_hold_is_residue() -> None:
     """Invalid numbers and dates are residue; the valid values beside them have columns."""
     row, residue, _staged = staged_one(
-        "hard_copies", {"id": "12", "publication_id": "x", "acquired_on": "1984", "barcode": 17, "shelf": [1]}
+        "hard_copies", {"id": "12", "publication_id": "x", "acquired_on": "7/19/1984", "barcode": 17, "shelf": [1]}
     )
     assert (row["id"], row["publication_id"], row["acquired_on"], row["barcode"]) == (12, None, None, "17")
-    assert residue == {"publication_id": "x", "acquired_on": "1984", "shelf": [1]}
+    assert residue == {"publication_id": "x", "acquired_on": "7/19/1984", "shelf": [1]}
 
 
 @EACH

@@ -1,4 +1,4 @@
-"""Every rule by name, with its meaning for people. docs/identifiers.md has the same table."""
+"""Every rule for identifiers and dates by name, with its meaning for people. docs/identifiers.md has the same table."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ REPAIRS = {
     "other_type": "The value certainly has another type than its field.",
 }
 """Rules for repaired or split values. The result is certain."""
+
+DATES = {
+    "date_order": "Day, month and year of a date were in another order or form, and only one reading is a date: 7/19/2018.",
+}
+"""Rules for repaired dates of publication."""
 
 FAULTS = {
     "check_digit": "The check digit is wrong: at least one character was mistyped.",

@@ -13,7 +13,7 @@ from pipelines.records.tables.shared_columns import ID, POSITION, RESIDUE, SHA25
 _FILLED: dict[FieldType, tuple[tuple[pa.DataType, tuple[str, ...], Part], ...]] = {
     FieldType.TEXT: ((pa.string(), (), Part.VALUE),),
     FieldType.DATE: (
-        (pa.date32(), (), Part.VALUE),
+        (pa.date32(), (), Part.DAY),
         (pa.string(), (), Part.DATE_AS_SENT),
         (pa.int32(), (), Part.YEAR),
         (pa.string(), (), Part.PRECISION),
