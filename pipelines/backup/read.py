@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from itertools import chain, islice
 
 import msgspec
 import pyarrow as pa
@@ -242,6 +243,7 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
     """Walk once into the raw file. Returns its facts, its staged tables, and whether another walk may prove more."""
     schema, text_ids = raw_table(resource).schema, resource not in WITH_NUMBERS_AS_IDS
     key, observer = capture.key_of(f"raw_{resource}"), Observer()
+    pages = chain([*islice(pages, 1)], pages)  # the first page names the snapshot, whose name is in each staged row
     described = staged_writer(capture, resource, kinds) if resource == DESCRIBED else nullcontext()
     with capture.raw_writer(resource) as writer, described as staging:
         with background_thread() as behind:
