@@ -67,12 +67,12 @@ _ON_THIS_MACHINE = ("DefaultRunLauncher", "SyncInMemoryRunLauncher")
 """Launchers whose runs are on the machine of the code location."""
 
 _RUN_IT = (
-    "`bookferry ui` runs the nightly backup while it is up; so does `bookferry backup` from cron or a systemd timer."
+    "`bookferry ui` runs the nightly backup while it is up; so does `bookferry nightly` from cron or a systemd timer."
 )
 
 
 SELECTED_ASSETS = "__ASSET_JOB"
-"""Dagster's name for the job of assets that a person selected in the pages."""
+"""Dagster's name for the job of assets that a person selected in the pages. Of these runs only a backup names its library."""
 
 
 class FailedRun(NamedTuple):
@@ -111,9 +111,6 @@ def failed_runs(settings: Settings, since: datetime) -> list[FailedRun] | None:
     done = {
         (row.job, row.tenant): row.ended for row in ours if row.status == "SUCCESS"
     }  # oldest first: the last one stays
-    for row in ours:  # what a person materialized: only a backup names its library
-        if row.status == "SUCCESS" and row.job == SELECTED_ASSETS and row.tenant:
-            done["nightly_backup", row.tenant] = max(row.ended, done.get(("nightly_backup", row.tenant), 0.0))
     return [
         FailedRun(
             row.job,
@@ -138,7 +135,13 @@ class _EndedRun(NamedTuple):
 
 _ENDED_RUNS = f"""
 SELECT * FROM (
-    SELECT runs.run_id, pipeline_name, status, end_time, tenants.value, places.value
+    SELECT
+        runs.run_id,
+        CASE WHEN pipeline_name = '{SELECTED_ASSETS}' AND tenants.value IS NOT NULL THEN 'nightly_backup' ELSE pipeline_name END,
+        status,
+        end_time,
+        tenants.value,
+        places.value
     FROM runs
     LEFT JOIN run_tags tenants ON tenants.run_id = runs.run_id AND tenants.key = '{TENANT}'
     LEFT JOIN run_tags places ON places.run_id = runs.run_id AND places.key = '{DATA}'

@@ -51,7 +51,7 @@ def test_a_letter_that_counts_as_an_ascii_one_hides_nothing(letter: str) -> None
     [
         "HTTP Basic authentication with the normal account credentials",
         'WWW-Authenticate: Basic realm="library"',
-        "Check user name and password (or the session cookie) in the variables that bookferry.toml names.",
+        "Check user name and password (or the session cookie) where bookferry.toml takes them from.",
         "https://library.example/api/v2/publications?author=someone@example.org&page=3",
         "tenants.old.password_env names the environment variable OLD_PASSWORD, which is not set.",
     ],

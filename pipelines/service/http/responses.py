@@ -178,7 +178,7 @@ def _refusal(response: httpx.Response) -> BookferryError:
     if status == httpx.codes.UNAUTHORIZED:
         return SignInError(
             f"{request_line} answered 401: the service does not accept the sign-in{message}. "
-            "Check user name and password (or the session cookie) in the variables that bookferry.toml names."
+            "Check user name and password (or the session cookie) where bookferry.toml takes them from."
         )
     if status == httpx.codes.FORBIDDEN:
         may = "read" if response.request.method == "GET" else "do"
