@@ -124,8 +124,9 @@ def _known_keys(table: Sequence[str]) -> Iterable[str]:
         "iceberg": IcebergSettings,
     }
     inside = table[2:] if table[:1] == ["tenants"] else table
+    model = models.get(inside[0], TenantSettings) if inside else TenantSettings
     if table[:1] == ["identifiers"]:
-        return IdentifierSettings.model_fields
-    if not table:
-        return _ConfigFile.model_fields
-    return models.get(inside[0], TenantSettings).model_fields if inside else TenantSettings.model_fields
+        model = IdentifierSettings
+    elif not table:
+        model = _ConfigFile
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -249,6 +249,7 @@ def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
             'dta = "x"',
             "personal_key_env, postgres, postgres_env, retention, state, tenants, timezone, tokens, verify_at, work.",
         ),
+        ('[postgres]\nadress_env = "x"', "Known keys here: load, schema, wait_seconds."),
         ('[iceberg]\ncatalog = "x"', "Known keys here: name, namespace, properties, properties_env, type, uri_env"),
         ('[iceberg]\ntype = "delta"', "iceberg.type: 'delta' input should be 'sql', 'rest', "),
         (
