@@ -13,22 +13,21 @@ from pipelines.store.duplicates import DuplicateIds
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 
 
-def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds) -> ResourceFacts:
+def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds, *, walks: int = 1) -> ResourceFacts:
     """Returns the verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
 
     If it moved, and the walk followed the movement, the snapshot may have records that were deleted meanwhile. It may lack records that
     were added, unless the walk went down the list and then read its newest page. The ids may then differ from X-Total by that number.
+
+    `walks`: the number of walks whose records these are, each once, where every page of all of them had the same X-Total. As many records
+    are then all of them, whatever their places were.
     """
+    united = walks > 1 and ids.distinct == listing.last_total
     added, deleted = (listing.added, listing.deleted) if listing.settled else (0, 0)
     problems, notes = [], []
-    if listing.unsettled and not ids.duplicates:
+    if listing.unsettled and not ids.duplicates and not united:
         problems.append(
             f"{_movement(listing)} The moved records could not be identified: run it again at a quieter hour."
-        )
-    elif listing.settled and (listing.moved or not listing.followed):
-        notes.append(
-            f"{_movement(listing)} {counted(listing.again, 'page')} {'was' if listing.again == 1 else 'were'} read again: every record "
-            "that was there from the beginning to the end is in it, once; a record that was deleted meanwhile may be in it."
         )
     if repeats.apart > PAGES_REMEMBERED and not listing.followed:
         problems.append("Records changed their places during the listing, so that one may be missing.")
@@ -55,6 +54,8 @@ def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds) -> Resour
         )
     if listing.last_total is None and not listing.contradiction:
         notes.append("The service sent no X-Total: only the end of the listing says how many records there are.")
+    if listing.settled and not united and (listing.moved or not listing.followed):
+        notes.insert(0, _read_again(listing, proved=not problems))
     return ResourceFacts(
         endpoint=listing.endpoint,
         records=ids.rows,
@@ -71,6 +72,18 @@ def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds) -> Resour
         deleted=deleted,
         read_again=listing.again,
         resumed=listing.resumed,
+    )
+
+
+def _read_again(listing: ListingFacts, *, proved: bool) -> str:
+    again = (
+        f"{_movement(listing)} {counted(listing.again, 'page')} {'was' if listing.again == 1 else 'were'} read again"
+    )
+    if not proved:
+        return f"{again}."
+    return (
+        f"{again}: every record that was there from the beginning to the end is in it, once; a record that was deleted meanwhile may be in "
+        "it."
     )
 
 

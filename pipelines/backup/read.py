@@ -44,7 +44,7 @@ from pipelines.records.values import decode_record
 from pipelines.service.client import LibraryClient
 from pipelines.service.end_of_v2 import end_of_v2_explained
 from pipelines.service.listing.listing import CollectionMovedError, Listing, earlier_pages
-from pipelines.service.listing.listing_facts import Page
+from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.service_limits import PER_PAGE
 from pipelines.store.duplicates import DuplicateIds, add_missing, drop_duplicates
 from pipelines.store.parquet import TableWriter, table_writer
@@ -203,9 +203,11 @@ def _read(  # noqa: PLR0917  one caller
             else:
                 facts.walks, facts.requests = walk, facts.requests + spent
                 found = facts.records, facts.distinct_ids, facts.x_total
-                if not restless or walk >= walks or found == before:  # a repeated result will not improve
-                    if not facts.complete and _add_earlier(capture, resource, facts, earlier_pages(log, walk)):
-                        staged = None
+                if not facts.complete:
+                    facts, added = _add_earlier(capture, resource, listing.facts, facts, earlier_pages(log, walk))
+                    staged = None if added or facts.complete else staged
+                    restless = restless and not facts.complete and (added > 0 or found != before)
+                if not restless or walk >= walks:
                     _finish(capture, resource, facts, staged)
                     return facts
                 before = found
@@ -217,23 +219,42 @@ def _read(  # noqa: PLR0917  one caller
                 log.clear()  # the next walk could not tell these pages from its own
 
 
-def _add_earlier(capture: Capture, resource: str, facts: ResourceFacts, pages: Iterator[Page]) -> int:
-    """Add the records that only earlier walks read to a listing without a proof. Return their number."""
+def _add_earlier(
+    capture: Capture, resource: str, listing: ListingFacts, facts: ResourceFacts, pages: Iterator[Page]
+) -> tuple[ResourceFacts, int]:
+    """Add the records that only earlier walks read to a listing without a proof. Return the verdict on all, and the number of those."""
+    totals, text_ids = set[int | None](), resource not in WITH_NUMBERS_AS_IDS
+
+    def noted() -> Iterator[Page]:
+        for page in pages:
+            totals.add(page.total)
+            yield page
+
     path, key = capture.raw_path(resource), capture.key_of(f"raw_{resource}")
     earlier, schema = path.with_suffix(".earlier"), raw_table(resource).schema
     with table_writer(earlier, raw_table(resource), key) as writer:
-        for records in _batches(pages):
+        for records in _batches(noted()):
             writer.write(records.batch(schema))
-    added = (
-        add_missing(path, earlier, resource, key, text_ids=resource not in WITH_NUMBERS_AS_IDS) if writer.rows else 0
-    )
+    added = add_missing(path, earlier, resource, key, text_ids=text_ids) if writer.rows else 0
     earlier.unlink()
+    stands_still = (
+        listing.totals_seen == 1 and totals == {facts.x_total} and not (listing.moved or listing.contradiction)
+    )
+    if stands_still and facts.distinct_ids + added == facts.x_total and not (facts.without_id or listing.gaps):
+        drop_duplicates(path, resource, key, text_ids=text_ids)
+        proved = prove(listing, count_ids(path, key, text_ids=text_ids), DuplicateIds(), walks=facts.walks)
+        proved.walks, proved.requests = facts.walks, facts.requests
+        proved.notes.append(
+            f"Records changed their places during the listing: its {facts.walks} walks together have each of the {facts.x_total:,} records "
+            "that the service announced (X-Total)."
+        )
+        return proved, added
     if added:
         facts.records, facts.distinct_ids = facts.records + added, facts.distinct_ids + added
         facts.notes.append(
             f"{added:,} records that only an earlier walk read are in it as well: they were deleted meanwhile, or changed their places."
         )
-    return added
+    return facts, added
 
 
 _Walk = tuple[ResourceFacts, StagedFacts | None, bool]
@@ -261,7 +282,9 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
     if resource in PERSONAL:  # an id that is a text may be an address
         ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]
     facts = prove(listing.facts, ids, repeats)
-    restless = bool(ids.duplicates) or (listing.facts.totals_seen > 1 and not facts.complete)
+    # a record that the service cannot send, or that has no id, is lacking in each walk
+    in_vain = listing.facts.gaps or ids.without_id or listing.facts.contradiction
+    restless = not facts.complete and (bool(ids.duplicates) or listing.facts.totals_seen > 1 or not in_vain)
     staged = None if staging is None or repeats.rows else staging.facts
     return facts, staged, restless
 

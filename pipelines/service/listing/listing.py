@@ -29,9 +29,10 @@ from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.service.listing.page_checkpoint import NoCheckpoints, PageCheckpoint, PageCheckpoints, SavedPage
 from pipelines.service.listing.page_requests import PageRequests
 from pipelines.service.listing.prefetch import Prefetch
+from pipelines.service_limits import PER_PAGE
 
 RESTART_PAGES = 40
-"""Pages: a shorter walk starts again when the collection changes. A longer walk goes back to where it changed."""
+"""Pages: a shorter walk starts again when X-Total changes. A longer walk goes back to where it changed."""
 
 PAGES_PER_MOVEMENT = 50
 """Pages for the square of the changes that a walk may settle by going back.
@@ -213,7 +214,11 @@ class Listing:
         if seam is Drift.COUNT_CHANGED and (back := self._moved()) is not None:
             return (yield from back)
         if seam is Drift.OVERLAP:
-            self._give_up()
+            if not 0 < (following.paging.total or 0) <= RESTART_PAGES * PER_PAGE:
+                self._give_up()
+            self.facts.unsettled = (
+                True  # a short walk goes on: what it reads counts together with what the next one reads
+            )
         yield self._take(self._recent.newest.number + 1, following)
         return following
 

@@ -1,0 +1,103 @@
+"""I4: a list whose records change places between two requests is read once more before a snapshot is called partial."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.store.snapshots.captures import ResourceFacts
+from tests.backup.files.file_library import PER_PAGE, FileLibrary
+from tests.backup.runner import BackupRunner
+from tests.service.scripted import Answer, Received
+
+RECORDS = 130
+Records = list[dict[str, Any]]
+
+
+class RestlessLibrary(FileLibrary):
+    """A library of three pages in no order; `seen` makes each answer: the list, the number of the page, and how often it was asked for."""
+
+    def __init__(self, seen: Callable[[Records, int, int], Records], *, in_order: bool = False) -> None:
+        super().__init__()
+        self._seen, self._asked = seen, Counter[int]()
+        numbers = list(range(1, RECORDS + 1))
+        if not in_order:
+            random.Random(7).shuffle(numbers)
+        for number in numbers:
+            self.publications[number] = {"id": number, "title": f"Title {number}", "cover": None, "assets": []}
+
+    def _answer(self, request: Received) -> Answer:
+        if not request.path.endswith("/publications/all"):
+            return super()._answer(request)
+        page = int(request.query["page"])
+        self._asked[page] += 1
+        records = self._seen(self.listed(), page, self._asked[page])[(page - 1) * PER_PAGE : page * PER_PAGE]
+        return Answer({"records": records}, headers={"x-total": str(RECORDS)})
+
+
+def swapped(records: Records, page: int, times: int) -> Records:
+    """Two neighbours at the end of a page change places while the first walk is on its way: one comes twice, the other never."""
+    place = PER_PAGE if page == 1 and times == 1 else PER_PAGE * 2 if page == 2 and times == 2 else None
+    if place is None:
+        return records
+    return [*records[: place - 1], records[place], records[place - 1], *records[place + 1 :]]
+
+
+def far_apart(records: Records, page: int, times: int) -> Records:
+    """The first record and the last one change places while the first walk is on its way; in the second walk, two others do."""
+    if page != 1 or times > 2:
+        return records
+    return [
+        *records[: times - 1],
+        records[-times],
+        *records[times:-times],
+        records[times - 1],
+        *records[len(records) - times + 1 :],
+    ]
+
+
+def forgetful(records: Records, page: int, times: int) -> Records:
+    """Each time another record of the second page is missing, and the next page has no other in its place."""
+    if page != 2:
+        return records
+    lost = PER_PAGE + times
+    return [*records[:lost], *records[lost + 1 : 2 * PER_PAGE]]
+
+
+def read(folder: Path, library: RestlessLibrary) -> tuple[ResourceFacts, list[int]]:
+    snapshot = BackupRunner(folder, library.library.url).back_up()
+    ids = pq.read_table(snapshot.path / "raw" / "publications.parquet").column("id").to_pylist()
+    assert sorted(pq.read_table(snapshot.path / "publications.parquet").column("id").to_pylist()) == sorted(ids)
+    return snapshot.manifest.resources["publications"], ids
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("seen", [swapped, far_apart, forgetful])
+def test_walks_that_disagree_are_counted_together(
+    tmp_path: Path, seen: Callable[[Records, int, int], Records], *, in_order: bool
+) -> None:
+    """X-Total stands still, and together they have as many records as it says: each is in the snapshot, once."""
+    with RestlessLibrary(seen, in_order=in_order) as library:
+        facts, ids = read(tmp_path, library)
+    assert (facts.complete, facts.problems) == (True, [])
+    assert sorted(ids) == list(range(1, RECORDS + 1))
+    assert (facts.records, facts.distinct_ids, facts.x_total) == (RECORDS, RECORDS, RECORDS)
+    assert facts.requests == len(library.library.received)
+    assert not [note for note in facts.notes if "only an earlier walk" in note]
+
+
+def test_a_record_that_no_walk_reads_is_lacking_after_two_equal_walks(tmp_path: Path) -> None:
+    """The same result again will not improve; nothing says then that every record is there."""
+    with RestlessLibrary(lambda records, _page, _times: records[:-1]) as library:
+        facts, ids = read(tmp_path, library)
+    assert (facts.complete, facts.walks, len(ids)) == (False, 2, RECORDS - 1)
+    assert facts.problems == [
+        f"The service announced {RECORDS} records (X-Total) and sent {RECORDS - 1} different ones."
+    ]
+    assert facts.notes == []
