@@ -14,8 +14,9 @@ from pipelines.errors import ConfigurationError, SafetyLimitError, StopError, Te
 from pipelines.migration.apply.run import Selection, check_limits
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import FACTS, ROWS
+from pipelines.migration.model.plan import CONFLICTS, FACTS, ROWS
 from pipelines.migration.model.plan_folders import find_plan
+from pipelines.migration.plan.conflicts import COLUMNS
 from pipelines.records.forms import form_of
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
@@ -182,6 +183,24 @@ def test_a_plan_is_refused_once_the_target_has_what_it_would_create(pair: Librar
     with pytest.raises(StopError, match=r"stale.*1 of its records.*seems to be there now"):
         pair.apply(plan)
     assert len(pair.publications()) == 1
+
+
+def test_a_record_of_the_target_that_a_person_gave_to_another_one_makes_no_plan_stale(
+    pair: LibraryPair, snapshot: Snapshot
+) -> None:
+    """It fits one record of the source by its identifiers; a person said that it is another one, so that the first one is new."""
+    record, other = [comparable(record) for record in source_records(snapshot) if record.get("doi")][:2]
+    target = pair.call("POST", "publications", {name: record[name] for name in ("title", "identifiers")})
+    table = pair.plan(snapshot).path(CONFLICTS)
+    number = next(one["id"] for one in source_records(snapshot) if comparable(one) == other)
+    table.write_text("\t".join(COLUMNS) + f"\npublications\t{number}\t\t\t\t\tsource {target['id']}\n")
+    plan = pair.plan(snapshot)
+    assert plan.facts.counts["publications"] == {"create": RECORDS - 1, "patch": 1}
+    assert pair.apply(plan, selection=Selection(limit=10)).applied.failed == 0
+    assert pair.apply(plan).applied.complete
+    moved = pair.publications()
+    assert len(moved) == RECORDS
+    assert next(one for one in moved if one["id"] == target["id"])["title"] == other["title"]
 
 
 def test_a_plan_is_refused_once_somebody_changed_what_it_would_replace(pair: LibraryPair, snapshot: Snapshot) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipelines.errors import StopError
 from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
-from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
+from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, Decision
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, column_of, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow
@@ -42,17 +42,30 @@ _STALE = """
     ORDER BY p.source_id
 """
 
+_DECIDED = f"""
+    SELECT
+        source_id,
+        CASE WHEN action = '{Action.SKIPPED}' THEN '{Decision.SKIP}' WHEN target_id IS NULL THEN '{Decision.CREATE}'
+            ELSE '{Decision.MATCH}' END AS decision,
+        target_id
+    FROM file WHERE resource = '{PUBLICATIONS}' AND matched_by = 'decision'
+"""  # noqa: S608  our own words
+"""What a person decided about matches, from the rows of the plan: without it, other records would match what these took."""
+
 
 def check_fresh(plan: Plan, now: ComparableLibrary, workdir: Path, *, journal: Journal, begun: Iterable[int]) -> None:
     """Raise `StopError` where the target as it is `now` needs another plan for its publications.
 
     Checks the records that are still to be written, without those that an apply has `begun`: their matches, and the values to replace.
     """
+    with plan.reading() as rows:
+        decisions = rows.sql(_DECIDED).to_arrow_table()
     with compare_libraries(
         plan.source,
         now,
         workdir,
         written=written_batches(journal),
+        decisions=decisions.to_batches(),
         same_library=plan.facts.same_library,
         overwrite=plan.facts.overwrite,
     ) as database:
@@ -154,7 +167,7 @@ def _stale_records(  # noqa: PLR0917  both sides, and what does not count
     for row in plan.rows(*WRITTEN_ACTIONS, resources=resources):
         if row.action == Action.MERGE:
             merged |= {(row.resource, number): row.existing_target_id for number in row.candidates}
-        if (row.resource, row.source_id) in begun or (row.matched_by == "decision" and row.action != Action.MERGE):
+        if (row.resource, row.source_id) in begun or (row.matched_by == "decision" and row.action == Action.CREATE):
             continue
         if row.action == Action.MERGE:
             yield from _merge_problem(row, lists)

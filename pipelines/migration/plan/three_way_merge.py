@@ -161,9 +161,7 @@ def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> st
         if keep_target_at is None
         else f"WHEN {source} = md5_number({literal(keep_target_at)}) THEN '{FieldVerdict.KEEP}'"
     )
-    is_held = is_wanted = "w.held IS NOT NULL"
-    if field.is_additional:  # earlier versions did not send it, and services fill one that was not sent
-        is_held, is_wanted = (f"json_exists(w.{side}, {json_path(field.name)})" for side in ("held", "wanted"))
+    is_held, is_wanted = (f"json_exists(w.{side}, {json_path(field.name)})" for side in ("held", "wanted"))
     sets = period = ""
     if field.is_date:  # a day within the year or month of the source says more than its first day
         period = f"""WHEN starts_with(t.{text}, '"' || s.{text}) THEN '{FieldVerdict.KEEP}'"""

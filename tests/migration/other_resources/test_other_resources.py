@@ -364,6 +364,10 @@ def test_a_decision_never_writes_to_a_record_that_it_does_not_name(pair: Library
     [row] = plan_rows(later, "authorities", Action.CONFLICT)
     assert (row.source_id, row.reason, row.candidates) == (second.source_id, "several_sources", [taken])
     assert [row.target_id for row in plan_rows(later, "authorities", Action.PATCH)] == [taken]
+    pair.call("PATCH", f"authorities/{taken}", {"name": "Edited by a librarian"})
+    with pytest.raises(StopError, match=f"stale.*authorities {first.source_id} was to change {taken}, and people"):
+        pair.apply(later)
+    pair.call("PATCH", f"authorities/{taken}", {"name": second.title})
     pair.apply(later)
     table = later.path(CONFLICTS)
     table.write_text(table.read_text().replace(f"source {taken}", ""))

@@ -141,6 +141,13 @@ def test_a_record_that_an_earlier_plan_wrote(  # noqa: PLR0917  the cases' colum
     assert merge_pair(merge, {"title": source}, {"title": target}) == expected
 
 
+def test_a_field_that_an_earlier_plan_did_not_send_is_not_taken_for_an_empty_one(merge: Merge) -> None:
+    """A patch added the abstract; the title, which only the target has, is as it was."""
+    both = json.dumps({"abstract": digest('"B"')})
+    merge.database.execute("INSERT INTO written VALUES (1, 7, ?, ?)", [both, both])
+    assert merge_pair(merge, {"abstract": "B"}, {"title": "A", "abstract": "B"}) == ("unchanged", [], [])
+
+
 @pytest.mark.parametrize(
     ("wanted", "held", "source", "target", "expected"),
     [
