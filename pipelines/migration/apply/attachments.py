@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
 import msgspec
 
-from pipelines.errors import RefusedError, StorageError, UnclearError, UnnamedRecordError
+from pipelines.errors import (
+    ProtocolError,
+    RefusedError,
+    StorageError,
+    TemporaryError,
+    UnclearError,
+    UnnamedRecordError,
+)
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.payload import Uploaded, asset_body
@@ -196,9 +203,19 @@ class Attachments:
                 uploaded = self.upload(file)
                 continue
             else:
-                return number, int(asset["id"]), changes_in(file, {"assets": [asset]}) or _changes(file, sent)
+                shown = self._shown(row, target_id, asset)
+                return number, int(asset["id"]), changes_in(file, {"assets": [shown]}) or _changes(file, sent)
             if (found := self._look_up(row, target_id, file, sends, error)) is not None:
                 return number, found, _changes(file, sent)
+
+    def _shown(self, row: PlanRow, target_id: int, asset: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An asset that was made. Its record is read where the answer has only its number: the service may keep its names otherwise."""
+        if not asset.keys() & {"name", "filename", "file", "metadata"}:
+            with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
+                record = self._client.get_record(f"{row.resource}/{target_id}")
+                assets = [found for found in record.get("assets") or () if isinstance(found, dict)]
+                return next((found for found in assets if found.get("id") == asset["id"]), asset)
+        return asset
 
     def _look_up(
         self, row: PlanRow, target_id: int, file: PlannedFile, sends: Counter[str], error: str = ""

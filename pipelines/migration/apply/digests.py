@@ -32,7 +32,7 @@ class RecordDigests:
 
         Of a publication that was created, also the additional fields that the service filled itself: a later change of them shows.
         """
-        if not _shows_any(row, record, wanted):
+        if not shows_any(row, record, wanted):
             return dict(wanted)
         compared = self._compared(row, record)
         is_new = row.type is None and row.action == Action.CREATE
@@ -52,7 +52,7 @@ class RecordDigests:
         A field that the response does not have is unknown and not counted, except a reference, and an additional field of a publication:
         services ignore fields that they do not have. `found`: the digests of the response; `left_out`: references that were not sent.
         """
-        shows_any = _shows_any(row, record, wanted)
+        is_shown = shows_any(row, record, wanted)
         fields = [
             name
             for name, value in wanted.items()
@@ -61,7 +61,7 @@ class RecordDigests:
             and (
                 has_field(row, record, name)
                 or (name in REFERENCES and record)
-                or (row.type is None and name in self._kinds.additional and shows_any)
+                or (row.type is None and name in self._kinds.additional and is_shown)
             )
         ]
         ignored = [name for name in fields if name in self._kinds.additional and record.get(name) is None]
@@ -81,7 +81,7 @@ def has_field(row: PlanRow, record: Mapping[str, Any], name: str) -> bool:
     return name in record if row.type is None else row.type.has(record, name)
 
 
-def _shows_any(row: PlanRow, record: Mapping[str, Any], names: Iterable[str]) -> bool:
+def shows_any(row: PlanRow, record: Mapping[str, Any], names: Iterable[str]) -> bool:
     """Whether a response has any of these fields."""
     return any(has_field(row, record, name) for name in names)
 

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
-from pipelines.errors import BookferryError, RefusedError, UnclearError, UnnamedRecordError
+from pipelines.errors import (
+    BookferryError,
+    ProtocolError,
+    RefusedError,
+    TemporaryError,
+    UnclearError,
+    UnnamedRecordError,
+)
 from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
 from pipelines.migration.apply.attachments import Attachments, is_upload_lost
-from pipelines.migration.apply.digests import RecordDigests, content_of
+from pipelines.migration.apply.digests import RecordDigests, content_of, shows_any
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, create_body, names_sent
 from pipelines.migration.apply.references import References
@@ -213,11 +220,13 @@ class Writer:
                 raise PendingWriteError(self._late.due(entry))  # the reading of the target was the first look
             record = self._look_up(row, entry, result)
         adopted = record is not None
+        has_cover = bool(record and record.get("cover"))
         if record is None:
             uploaded = self._attachments.upload_with_record(row, row.attached if with_files else (), cover, result)
             written, record, sent, adopted = self._post(row, content, uploaded, result)
+            has_cover = bool(record.get("cover", sent.cover is not None))
             if not adopted:
-                record = self._first.as_kept(row, record)
+                record = self._first.as_kept(row, self._shown(row, int(record["id"]), record, row.expected))
                 record = self.forms.repaired(written, self._creation(row).number, record)
         target_id = int(record["id"])
         if not adopted:
@@ -225,12 +234,26 @@ class Writer:
             incomplete = self._digests.not_kept(row, record, row.expected, digests, result.left_out)
             self._journal.done(self._creation(row).number, target_id=target_id, held=digests, message=incomplete)
         result.created = True
-        has_cover = bool(record.get("cover", sent.cover is not None))
         if cover is not None and has_cover:
             self._attachments.enter_cover(row, cover, target_id, result, record)
         if sent.files or adopted:
             result.files += self._attachments.enter_sent_files(row, target_id, record)
         return target_id, has_cover or (uploaded.cover is None and not adopted)
+
+    def _shown(
+        self, row: PlanRow, target_id: int, answer: Mapping[str, Any], wanted: Mapping[str, str | None]
+    ) -> Mapping[str, Any]:
+        """A record after a write. It is read where the answer has nothing of what was sent: the service may keep it otherwise.
+
+        Where it cannot be read, it is taken to be as it was sent.
+        """
+        if shows_any(row, answer, wanted):
+            return answer
+        with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
+            if row.type is not None:
+                return self._first.read(row, {"id": target_id}) or answer
+            return {**self._client.get_record(f"{row.resource}/{target_id}"), "id": target_id}
+        return answer
 
     def _intend_create(self, row: PlanRow, content: str) -> int:
         key = (self._plan, row.resource, row.source_id, WriteKind.CREATE)
@@ -364,6 +387,7 @@ class Writer:
     ) -> None:
         if ignored := self.forms.accepted(row, Operation.CHANGE, target_id, record):
             raise self._refused(number, ignored)
+        record = self._shown(row, target_id, record, wanted)
         digests = self._digests.of_response(row, record, wanted)
         incomplete = self._digests.not_kept(row, record, wanted, digests, result.left_out)
         self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
