@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cli.output import Output
+from cli.output import Output, json_text
 from pipelines.errors import BookferryError, ConfigurationError
 from pipelines.records.spreadsheets import safe_cell
 from pipelines.report.workbook import Cell, columns_for, open_workbook
@@ -40,7 +40,7 @@ def write_json(
     `not_read`: table → tenants whose newest snapshot lacks it.
     """
     first = next(batches, ())  # an error before the first row is raised: nothing has been written yet
-    output.write(f'{{\n  "columns": {_json(columns)},\n  "rows": [')
+    output.write(f'{{\n  "columns": {json_text(columns)},\n  "rows": [')
     count, failure = _write_rows(output, columns, first, 0), None
     try:
         for rows in batches:
@@ -53,12 +53,12 @@ def write_json(
         **({"not_read": not_read} if not_read else {}),
         **({"error": str(failure), "exit_status": int(failure.exit_status)} if failure else {}),
     }
-    output.write("".join(f',\n  "{name}": {_json(value)}' for name, value in ends.items()) + "\n}\n")
+    output.write("".join(f',\n  "{name}": {json_text(value)}' for name, value in ends.items()) + "\n}\n")
     return failure
 
 
 def _write_rows(output: Output, columns: Sequence[str], rows: Rows, before: int) -> int:
-    lines = [_json(dict(zip(columns, row, strict=True))) for row in rows]
+    lines = [json_text(dict(zip(columns, row, strict=True))) for row in rows]
     if lines:
         output.write(("," if before else "") + ",".join(f"\n    {line}" for line in lines))
     return before + len(lines)
@@ -96,7 +96,7 @@ def _workbook_cell(value: object) -> Cell:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     plain = msgspec.to_builtins(value, enc_hook=str)
-    return plain if isinstance(plain, str) else _json(plain)
+    return plain if isinstance(plain, str) else json_text(plain)
 
 
 def _cell(value: object) -> str | int | float:
@@ -105,12 +105,7 @@ def _cell(value: object) -> str | int | float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     plain = value if isinstance(value, str) else msgspec.to_builtins(value, enc_hook=str)
-    return safe_cell(plain if isinstance(plain, str) else _json(plain))
-
-
-def _json(value: object) -> str:
-    """JSON on one line. Values that JSON cannot express become text; infinite numbers and NaN become null."""
-    return msgspec.json.encode(value, enc_hook=str).decode()
+    return safe_cell(plain if isinstance(plain, str) else json_text(plain))
 
 
 def write_parquet(path: Path, answer: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> int:

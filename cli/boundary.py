@@ -18,7 +18,7 @@ import typer
 from rich.text import Text
 
 from cli.command_lines import one_call, with_command_lines
-from cli.output import Output, plain_console, print_warning
+from cli.output import Output, plain_console, print_warning, visible
 from cli.stop_signals import STOP_SIGNALS, StopRequest, received_signal
 from pipelines.errors import BookferryError, ExitStatus, StorageError
 from pipelines.python_process import importing
@@ -167,7 +167,7 @@ def _report_error(error: Exception, *, as_json: bool) -> int:
     explained = explained_error(error)
     if explained is not None:
         return fail(_noted(str(explained), error), explained.exit_status, as_json=as_json)
-    sys.stderr.write(redact("".join(traceback.format_exception(error))))
+    sys.stderr.write(visible(redact("".join(traceback.format_exception(error)))))
     message = f"{type(error).__name__}: {error}. This is a mistake in Bookferry: please report it with the lines above."
     return fail(message, ExitStatus.FAILED, as_json=as_json)
 

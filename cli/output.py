@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,7 +52,7 @@ class Output:
 
     def write_json(self, document: Mapping[str, Any]) -> None:
         """Print one JSON document on stdout. Values that JSON cannot express become text; infinite numbers and NaN become null."""
-        self.write(msgspec.json.format(msgspec.json.encode(document, enc_hook=str)).decode() + "\n")
+        self.write(msgspec.json.format(json_text(document)) + "\n")
 
     def write(self, text: str) -> None:
         """Print a part of a result on stdout, unchanged."""
@@ -62,6 +64,18 @@ class Output:
     def on_terminal(self) -> bool:
         """Whether stdout is a terminal."""
         return self._stdout.isatty()
+
+
+_HIDDEN = re.compile(
+    r"[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""What a terminal obeys or does not show, besides what JSON escapes always: C1, the direction of text, marks without a width."""
+
+
+def json_text(value: object) -> str:
+    """JSON on one line, of which a terminal obeys nothing. Values that JSON cannot express become text; infinite numbers and NaN, null."""
+    text = msgspec.json.encode(value, enc_hook=str).decode()
+    return _HIDDEN.sub(lambda hidden: json.dumps(hidden[0])[1:-1], text)
 
 
 class _Console(Console):

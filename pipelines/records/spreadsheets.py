@@ -15,8 +15,12 @@ _BEGINNINGS = frozenset(" =+-@＝＋－＠")
 
 _BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 
-_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
-"""Control character → its visible symbol."""
+_PICTURES: dict[int, int | str] = {
+    **{code: 0x2400 + code for code in range(0x20)},
+    0x7F: 0x2421,
+    **{code: repr(chr(code))[1:-1] for code in (*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))},
+}
+"""Control character → its visible symbol, or its escape: C1, and what turns the direction of the text behind it."""
 
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?")

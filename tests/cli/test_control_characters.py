@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
+import typer
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import plain_console, print_table, print_warning
+from cli.answers import write_csv, write_json
+from cli.boundary import command, run
+from cli.output import Output, plain_console, print_table, print_warning
+from pipelines.errors import ConfigurationError, ExitStatus
 
 HOSTILE = "\x1b[2J\x1b]0;x\x07 \x9b31m \u202egnp.exe \u2066 \u2028 [red]x[/red]"
 
@@ -34,3 +39,44 @@ def test_control_characters_are_shown(way: str) -> None:
     assert "\\x1b[2J" in printed
     assert "\\u202egnp.exe" in printed
     assert "[red]x[/red]" in printed
+
+
+def hidden(printed: str) -> list[str]:
+    return [char for char in printed if not char.isprintable() and char not in "\r\n"]
+
+
+def test_json_escapes_them_and_means_the_same() -> None:
+    """Readers get every character as it is; a terminal gets none that it obeys."""
+    stream = io.StringIO()
+    output = Output(as_json=True, stdout=stream)
+    output.write_json({"title": HOSTILE + "\U000e0041"})
+    assert json.loads(stream.getvalue()) == {"title": HOSTILE + "\U000e0041"}
+    assert not hidden(stream.getvalue())
+    stream.truncate(0), stream.seek(0)
+    write_json(output, ["title"], iter([[(HOSTILE,)]]), not_read={})
+    assert json.loads(stream.getvalue())["rows"] == [{"title": HOSTILE}]
+    assert not hidden(stream.getvalue())
+
+
+def test_cells_for_spreadsheets_show_them() -> None:
+    """CSV has no escapes of its own. Nothing in a cell is a formula, either."""
+    stream = io.StringIO()
+    write_csv(Output(as_json=False, stdout=stream), ["title"], iter([[(f"={HOSTILE}",)]]))
+    assert not hidden(stream.getvalue().removeprefix("\ufeff"))
+    assert stream.getvalue().splitlines()[1].startswith("'=")
+
+
+@pytest.mark.parametrize("error", [ConfigurationError, ValueError], ids=["refusal", "traceback"])
+def test_errors_show_them(error: type[Exception], capfd: pytest.CaptureFixture[str]) -> None:
+    """Also those that nobody expected, with their traceback."""
+    app = typer.Typer()
+
+    @app.command()
+    @command("cli.output")
+    def fail() -> ExitStatus:
+        raise error(HOSTILE)
+
+    assert run(app, []) == (ExitStatus.USAGE if error is ConfigurationError else ExitStatus.FAILED)
+    printed = capfd.readouterr().err
+    assert "\\x1b[2J" in printed
+    assert not hidden(printed)
