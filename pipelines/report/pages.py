@@ -273,8 +273,8 @@ def _without(figures: Figures) -> str:
     if not incomplete:
         return text
     return (
-        f"{text} Of the dates, {incomplete}. A migration leaves these out; where partial_dates in bookferry.toml says so, it "
-        "sends the first day of a year or a month."
+        f"{text} Of the dates, {incomplete}. A migration leaves these out; its plan asks whether the "
+        "first day of a year or a month shall be sent."
     )
 
 

@@ -10,8 +10,9 @@ from openpyxl import load_workbook
 
 from pipelines.errors import ConfigurationError
 from pipelines.report.build import make_report
-from pipelines.report.record_links import RecordLinks, learned
+from pipelines.report.record_links import RecordLinks, addresses_in, learned, learned_links
 from pipelines.settings.loading import load_settings
+from pipelines.store.parquet import open_in_duckdb
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.report.library import NOW, lines_of, snapshot_of
 
@@ -79,6 +80,9 @@ def test_the_records_say_where_their_pages_are(data: DataFolder) -> None:
     report = make_report(data, snapshot, now=NOW)
     assert report.links == RecordLinks(f"{LIBRARY}/publications/{{id}}", "url")
     assert [line["link"] for line in lines_of(report)] == [f"{LIBRARY}/publications/{number}" for number in (1, 2)]
+    with open_in_duckdb(Path(snapshot.address_of(snapshot.manifest.tables["raw_publications"]))) as database:
+        rows = database.execute(addresses_in("file")).fetchall()
+    assert learned_links(rows, LIBRARY) == report.links, "as a plan learns them of both libraries"
     sheet = load_workbook(report.paths.workbook).active
     assert sheet["H3"].hyperlink.target == f"{LIBRARY}/publications/2"
     page = Path(report.paths.html).read_text("utf-8")
