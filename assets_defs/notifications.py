@@ -144,8 +144,7 @@ def _backup_ending(tenant: str, run: dg.DagsterRun, snapshot: dg.AssetMaterializ
 
 
 def _one_line(sentences: str) -> str:
-    """Sentences as one line; runs of earlier versions have them as a Markdown list."""
-    return " ".join(line.removeprefix("- ") for line in sentences.splitlines())
+    return " ".join(sentences.splitlines())
 
 
 def _result(run: dg.DagsterRun) -> str:

@@ -86,8 +86,6 @@ def dagster_home(settings: Settings) -> Path:
 def _write_instance(path: Path, runs: int) -> None:
     """Write Dagster's instance, or only the number of runs into one that we wrote and where nobody chose a number."""
     there = path.read_text(encoding="utf-8") if path.exists() else INSTANCE
-    if there == INSTANCE.replace(FOLLOWS, ""):  # that of earlier versions, unchanged
-        there = INSTANCE
     wanted = re.sub(
         rf"max_concurrent_runs: \d+(?=\}}{re.escape(FOLLOWS)}$)",
         f"max_concurrent_runs: {runs}",

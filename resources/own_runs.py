@@ -9,8 +9,8 @@ from resources.run_tags import DATA, TENANT, data_address
 def is_own(settings: Settings, context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
     """Whether a run works on the data of these settings.
 
-    A run says so itself from its first step on. Before that, and in histories of earlier versions, a run counts that Dagster launched from
-    the code location of the sensor, and one of the command line that is for a tenant of the settings.
+    A run says so itself from its first step on. Before that, a run counts that Dagster launched from the code location of the sensor, and
+    one of the command line that is for a tenant of the settings.
     """
     if (data := run.tags.get(DATA)) is not None:
         return data == data_address(settings)

@@ -215,8 +215,6 @@ def _read(  # noqa: PLR0917  one caller
             if listing.is_unsorted:
                 known.unsorted = [*known.unsorted, resource]
             capture.save()
-            if listing.has_old_marks:
-                log.clear()  # the next walk could not tell these pages from its own
 
 
 def _add_earlier(

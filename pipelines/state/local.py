@@ -17,7 +17,7 @@ from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.file_access import make_file
 from pipelines.state.store import Moment, Session, Ticking, weakly
-from pipelines.state.tables import VERSION, check_moves, upgrade, version_of
+from pipelines.state.tables import VERSION, check_moves, prepare, version_of
 
 LOCK_SECONDS = 30.0
 """Seconds to wait for other writers of the file; each of them needs well under a millisecond."""
@@ -137,7 +137,7 @@ class SqliteStore:
             tables = _SqliteTables(db)
             if version_of(tables) != VERSION:
                 db.execute("BEGIN IMMEDIATE")
-                upgrade(tables, str(self._path))
+                prepare(tables, str(self._path))
                 db.execute("COMMIT")
             if not self._moving:
                 check_moves(tables, str(self._path))

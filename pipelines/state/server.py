@@ -17,7 +17,7 @@ from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.state.postgres_errors import connection_error
 from pipelines.state.statements import for_postgres, values_for_postgres
 from pipelines.state.store import Values
-from pipelines.state.tables import VERSION, check_moves, upgrade, version_of
+from pipelines.state.tables import VERSION, check_moves, prepare, version_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -39,7 +39,7 @@ _TRANSACTION_SECONDS = 20
 _POOL_SECONDS = 5.0
 """Seconds to wait for a second session of a pooler."""
 
-_UPGRADE_LOCK = 0x626F6F6B73746174
+_PREPARE_LOCK = 0x626F6F6B73746174
 
 
 class Statements:
@@ -97,7 +97,7 @@ class Server:
             connection = self._bare()
             try:
                 facts = self._prepare(connection)
-                self._upgrade(connection)
+                self._make_tables(connection)
                 check_moves(Statements(connection), self.place, self._libraries)
             except BaseException:
                 connection.close()
@@ -170,15 +170,15 @@ class Server:
             "of postgres_env, or a pool in session mode."
         )
 
-    def _upgrade(self, connection: Connection) -> None:
+    def _make_tables(self, connection: Connection) -> None:
         tables = Statements(connection)
         if version_of(tables) == VERSION:
             return
         with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_UPGRADE_LOCK,))
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_PREPARE_LOCK,))
             if connection.execute("SELECT to_regnamespace(%s)", (SCHEMA,)).fetchone() == (None,):
                 connection.execute(f"CREATE SCHEMA {SCHEMA}")
-            upgrade(tables, self.place)
+            prepare(tables, self.place)
 
 
 def _history(connection: Connection) -> str:

@@ -118,13 +118,16 @@ def test_a_commit_waits_for_the_disk_whatever_the_database_is_set_to(
     assert PostgresState(shared_place.address).examine()[0].synchronous_commit == used
 
 
-def test_a_state_of_a_newer_bookferry_is_left_alone(place: Place) -> None:
-    """One machine was updated before the other."""
+@pytest.mark.parametrize(
+    ("version", "message"), [(1000, r"newer Bookferry \(version 1000"), (3, r"earlier Bookferry \(version 3")]
+)
+def test_a_state_of_another_bookferry_is_left_alone(place: Place, version: int, message: str) -> None:
+    """One machine was updated before the other, or the state was made before its format changed."""
     budget = Budget(place.state(CLOCK), "library", 2, CLOCK)
     with budget._store.transaction() as session:
-        session.execute("UPDATE state_version SET version = 1000")
+        session.execute("UPDATE state_version SET version = ?", (version,))
     budget.close()
-    with pytest.raises(StorageError, match=r"newer Bookferry \(version 1000"):
+    with pytest.raises(StorageError, match=message):
         Budget(place.state(CLOCK), "library", 2, CLOCK)
 
 

@@ -85,10 +85,8 @@ class Listing:
         self._upcoming: httpx.URL | None = None
         self._furthest = 0
         self._started, self._sent = client.clock.monotonic(), client.requests
-        self._before = PageCheckpoint(0, "", "")
+        self._before = PageCheckpoint(0, "", "", walk)
         self.facts = ListingFacts()
-        self.has_old_marks = False
-        """Whether the log has pages of version 0.1.0, which did not note the number of their walk."""
         self.is_unsorted = False
         """Whether the walk went down the list and found that it does not have the order of its ids."""
 
@@ -354,11 +352,7 @@ class Listing:
         """Yield the pages of the log; return the last one of this walk."""
         answer = None
         for checkpoint, found in (PageCheckpoint.decode(*entry) for entry in self._log.replay()):
-            self.has_old_marks |= not checkpoint.walk
-            if checkpoint.early:
-                self._early = found
-                continue
-            if 0 < checkpoint.walk < self._number:
+            if checkpoint.walk < self._number:
                 continue
             self.facts.endpoint, self._before = checkpoint.endpoint, checkpoint
             self.facts.resumed += 1
@@ -381,7 +375,7 @@ class Listing:
             number,
             self.facts.endpoint,
             "",
-            walk=self._number,
+            self._number,
             in_turn=in_turn,
             before=self._recent.newest.before,
             requests=self.facts.requests,
@@ -399,5 +393,5 @@ class Listing:
 def earlier_pages(log: PageCheckpoints, walk: int) -> Iterator[Page]:
     """Yields the pages that the log has of the walks before this one, oldest first."""
     for checkpoint, found in (PageCheckpoint.decode(*entry) for entry in log.replay()):
-        if 0 < checkpoint.walk < walk:
+        if checkpoint.walk < walk:
             yield Page(checkpoint.number, checkpoint.url, found.records, found.ids, found.paging.total)

@@ -110,15 +110,13 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     number: int
     endpoint: str
     url: str
+    walk: int
+    """Which walk over the listing."""
     total: int | None = None
     linked: bool = False
     next: str | None = None
     last: int | None = None
     contradiction: str = ""
-    early: bool = False
-    """The last page, read before its turn by version 0.1.0."""
-    walk: int = 0
-    """Which walk over the listing; 0 in the logs of version 0.1.0, which have one walk."""
     in_turn: bool = False
     """Whether the page was requested after the page before it had arrived."""
     before: int = 0

@@ -27,7 +27,7 @@ from pipelines.store.postgres.copying import CopyProgress, copy_rows
 from pipelines.store.postgres.definitions import column_list, create_table
 from pipelines.store.postgres.schemas import columns_of
 from pipelines.store.postgres.server import Server, Session
-from pipelines.store.postgres.whole_loads import LOADED_TABLES, Loads, WholeLoad, has_checksums, newest_snapshot
+from pipelines.store.postgres.whole_loads import LOADED_TABLES, Loads, WholeLoad, newest_snapshot
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
 
@@ -94,7 +94,7 @@ def changes_into(
         there = loads.get(table.name, ())
         newest = newest_snapshot(there)
         load = next((load for load in there if newest in load.snapshots), None)
-        if load is None or load.is_closed or load.last != newest or load.has_checksums != has_checksums(table):
+        if load is None or load.is_closed or load.last != newest:
             return None
         if not load.rules or load.rules != load_rules(table, snapshot):
             return None

@@ -45,19 +45,14 @@ def fitting_name(name: str) -> str:
     return f"{as_bytes[: MOST_BYTES - 9].decode(errors='ignore')}_{digest}"
 
 
-def partition_name(table: str, snapshot: str) -> str:
-    """The name of a table as a history partition, in lower case, so that it needs no quotation marks."""
+def load_name(table: str, snapshot: str) -> str:
+    """The name of the table of a whole load, in lower case, so that it needs no quotation marks."""
     return fitting_name(f"{table}_{snapshot}".lower())
 
 
 def history_name(table: str) -> str:
-    """The view of every snapshot of a table; in databases of earlier versions a partitioned table."""
+    """The view of every snapshot of a table."""
     return f"{table}_history"
-
-
-def partitions_name(table: str) -> str:
-    """The partitioned table that an earlier version made, once its name is that of a view."""
-    return f"{table}_partitions"
 
 
 def staged_columns(table: Table) -> tuple[Column, ...]:

@@ -13,7 +13,7 @@ from pipelines.store.postgres.definitions import (
     column_list,
     comments,
     fitting_name,
-    partition_name,
+    load_name,
     snapshot_columns,
     staged_columns,
 )
@@ -80,7 +80,7 @@ def validate(session: Session, key: ForeignKey) -> Iterator[str]:
 
 def _constraint_name(table: Table, load: str, end: str) -> str:
     """The name of a key or index. It has the load in it, because the tables of all loads share a schema."""
-    return quoted(fitting_name(f"{partition_name(table.name, load)}_{end}"))
+    return quoted(fitting_name(f"{load_name(table.name, load)}_{end}"))
 
 
 def _primary_key(session: Session, schema: str, table: Table, load: str) -> list[str]:

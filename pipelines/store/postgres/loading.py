@@ -48,7 +48,6 @@ from pipelines.store.postgres.whole_loads import (
     create_beside,
     create_loaded_tables,
     forget_rules,
-    has_checksums,
     hide_snapshots,
     loads_afterwards,
     read_loads,
@@ -328,7 +327,6 @@ class _Load:
                 name,
                 load_rules(table, self.snapshot),
                 tables[table.name].sha256,
-                has_checksums=has_checksums(table),
             )
             for table in self.tables
         ]

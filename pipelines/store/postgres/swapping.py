@@ -20,7 +20,7 @@ from pipelines.records.tables.shared_columns import SHA256
 from pipelines.store.catalogue import SNAPSHOTS, table_views
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import grants_on_schemas, grants_on_table, revoked_grants
-from pipelines.store.postgres.definitions import history_name, partitions_name
+from pipelines.store.postgres.definitions import history_name
 from pipelines.store.postgres.observed import RESOURCE_OF, observed_in_views
 from pipelines.store.postgres.postgres_errors import UNTOUCHED
 from pipelines.store.postgres.readers import lock_holders
@@ -41,7 +41,6 @@ from pipelines.store.postgres.whole_loads import (
     Loads,
     WholeLoad,
     close_load,
-    free_names,
     newest_snapshot,
     read_loads,
     shown_snapshots,
@@ -81,7 +80,7 @@ class Swap:
     def shortened(self) -> list[WholeLoad]:
         """The loads that lose some of their snapshots, and keep others."""
         there = {one for loads in self.before.values() for one in loads} | {*self.fresh_loads.values()}
-        return [one for loads in self.after.values() for one in loads if one not in there and not one.parent]
+        return [one for loads in self.after.values() for one in loads if one not in there]
 
     @property
     def kept(self) -> list[WholeLoad]:
@@ -92,16 +91,16 @@ class Swap:
     @property
     def dropped(self) -> list[WholeLoad]:
         """The loads that lose all of their snapshots."""
-        kept = {(load.table, load.name, load.parent) for load in self.kept}
+        kept = {(load.table, load.name) for load in self.kept}
         there = (load for loads in self.before.values() for load in loads)
-        return [load for load in there if (load.table, load.name, load.parent) not in kept]
+        return [load for load in there if (load.table, load.name) not in kept]
 
     @property
     def closing(self) -> list[WholeLoad]:
         """The loads of one snapshot that is not the newest any more: nothing will be written into their tables."""
         newest = {table: newest_snapshot(loads) for table, loads in self.after.items()}
         ended = [load for load in self.kept if newest[load.table] not in load.snapshots]
-        return [load for load in ended if load.is_single and not load.is_closed and not load.parent]
+        return [load for load in ended if load.is_single and not load.is_closed]
 
 
 def swap(session: Session, wanted: Swap, seconds: float) -> None:
@@ -151,7 +150,6 @@ def _try_swap(session: Session, wanted: Swap, lock_seconds: float, contended: li
         _tables_to_lock(session, wanted),
         contended,
     )
-    session.run(*free_names(schemas.main, wanted.before))
     sources = _view_sources(session, wanted, others)
     create_views(session, wanted.views, sources, there, views, observed)
     _create_own_views(session, wanted, sources, own_there)
@@ -184,12 +182,11 @@ def _tables_to_lock(session: Session, wanted: Swap) -> list[str]:
     """The tables that are dropped, renamed, or get a constraint."""
     names = {SNAPSHOTS.name, LOADED_TABLES}
     for load in wanted.dropped:
-        names |= {load.relation, load.parent, *load.beside}
+        names |= {load.relation, *load.beside}
     for load in wanted.closing:
         names.add(load.relation)
     for load in wanted.kept:
         names |= {*load.beside} if load.is_closed else set()
-        names |= {load.partition, load.parent} if load != load.settled else set()
     there = columns_of(session, wanted.schemas.main, names)
     return [quoted(wanted.schemas.main, name) for name in there]
 
@@ -225,16 +222,16 @@ def _view_sources(session: Session, wanted: Swap, others: Iterable[TenantSchemas
         places = [
             _Place(load, schemas.loading, table)
             if load == fresh.get(table)
-            else _Place(load.settled, schemas.main, load.settled.relation)
+            else _Place(load, schemas.main, load.relation)
             for load in loads
         ]
-        for view, sources in _sources_of_table(table, schemas.loading, schemas.main, places):
+        for view, sources in _sources_of_table(table, schemas.loading, places):
             found.setdefault(view, []).extend((schemas.main, source) for source in sources)
     for other in others:
         found[SNAPSHOTS.name].append((other.main, Source(other.main, SNAPSHOTS.name, {})))
         for table, loads in read_loads(session, other.main).items():
             places = [_Place(load, other.main, load.relation) for load in loads]
-            for view, sources in _sources_of_table(table, other.main, other.main, places):
+            for view, sources in _sources_of_table(table, other.main, places):
                 found.setdefault(view, []).extend((other.main, source) for source in sources)
     columns = {
         schema: columns_of(
@@ -261,21 +258,17 @@ class _Place:
     relation: str
 
 
-def _sources_of_table(
-    table: str, facts: str, main: str, places: Sequence[_Place]
-) -> Iterator[tuple[str, list[Source]]]:
+def _sources_of_table(table: str, facts: str, places: Sequence[_Place]) -> Iterator[tuple[str, list[Source]]]:
     """The sources of the two views of a table. `facts`: the schema in which `loaded_tables` is now."""
     view, history = _views_of(table)
     newest = newest_snapshot(place.load for place in places)
-    every = [source for place in places if not place.load.parent for source in _sources_of_load(place, facts)]
-    every += [Source(main, parent, {}) for parent in {place.load.parent for place in places} if parent]
-    yield history, every
+    yield history, [source for place in places for source in _sources_of_load(place, facts)]
     for place in places:
         load = place.load
         if newest not in load.snapshots:
             continue
         shown = f"(SELECT max(n.snapshot) FROM {shown_snapshots(facts, load)})"  # noqa: S608  quoted
-        if load.parent or load.is_closed:
+        if load.is_closed:
             yield view, [Source(place.schema, place.relation, {})]
         elif load.last == newest:
             yield view, [_own_rows(place, shown)]
@@ -311,9 +304,9 @@ def _own_rows(place: _Place, snapshot: str) -> Source:
 
 
 def _drops(session: Session, wanted: Swap) -> Iterator[str]:
-    """The removal of the loads that have no snapshot any more, of keys that refer to them, and of histories without partitions."""
+    """The removal of the loads that have no snapshot any more, and of keys that refer to them."""
     main = wanted.schemas.main
-    names = [name for load in wanted.dropped for name in (load.settled.relation, *load.beside)]
+    names = [name for load in wanted.dropped for name in (load.relation, *load.beside)]
     names += [name for load in wanted.kept if load.is_closed for name in load.beside]
     referring = session.rows(
         """SELECT child.relname, conname FROM pg_constraint
@@ -322,25 +315,21 @@ def _drops(session: Session, wanted: Swap) -> Iterator[str]:
              AND child.relnamespace = parent.relnamespace AND child.relname = ANY(%s)""",
         quoted(main),
         names,
-        [load.settled.relation for load in wanted.kept],
+        [load.relation for load in wanted.kept],
     )
     for child, constraint in referring:
         yield f"ALTER TABLE {quoted(main, child)} DROP CONSTRAINT {quoted(constraint)}"
     if names:
         yield f"DROP TABLE IF EXISTS {', '.join(quoted(main, name) for name in names)}"
-    for table, loads in wanted.before.items():
-        is_left = any(load.parent for load in wanted.after.get(table, ()))
-        if not is_left and any(load.parent for load in loads):
-            yield f"DROP TABLE {quoted(main, partitions_name(table))}"
 
 
 def _moves(wanted: Swap) -> Iterator[str]:
     """The moves of the new tables, under the names of their loads."""
     schemas = wanted.schemas
     for table, load in sorted(wanted.fresh_loads.items()):
-        yield f"ALTER TABLE {quoted(schemas.loading, table)} RENAME TO {quoted(load.own_name)}"
-        yield from (_move(schemas, one) for one in (load.own_name, *load.beside))
-        yield f"ALTER TABLE {quoted(schemas.main, load.own_name)} RESET (autovacuum_enabled)"
+        yield f"ALTER TABLE {quoted(schemas.loading, table)} RENAME TO {quoted(load.relation)}"
+        yield from (_move(schemas, one) for one in (load.relation, *load.beside))
+        yield f"ALTER TABLE {quoted(schemas.main, load.relation)} RESET (autovacuum_enabled)"
 
 
 def _move(schemas: TenantSchemas, name: str) -> str:
@@ -375,7 +364,7 @@ def _grants(wanted: Swap) -> Iterator[str]:
         for view in table_views(TABLES[table]):
             yield from grants_on_table(main, view.name, view)
     for table, load in wanted.fresh_loads.items():
-        for relation in (load.own_name, load.past):
+        for relation in (load.relation, load.past):
             yield from grants_on_table(main, relation, TABLES[table])
         if load.has_checksums:
             yield from revoked_grants(main, load.checksums)

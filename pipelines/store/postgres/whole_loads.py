@@ -3,20 +3,19 @@
 A whole load fills new tables. The next night then writes only the rows that changed: those that end go from the table into one beside it,
 `..._past`, with the snapshot from which they are no longer there. So each night is there in full, and costs the space of its changes.
 A record's checksum may be another one every night although nothing else is, because a service signs the addresses of files anew. Such
-checksums are in the table `..._checksums`. `loaded_tables` says which snapshots these are. Databases of earlier versions have a partition
-for each snapshot besides.
+checksums are in the table `..._checksums`. `loaded_tables` says which snapshots these are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Self
 
-from pipelines.records.tables.description import Table
+from pipelines.errors import StorageError
+from pipelines.records.tables.registry import TABLES
 from pipelines.records.tables.shared_columns import SHA256
 from pipelines.store.parquet import literal, quoted
-from pipelines.store.postgres.definitions import fitting_name, history_name, partition_name, partitions_name
+from pipelines.store.postgres.definitions import fitting_name, load_name
 from pipelines.store.postgres.schemas import columns_of
 from pipelines.store.postgres.server import Session
 
@@ -42,14 +41,8 @@ class WholeLoad:
     """Name of the rules of these rows (pipelines/records/rules.py); empty if no changes may be written into the table."""
     sha256: str = ""
     """SHA-256 of the file of `last`."""
-    parent: str = ""
-    """The partitioned table that it is a part of, for one snapshot: an earlier version made it."""
-    partition: str = ""
-    """The name of its table, if it is such a part."""
     is_closed: bool = False
     """Whether it has the constraint that tells the planner that it has one snapshot alone. It then needs no table beside it."""
-    has_checksums: bool = False
-    """Whether the table `checksums` is beside it."""
 
     @property
     def is_single(self) -> bool:
@@ -57,31 +50,24 @@ class WholeLoad:
         return self.name.partition("_")[0] == self.last
 
     @property
-    def own_name(self) -> str:
-        """The name of its table, which has the load's name in it."""
-        return partition_name(self.table, self.name)
+    def has_checksums(self) -> bool:
+        """Whether the table `checksums` is beside it: its rows have the checksum of a record."""
+        return any(column.made_from == SHA256.made_from for column in TABLES[self.table].columns)
 
     @property
     def relation(self) -> str:
-        """The name of its table now."""
-        return self.partition or self.own_name
-
-    @property
-    def settled(self) -> Self:
-        """The same once the names of views are free (`free_names`)."""
-        if not self.parent:
-            return self
-        return replace(self, parent=partitions_name(self.table), partition=self.own_name)
+        """The name of its table, which has the load's name in it."""
+        return load_name(self.table, self.name)
 
     @property
     def past(self) -> str:
         """The table of the rows that have ended."""
-        return fitting_name(f"{self.own_name}_past")
+        return fitting_name(f"{self.relation}_past")
 
     @property
     def checksums(self) -> str:
         """The table of the checksums that are others than in the rows: snapshot, record, SHA-256."""
-        return fitting_name(f"{self.own_name}_checksums")
+        return fitting_name(f"{self.relation}_checksums")
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -93,28 +79,19 @@ Loads = Mapping[str, Collection[WholeLoad]]
 """Table → its whole loads."""
 
 
-def has_checksums(table: Table) -> bool:
-    """Whether the rows of a table have the checksum of a record."""
-    return any(column.made_from == SHA256.made_from for column in table.columns)
-
-
 def newest_snapshot(loads: Iterable[WholeLoad]) -> str:
     """The newest snapshot of these loads; empty without any."""
     return max((snapshot for load in loads for snapshot in load.snapshots), default="")
 
 
 def read_loads(session: Session, schema: str) -> dict[str, list[WholeLoad]]:
-    """The whole loads in a library's schema."""
+    """The whole loads in a library's schema. Raises `StorageError` for tables of another format."""
     found: dict[str, list[WholeLoad]] = {}
-    for parent, partition, snapshot in _partitions(session, schema):
-        table = parent.removesuffix(history_name("")).removesuffix(partitions_name(""))
-        load = WholeLoad(table, snapshot, (snapshot,), snapshot, parent=parent, partition=partition)
-        found.setdefault(table, []).append(load)
     if LOADED_TABLES in columns_of(session, schema, [LOADED_TABLES]):
         rows = session.rows(
             f"SELECT table_name, load, snapshot, shown, rules, sha256 FROM {quoted(schema, LOADED_TABLES)} ORDER BY 1, 2, 3"  # noqa: S608  quoted
         )
-        closed, own = _closed_tables(session, schema), list[WholeLoad]()
+        closed = _closed_tables(session, schema)
         grouped: dict[tuple[str, str], list[tuple[str, bool, str, str]]] = {}
         for table, name, *facts in rows:
             grouped.setdefault((table, name), []).append((facts[0], facts[1], facts[2], facts[3]))
@@ -122,10 +99,8 @@ def read_loads(session: Session, schema: str) -> dict[str, list[WholeLoad]]:
             shown = tuple(snapshot for snapshot, is_shown, _, _ in facts if is_shown)
             last, _, rules, sha256 = facts[-1]
             load = WholeLoad(table, name, shown, last, rules, sha256)
-            own.append(replace(load, is_closed=load.own_name in closed))
-        there = columns_of(session, schema, [load.checksums for load in own])
-        for load in own:
-            found.setdefault(load.table, []).append(replace(load, has_checksums=load.checksums in there))
+            found.setdefault(table, []).append(replace(load, is_closed=load.relation in closed))
+    _check_format(session, schema, [load for loads in found.values() for load in loads])
     return found
 
 
@@ -144,35 +119,25 @@ def close_load(schema: str, load: WholeLoad) -> str:
     """The statement that adds the constraint. It reads no row; `validate_closed` does."""
     drop = f"DROP CONSTRAINT IF EXISTS {ONE_SNAPSHOT}"  # of a load that was interrupted before it was valid
     add = f"ADD CONSTRAINT {ONE_SNAPSHOT} CHECK (snapshot = {literal(load.last)}) NOT VALID"
-    return f"ALTER TABLE {quoted(schema, load.own_name)} {drop}, {add}"
+    return f"ALTER TABLE {quoted(schema, load.relation)} {drop}, {add}"
 
 
 def validate_closed(session: Session, schema: str, load: WholeLoad) -> None:
     """Check the constraint on every row, beside all readers."""
-    session.run(f"ALTER TABLE {quoted(schema, load.own_name)} VALIDATE CONSTRAINT {ONE_SNAPSHOT}")
+    session.run(f"ALTER TABLE {quoted(schema, load.relation)} VALIDATE CONSTRAINT {ONE_SNAPSHOT}")
 
 
-def _partitions(session: Session, schema: str) -> Iterator[tuple[str, str, str]]:
-    """Partitioned table, name and snapshot of each partition."""
-    rows = session.rows(
-        """SELECT parent.relname, child.relname, pg_get_expr(child.relpartbound, child.oid)
-           FROM pg_inherits
-           JOIN pg_class AS parent ON parent.oid = inhparent AND parent.relkind = 'p'
-           JOIN pg_class AS child ON child.oid = inhrelid
-           WHERE parent.relnamespace = %s::text::regnamespace
-           ORDER BY 1, 3""",
-        quoted(schema),
+def _check_format(session: Session, schema: str, loads: Collection[WholeLoad]) -> None:
+    """Earlier formats had a partition for each snapshot, or no tables of checksums."""
+    needed = {load.checksums for load in loads if load.has_checksums and not load.is_closed}
+    partitioned = session.rows(
+        "SELECT relname FROM pg_class WHERE relkind = 'p' AND relnamespace = %s::text::regnamespace", quoted(schema)
     )
-    for parent, partition, bound in rows:
-        yield parent, partition, bound.split("'")[1]
-
-
-def free_names(schema: str, loads: Loads) -> Iterator[str]:
-    """The statements that give the names of the tables of an earlier version to the views that have them now."""
-    for load in (load for there in loads.values() for load in there if load.parent):
-        for now, then in ((load.partition, load.settled.partition), (load.parent, load.settled.parent)):
-            if now != then:
-                yield f"ALTER TABLE IF EXISTS {quoted(schema, now)} RENAME TO {quoted(then)}"
+    if partitioned or needed - columns_of(session, schema, needed).keys():
+        raise StorageError(
+            f"The tables in the schema {schema} have the format of an earlier Bookferry. Drop it (DROP SCHEMA {quoted(schema)} CASCADE) "
+            "and run `bookferry stage --history`, which loads every snapshot again."
+        )
 
 
 def loads_afterwards(
@@ -212,7 +177,8 @@ def create_loaded_tables(session: Session, schema: str, loads: Loads) -> None:
         f"COMMENT ON TABLE {name} IS {literal(comment)}",
         *(
             add_snapshot(schema, load, snapshot)
-            for load in _own(loads)
+            for there in loads.values()
+            for load in there
             for snapshot in sorted({*load.snapshots, load.last})
         ),
     )
@@ -251,7 +217,7 @@ def create_beside(schema: str, load: WholeLoad, record: str) -> Iterator[str]:
 
 def hide_snapshots(session: Session, schema: str, loads: Loads, gone: Collection[str]) -> None:
     """Remove snapshots that the data folder has no more, and the rows that no other one has."""
-    for load in _own(loads):
+    for load in (load for there in loads.values() for load in there):
         hidden = [snapshot for snapshot in load.snapshots if snapshot in gone]
         if hidden:
             names = ", ".join(map(literal, hidden))
@@ -281,8 +247,3 @@ def shown_snapshots(schema: str, load: WholeLoad, joined: str = "") -> str:
 def _is_of(load: WholeLoad) -> str:
     """The condition on the rows `n` of `loaded_tables` that are about a load."""
     return f"n.table_name = {literal(load.table)} AND n.load = {literal(load.name)}"
-
-
-def _own(loads: Loads) -> Iterator[WholeLoad]:
-    """The loads that are no partitions."""
-    return (load for there in loads.values() for load in there if not load.parent)

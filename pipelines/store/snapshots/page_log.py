@@ -56,12 +56,6 @@ class PageLog:
             file.write(body)
             file.flush()
 
-    def clear(self) -> None:
-        """Delete all frames: the walk begins anew."""
-        with storage_errors(self._path):
-            self._opened().seek(0)
-            self._opened().truncate()
-
     def _opened(self) -> BinaryIO:
         if self._file is None:
             self._path.parent.mkdir(exist_ok=True)

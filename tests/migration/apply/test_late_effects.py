@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +14,6 @@ from pipelines.migration.apply.run import as_json
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.service.client import EFFECT_SHARE, READ_SECONDS, LibraryClient, Waiting
-from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration import late_chaos
 from tests.migration.conftest import RECORDS
@@ -285,38 +281,6 @@ def test_an_apply_after_a_stopped_undo_of_the_same_plan_is_refused(pair: Library
     with pair.migration() as migration:
         assert migration.undo(plan, really=True).left == 0
     assert pair.apply(plan).applied.complete
-
-
-TABLE_OF_0_1_0 = """CREATE TABLE migration_writes (
-    number INTEGER PRIMARY KEY,
-    source TEXT NOT NULL, target TEXT NOT NULL, plan TEXT NOT NULL,
-    resource TEXT NOT NULL, source_id INTEGER NOT NULL, kind TEXT NOT NULL, part TEXT NOT NULL,
-    state TEXT NOT NULL,
-    target_id INTEGER, asset_id INTEGER,
-    content TEXT, wanted TEXT, held TEXT, before TEXT,
-    status INTEGER, message TEXT,
-    begun_at TEXT NOT NULL, ended_at TEXT,
-    UNIQUE (source, target, resource, source_id, kind, part, plan)
-)"""
-
-
-def test_a_journal_of_version_0_1_keeps_its_doubts(tmp_path: Path, clock: ManualClock) -> None:
-    """Its intents count as sent when they were begun."""
-    path = tmp_path / "state.db"
-    with closing(sqlite3.connect(path)) as db:
-        db.execute(TABLE_OF_0_1_0)
-        for number, state in ((1, "intended"), (2, "done")):
-            db.execute(
-                "INSERT INTO migration_writes (source, target, plan, resource, source_id, kind, part, state, begun_at) "
-                "VALUES ('https://a', 'https://b', 'plan', 'publications', ?, 'create', '', ?, '2026-11-20T10:00:00.000+00:00')",
-                (number, state),
-            )
-        db.commit()
-    for _ in range(2):
-        journal = Journal(LocalState(path), "https://a", "https://b", clock)
-        [entry] = journal.unanswered()
-        assert (entry.source_id, entry.sent_at, entry.repeated) == (1, "2026-11-20T10:00:00.000+00:00", 0)
-        journal.close()
 
 
 def test_a_late_creation_of_another_plan_is_seen_by_the_next_one(pair: LibraryPair, snapshot: Snapshot) -> None:

@@ -60,6 +60,17 @@ def test_a_connection_that_is_ended_midway(
     assert ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'old_loading'") == [(0,)]
 
 
+def test_tables_of_another_format_are_refused(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """One sentence says what to do; nothing is changed."""
+    postgres.load(data, library_snapshot(data))
+    ask("CREATE TABLE old.authors_partitions (snapshot text) PARTITION BY LIST (snapshot)")
+    with pytest.raises(
+        StorageError, match=r"format of an earlier Bookferry.*\(DROP SCHEMA \"old\" CASCADE.*stage --history"
+    ):
+        postgres.load(data, library_snapshot(data, library(4), day=1))
+    assert ask("SELECT count(*) FROM publications_history") == [(3,)]
+
+
 def test_autovacuum_stays_off_until_the_swap(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """A table cannot be renamed or attached while autovacuum works on it, which may take minutes."""
     options = """SELECT DISTINCT reloptions FROM pg_class WHERE relkind = 'r' AND relnamespace = '{}'::regnamespace
