@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, Plan
-from pipelines.migration.plan.conflicts import COLUMNS
 from pipelines.records.forms import form_of
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import token_of
@@ -283,11 +282,11 @@ class History:
         if not waiting or not choices:
             return False
         lines = [
-            f"publications\t{number}\t\t\t\t\t{decision} {named or ''}\n"
+            f"publications\t{number}\t{decision} {named or ''}\n"
             for number, (decision, named) in self.model.decisions.items()
         ]
         path = self.plans[-1].path(CONFLICTS)
-        path.write_text("\t".join(COLUMNS) + "\n" + "".join(lines), encoding="utf-8")
+        path.write_text("resource\tsource_id\tdecision\n" + "".join(lines), encoding="utf-8")
         return True
 
     def apply(self, limit: int | None = None) -> None:
