@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+    pass
 
 SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"
 """Python's variable with the meaning of its option -P, for processes whose command line is not ours."""
@@ -113,31 +113,6 @@ def importing() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-@contextmanager
-def safe_import_path() -> Iterator[None]:
-    """Makes the processes that a library starts in this block ignore the working folder, too."""
-    before = os.environ.get(SAFE_PATH_VARIABLE)
-    os.environ[SAFE_PATH_VARIABLE] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[SAFE_PATH_VARIABLE]
-        else:
-            os.environ[SAFE_PATH_VARIABLE] = before
-
-
-@contextmanager
-def two_processes() -> Iterator[ProcessPoolExecutor]:
-    """Two processes for work that both cores can share; they start fresh, because a fork would copy locks that other threads hold."""
-    import multiprocessing  # noqa: PLC0415  most commands start no process
-    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
-
-    fresh = multiprocessing.get_context("spawn")
-    with safe_import_path(), ProcessPoolExecutor(2, mp_context=fresh, initializer=hide_unused) as processes:
-        yield processes
 
 
 def end(status: int) -> NoReturn:

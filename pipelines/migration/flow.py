@@ -275,7 +275,7 @@ class Migration:
     def _read_target(self, plan: Plan, client: LibraryClient, folder: Path, run: str) -> tuple[Path, ComparableLibrary]:
         """Read the publications of the target again; returns the raw table and the comparable form, both in `folder`."""
         raw = self.session.reader.read(plan.facts.target.tenant, client, folder, run)
-        return raw, normalise(raw, folder / "target", self.session.kinds.described, additional=plan.additional)
+        return raw, normalise(raw, folder / "target", self.session.kinds.with_additional(plan.additional))
 
     def _known_forms(self, plan: Plan) -> KnownForms:
         return KnownForms(self.data.state, plan.facts.target.base_url, self.session.clock)

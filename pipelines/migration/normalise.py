@@ -7,7 +7,7 @@ Each side is normalised in a process of its own, because that takes much of the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -17,11 +17,9 @@ import pyarrow.parquet as pq
 
 from pipelines.migration.model.comparable import KEYS, RECORDS, STEP, ComparableLibrary, column_of, records_table
 from pipelines.publication_fields import REFERENCES, WRITTEN
-from pipelines.records.additional_fields import FieldRule
 from pipelines.records.batches import collector_paused, named_batch, table_batch, transposed
 from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalPublication, CanonicalReader
-from pipelines.records.identifiers.configured import kinds_described
-from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.tables.description import Table
 from pipelines.store.durable import storage_errors
@@ -31,19 +29,16 @@ from pipelines.store.parquet import table_writer
 def normalise(
     raw: Path,
     folder: Path,
-    kinds_text: str = "",
-    sent: Sequence[str] = tuple(GOOD),
-    additional: Mapping[str, FieldRule] | None = None,
+    kinds: Kinds = STANDARD_KINDS,
+    sent: Collection[str] = GOOD,
     *,
     first_day: bool = False,
 ) -> ComparableLibrary:
     """Normalise the publications of a raw table.
 
-    `kinds_text`: `Kinds.described`, because a text can be passed to another process. `sent`: verdicts of the identifiers that are sent.
-    `additional`: the fields that are compared besides the documented ones. `first_day`: a date that is only a year or a month counts as its
-    first day.
+    `kinds`: the identifier types, and the fields that are compared besides the documented ones. `sent`: verdicts of the identifiers that
+    are sent. `first_day`: a date that is only a year or a month counts as its first day.
     """
-    kinds = (kinds_described(kinds_text) if kinds_text else STANDARD_KINDS).with_additional(additional or {})
     names = tuple(kinds.additional)
     table, reader = records_table(names), CanonicalReader(kinds, frozenset(sent), first_day=first_day)
     with storage_errors(raw), ExitStack() as stack:

@@ -15,7 +15,6 @@ import bookferry
 from tests.cli.command import PATIENCE, ROOT, Installation, environment
 from tests.cli.conftest import SMALL, BackedUp
 from tests.cli.web_interface import WebInterface
-from tests.migration.plan.test_comparison import normalised
 from tests.sandbox.process import SandboxProcess
 
 SCRIPT = Path(sys.executable).with_name("bookferry")
@@ -96,35 +95,6 @@ def test_the_web_interface_in_a_strangers_folder(stranger: Stranger) -> None:
         interface.stop()
     assert stranger.marks == []
     assert len(list((stranger.folder / "library-data" / "snapshots" / "tenant=small").iterdir())) == 1
-
-
-COMPARE = """
-import sys
-from pathlib import Path
-from pipelines.migration.plan import comparison
-
-if __name__ == "__main__":
-    comparison.WORTH_A_PROCESS = 0
-    raw, folder = map(Path, sys.argv[1:])
-    comparison.normalise_both(raw, raw, folder)
-"""
-
-
-def test_helper_processes_in_a_strangers_folder(
-    stranger: Stranger, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those that compare large libraries."""
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    monkeypatch.chdir(stranger.folder)
-    normalised(elsewhere / "library", [{"id": 1, "title": "One"}])
-    script = elsewhere / "compare.py"
-    script.write_text(COMPARE)
-    variables = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
-    subprocess.run(
-        [sys.executable, script, elsewhere / "library" / "raw.parquet", elsewhere], env=variables, check=True
-    )
-    assert (elsewhere / "target").exists()
-    assert stranger.marks == []
 
 
 @pytest.mark.parametrize("name", bookferry.PACKAGES)

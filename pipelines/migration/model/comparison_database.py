@@ -37,12 +37,12 @@ def comparison_database(folder: Path, sides: Mapping[str, ComparableLibrary]) ->
 
 
 @contextmanager
-def read_comparison(folder: Path, spilled: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the closed database of a comparison for reading, which several processes may do. `spilled`: a folder for temporary files."""
+def read_comparison(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the closed database of a comparison for reading, with the little memory that takes."""
     limits: dict[str, Any] = {
         "memory_limit": "256MB",
         "threads": 1,
-        "temp_directory": str(folder / spilled),
+        "temp_directory": str(folder / "spilled"),
     }
     path = folder / DATABASE
     with storage_errors(folder), connect_duckdb(path, read_only=True, **limits) as database:

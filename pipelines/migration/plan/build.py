@@ -210,14 +210,12 @@ class PlanBuilder:
         session = self._session
         tenant = session.settings.tenant(self._request.target)
         sent = VERDICTS if tenant.send_invalid_identifiers else GOOD
-        described, moved = session.kinds.described, self._additional.moved
         return normalise_both(
             self._raw_source(),
             self._raw_target,
             self._folder,
-            described,
-            sorted(sent),
-            moved,
+            session.kinds.with_additional(self._additional.moved),
+            sent,
             first_day=tenant.partial_dates == "first_day",
         )
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.comparison_database import comparison_database, create_table
@@ -19,11 +18,9 @@ from pipelines.migration.plan.references.contributors import UNKNOWN
 from pipelines.migration.plan.references.publications import map_references
 from pipelines.migration.plan.three_way_merge import merge_three_ways
 from pipelines.publication_fields import REFERENCES
-from pipelines.python_process import two_processes
-from pipelines.records.additional_fields import FieldRule
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.tables.description import Column, Table
-from pipelines.store.durable import storage_errors
 
 _NUMBER, _TEXT = pa.int64(), pa.string()
 WRITTEN = Table(
@@ -79,45 +76,26 @@ DECISIONS = Table(
 )
 
 
-WORTH_A_PROCESS = 20_000
-"""Records of both sides together from which two processes are faster than one."""
-
-
-def normalise_both(  # noqa: PLR0917  both sides, and what is compared of them
+def normalise_both(
     source: Path,
     target: Path,
     folder: Path,
-    kinds_text: str = "",
-    sent: Sequence[str] = tuple(GOOD),
-    additional: Mapping[str, FieldRule] | None = None,
+    kinds: Kinds = STANDARD_KINDS,
+    sent: Collection[str] = GOOD,
     *,
     first_day: bool = False,
 ) -> tuple[ComparableLibrary, ComparableLibrary]:
-    """Normalise both sides from their raw tables, large ones in two processes.
+    """Normalise both sides from their raw tables.
 
-    `sent`: verdicts of the identifiers that are sent. `additional`: the additional fields, with the values that the target takes; what it
-    has already is compared whatever it is. `first_day`: a date of the source that is only a year or a month is sent as its first day.
+    `kinds`: the identifier types, and the additional fields with the values that the target takes; what it has already is compared whatever
+    it is. `sent`: verdicts of the identifiers that are sent. `first_day`: a date of the source that is only a year or a month is sent as
+    its first day.
     """
-    rules = dict(additional or {})
-    any_value = {name: rule.of_target for name, rule in rules.items()}
-    sides = (
-        (source, folder / "source", rules, first_day),
-        (target, folder / "target", any_value, False),
+    any_value = kinds.with_additional({name: rule.of_target for name, rule in kinds.additional.items()})
+    return (
+        normalise(source, folder / "source", kinds, sent, first_day=first_day),
+        normalise(target, folder / "target", any_value, sent),
     )
-    with storage_errors(folder):
-        rows = sum(pq.read_metadata(raw).num_rows for raw, *_ in sides)
-    if rows < WORTH_A_PROCESS:
-        of_source, of_target = (
-            normalise(raw, to, kinds_text, sent, fields, first_day=first) for raw, to, fields, first in sides
-        )
-        return of_source, of_target
-    with two_processes() as processes:
-        futures = [
-            processes.submit(normalise, raw, to, kinds_text, sent, fields, first_day=first)
-            for raw, to, fields, first in sides
-        ]
-        of_source, of_target = (future.result() for future in futures)
-        return of_source, of_target
 
 
 @contextmanager

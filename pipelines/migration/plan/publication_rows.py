@@ -1,17 +1,12 @@
-"""Makes the rows of publications from the compared libraries, in the order of the source; of large ones in two processes.
-
-Each process makes the rows of a range of records after the other, and the ranges are put together in their order: the rows are the same
-as from one process. Memory does not grow with the library (I11).
-"""
+"""Makes the rows of publications from the compared libraries, in the order of the source. Memory does not grow with the library (I11)."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -39,32 +34,21 @@ from pipelines.migration.plan.references.publications import PublicationLinks
 from pipelines.migration.plan.rows import Totals, as_json, batches_of
 from pipelines.publication_fields import DATE_FIELDS, REFERENCES
 from pipelines.publication_fields import WRITTEN as WRITTEN_FIELDS
-from pipelines.python_process import two_processes
 from pipelines.records.batches import collector_paused
 from pipelines.records.files import attached_files
 from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.records.values import partial_date
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import TableWriter
+from pipelines.store.parquet import TableWriter, row_batches
 
 if TYPE_CHECKING:
     import duckdb
 
-    from pipelines.migration.plan.match_store import MatchStore
 
 ORGANIZATION = "organization"
 
 TOUCHING = frozenset({Action.PATCH, Action.CONFLICT})
 """Actions whose rows show what the target has."""
-
-WORTH_A_PROCESS = 20_000
-"""Records of the source from which two processes are faster than one."""
-
-RANGE = 10 * STEP
-"""Records in a range: a whole number of steps, because each step of rows is a row group of the plan."""
-
-_MOST_AHEAD = 4
-"""Ranges that are made or wait to be written."""
 
 _FOR_MATCHING = frozenset({"fingerprint", "content"})
 """Columns of `RECORDS` that no row needs."""
@@ -79,75 +63,35 @@ def emptying(there: str | None) -> str:
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """What rows are made from, which another process can be given: the tables `outcome` and `touched` of a comparison."""
+    """What rows are made from: the source, and the tables `outcome` and `touched` of a comparison."""
 
     source: ComparableLibrary
     comparison: Path
-    """The folder of the comparison, which no process has open for writing."""
+    """The folder of the comparison, whose database is closed."""
     fields: Sequence[str]
     """Those that are compared."""
     together: bool
     """Whether files are sent with the record that is created."""
 
 
-class _Range(NamedTuple):
-    """Records of the source by their places: from `begin` up to, without, `end`."""
-
-    begin: int
-    end: int
-
-
 def write_rows(writer: TableWriter, prepared: PreparedRows, links: PublicationLinks, totals: Totals) -> None:
-    """Write the row of each publication of the source, and add it to the totals.
-
-    Where publications link to other records, one process makes all rows: it asks for each link which record of the target it became.
-    """
-    records = prepared.source.records
-    if records < WORTH_A_PROCESS or links.fields:
-        for batch in batches_of(PLAN, _rows(prepared, _Range(0, records), links, totals)):
-            writer.write(batch)
-        return
-    remaining = (_Range(begin, min(begin + RANGE, records)) for begin in range(0, records, RANGE))
-    with two_processes() as processes:
-        ahead: deque[tuple[Path, Future[Totals]]] = deque()
-        while True:
-            while len(ahead) < _MOST_AHEAD and (next_range := next(remaining, None)) is not None:
-                path = prepared.comparison / f"rows-{next_range.begin}.arrow"
-                ahead.append((path, processes.submit(_write_range, prepared, next_range, path)))
-            if not ahead:
-                return
-            path, future = ahead.popleft()
-            totals.add(future.result())
-            with storage_errors(path), pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as batches:
-                for batch in batches:
-                    writer.write(batch)
-            path.unlink()
+    """Write the row of each publication of the source, and add it to the totals."""
+    for batch in batches_of(PLAN, _rows(prepared, links, totals)):
+        writer.write(batch)
 
 
-def _write_range(prepared: PreparedRows, records: _Range, path: Path) -> Totals:
-    """Write the rows of some records into an Arrow file; returns what they add up to."""
-    totals = Totals(0, 0, 0, prepared.together)
-    links = PublicationLinks(cast("MatchStore", None), {})  # without links, it is not asked
-    with storage_errors(path), pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, PLAN.schema) as stream:
-        for batch in batches_of(PLAN, _rows(prepared, records, links, totals)):
-            stream.write_batch(batch)
-    return totals
-
-
-def _rows(prepared: PreparedRows, records: _Range, links: PublicationLinks, totals: Totals) -> Iterator[PlanTableRow]:
+def _rows(prepared: PreparedRows, links: PublicationLinks, totals: Totals) -> Iterator[PlanTableRow]:
     """Yield the rows of some records; records and outcomes are read in the same order, `STEP` at a time."""
     source, fields = prepared.source, prepared.fields
     with (
         storage_errors(source.folder),
         pq.ParquetFile(source.path(RECORDS)) as file,
-        read_comparison(prepared.comparison, f"spilled-{records.begin}") as database,
+        read_comparison(prepared.comparison) as database,
         collector_paused(),
     ):
-        found = database.cursor().sql(
-            f"SELECT * EXCLUDE place FROM outcome WHERE place >= {records.begin} AND place < {records.end} ORDER BY place"  # noqa: S608  numbers
-        )
+        found = database.cursor().sql("SELECT * EXCLUDE place FROM outcome ORDER BY place")
         in_order = (row for batch in found.to_arrow_reader(STEP) for row in _dicts(batch))
-        for batch in _batches(file, records):
+        for batch in _batches(file):
             publications = _dicts(batch)
             outcomes = [next(in_order) for _ in publications]
             touched = _touched(database, outcomes)
@@ -161,16 +105,10 @@ def _rows(prepared: PreparedRows, records: _Range, links: PublicationLinks, tota
             _count_unsent(totals, unsent)
 
 
-def _batches(file: pq.ParquetFile, records: _Range) -> Iterator[pa.RecordBatch]:
-    """The columns of some rows of `RECORDS` that rows need, at most `STEP` at a time."""
-    names, begin = [name for name in file.schema_arrow.names if name not in _FOR_MATCHING], 0
-    for group in range(file.num_row_groups):
-        end = begin + file.metadata.row_group(group).num_rows
-        first, last = max(begin, records.begin), min(end, records.end)
-        if first < last:
-            rows = file.read_row_group(group, columns=names).slice(first - begin, last - first)
-            yield from rows.to_batches(max_chunksize=STEP)
-        begin = end
+def _batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    """The columns of `RECORDS` that rows need, at most `STEP` rows at a time."""
+    names = [name for name in file.schema_arrow.names if name not in _FOR_MATCHING]
+    return row_batches(file, names, STEP)
 
 
 def _dicts(batch: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -38,11 +38,6 @@ def kinds_of(tables: Mapping[str, IdentifierSettings]) -> Kinds:
     return Kinds([kind_of(name, table) for name, table in tables.items()], described)
 
 
-def kinds_described(text: str) -> Kinds:
-    """The kinds from the text in `Kinds.described`."""
-    return kinds_of(_TABLES.validate_json(text))
-
-
 def kind_of(name: str, settings: IdentifierSettings) -> Kind:
     """The kind of a table."""
     reader = _Reader(name, settings)

@@ -67,7 +67,7 @@ class Kinds:
         self._configured = tuple(configured)
         self.additional = dict(additional or {})
         self.described = described
-        """Text from which `configured.kinds_described` makes the same kinds in another process; empty for the standard kinds."""
+        """The tables of the configuration as text; empty for the standard kinds. Equal texts mean equal kinds."""
         self._kinds = {kind.name: kind for kind in (*STANDARD, *self._configured)}
         self.fields = tuple((field, kind) for kind in self._kinds.values() for field in kind.fields)
         self.homes = {kind.name: kind.fields[0] for kind in self._kinds.values()}

@@ -1,4 +1,4 @@
-"""The rows of a large library, which two processes make, are those that one process makes."""
+"""The rows of a library of several steps."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.migration.model.comparable import STEP, ComparableLibrary
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan_table import PLAN
-from pipelines.migration.plan import publication_rows
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.match_store import MatchStore
 from pipelines.migration.plan.publications import plan_publications
@@ -24,7 +25,7 @@ from tests.migration.plan.test_comparison import SHIFT, migrated, normalised
 from tests.records.identifiers.test_real_library import library as real_records
 
 RECORDS = 2 * STEP + 300
-"""Records of the source: three ranges of a step each."""
+"""Records of the source: three steps."""
 
 
 def with_files(record: dict[str, Any], number: int) -> dict[str, Any]:
@@ -76,19 +77,15 @@ def planned(
     return path.read_bytes(), totals
 
 
-def test_two_processes_make_the_file_that_one_makes(
-    tmp_path: Path,
-    libraries: tuple[ComparableLibrary, ComparableLibrary],
-    journal: Journal,
-    monkeypatch: pytest.MonkeyPatch,
+def test_the_rows_of_several_steps(
+    tmp_path: Path, libraries: tuple[ComparableLibrary, ComparableLibrary], journal: Journal
 ) -> None:
-    of_one, totals_of_one = planned(tmp_path / "one", libraries, journal)
-    monkeypatch.setattr(publication_rows, "WORTH_A_PROCESS", RECORDS)
-    monkeypatch.setattr(publication_rows, "RANGE", STEP)
-    of_two, totals_of_two = planned(tmp_path / "two", libraries, journal)
-    assert of_two == of_one
-    assert totals_of_two == totals_of_one
-    assert list(totals_of_two.actions) == list(totals_of_one.actions), "plan.json has them in the same order"
-    assert list(totals_of_two.unsent) == list(totals_of_one.unsent)
-    assert {"create", "unchanged", "conflict"} <= totals_of_one.actions.keys()
-    assert totals_of_one.files.there, "the journal and the target know files"
+    """A row for each record of the source, in its order; the same twice."""
+    once, totals = planned(tmp_path / "once", libraries, journal)
+    again, _totals = planned(tmp_path / "again", libraries, journal)
+    assert again == once
+    ids = pq.read_table(pa.BufferReader(once), columns=["source_id"]).column(0).to_pylist()
+    assert ids == list(range(1, RECORDS + 1))
+    assert sum(totals.actions.values()) == RECORDS
+    assert {"create", "unchanged", "conflict"} <= totals.actions.keys()
+    assert totals.files.there, "the journal and the target know files"

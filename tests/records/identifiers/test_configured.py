@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.records.identifiers.configured import kinds_described, kinds_of
+from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.typed_identifiers import identify, to_v2
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.settings.identifier_types import IdentifierSettings
@@ -86,11 +86,3 @@ def test_every_field_of_a_type_is_read_and_given_back() -> None:
     entries, residue = to_v3(record, KINDS)
     back = to_v2(entries, residue, KINDS)
     assert {key: value for key, value in back.items() if value is not None} == {"pmcid": "PMC1", "pmc": "PMC2"}
-
-
-def test_another_process_has_the_same_kinds() -> None:
-    """The text that another process is given tells all of them."""
-    again = kinds_described(KINDS.described)
-    assert again.described == KINDS.described
-    assert [field for field, _kind in again.fields] == [field for field, _kind in KINDS.fields]
-    assert again.read("pmcid", "pmcid: pmc1; PMC2") == KINDS.read("pmcid", "pmcid: pmc1; PMC2")
