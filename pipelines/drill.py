@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,8 +26,9 @@ from pipelines.migration.model.losses import in_short, losses_of
 from pipelines.migration.model.plan import PlanFacts
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import snapshot_listing
+from pipelines.migration.model.wording import advice_on, records_in_words
 from pipelines.migration.plan.learned_types import additional_names, shape_of
-from pipelines.migration.plan.quarantine import TASK_COMPLETED
+from pipelines.migration.plan.quarantine import AT_MISSING_LOCATION, REFERENCE_MISSING, TASK_COMPLETED
 from pipelines.migration.rehearsal import sandbox_shapes
 from pipelines.records.additional_fields import plain
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
@@ -44,6 +46,12 @@ _SANDBOX = ("--tenant", f"{TENANT}=empty", "--requests-per-minute", "0", "--port
 
 NO_LIMITS = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0)
 """A drill reports everything that cannot be put back."""
+
+_NOT_PUT_BACK = {
+    AT_MISSING_LOCATION: "The snapshot does not have its location.",
+    REFERENCE_MISSING: "The snapshot does not have the record to which it refers.",
+}
+"""Why a record is not put back, where a plan would say it of the target: the sandbox has what the snapshot has."""
 
 LEFT_OUT = frozenset({"dates", "identifiers", "references", "fields"})
 """Kinds of losses that are no problem of the snapshot; the others are problems of the drill."""
@@ -77,15 +85,14 @@ def drill(
             plan = migration.plan(snapshot, TENANT, overwrite=True, resources=resources)
             applied = migration.apply(plan, limits=NO_LIMITS).applied
             verification = migration.verify(plan, contents=True)
-        completed_tasks = sum(
-            row.reason == TASK_COMPLETED for row in plan.rows(Action.QUARANTINED, resources=["tasks"])
-        )
+        quarantined = Counter((row.resource, row.reason or "") for row in plan.rows(Action.QUARANTINED))
+        completed_tasks = quarantined.pop(("tasks", TASK_COMPLETED), 0)
         losses = [loss for loss in losses_of(plan) if loss.kind in LEFT_OUT]
     facts = plan.facts
     problems = [*intact.problems, *problems]
     problems += [f"{failure.resource} {failure.source_id}: {failure.problem}" for failure in applied.failures]
     problems += [str(finding) for finding in verification.findings if not finding.lacking]
-    problems += _plan_problems(facts, completed_tasks)
+    problems += _plan_problems(facts, quarantined)
     result = DrillResult(
         tenant=snapshot.manifest.tenant,
         snapshot=snapshot.manifest.snapshot,
@@ -101,7 +108,7 @@ def drill(
             name: sum(counts.get(action, 0) for action in PRESENT_ACTIONS) for name, counts in facts.counts.items()
         },
         left=[*_not_restorable(locations, completed_tasks), *(f"{loss.words}: {loss.why}" for loss in losses)],
-        lost=in_short(losses).replace("not moved", "not restored"),
+        lost=in_short(losses).replace("not moved", "left out by Bookferry"),
     )
     DRILLS.save(data, result)
     return result
@@ -123,14 +130,17 @@ def _shapes(data: DataFolder, snapshot: Snapshot, folder: Path) -> list[str]:
     return ["--shapes", str(path)]
 
 
-def _plan_problems(facts: PlanFacts, completed_tasks: int) -> list[str]:
-    """What the plan cannot put back. Completed tasks are no problem."""
-    counts = (
-        (facts.count(Action.QUARANTINED) + facts.unfit - completed_tasks, "records cannot be put back"),
-        (facts.count(Action.CONFLICT), "records are conflicts"),
-        (facts.files.missing, "files are missing in the snapshot"),
-    )
-    return [f"{count:,} {problem}" for count, problem in counts if count]
+def _plan_problems(facts: PlanFacts, quarantined: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """What the plan cannot put back. `quarantined`: resource and reason → records."""
+    for (resource, reason), count in quarantined.items():
+        why = _NOT_PUT_BACK.get(reason) or advice_on(reason).problem
+        yield f"{records_in_words(resource, count)} cannot be put back: {why}"
+    if facts.unfit:
+        yield f"{counted(facts.unfit, 'record')} cannot be put back: there is no id that is a whole number."
+    if count := facts.count(Action.CONFLICT):
+        yield f"{counted(count, 'conflict')}: a record of the snapshot is not clearly one of those that were put back."
+    if facts.files.missing:
+        yield f"{counted(facts.files.missing, 'file')} missing in the snapshot"
 
 
 def _restorable_resources(snapshot: Snapshot) -> tuple[list[str], list[str]]:

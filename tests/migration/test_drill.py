@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from pipelines.store.snapshots.snapshots import Snapshot, blob_key
 from pipelines.store.stores import open_data
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
+from tests.store.snapshot_factory import publish_records
 
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
@@ -47,3 +49,27 @@ def test_a_drill_fails_after_one_bit_of_a_blob_changed(pair: LibraryPair, snapsh
     assert not result.ok
     assert blob.name in " ".join(result.problems)
     assert result.problems_count >= 1
+
+
+def test_a_drill_names_what_bookferry_left_out_and_what_the_snapshot_lacks(pair: LibraryPair) -> None:
+    """Its sandbox has what the snapshot has, so that nothing is lacking there."""
+    data = open_data(load_settings(pair.config))
+    records: dict[str, list[dict[str, object]]] = {
+        "publications": [{"id": 1, "title": "Tides"}],
+        "collections": [{"id": 1, "name": "Seas", "members": [{"publication_id": 1}], "records": [1]}],
+        "locations": [{"id": 1, "name": "Main"}],
+        "hard_copies": [
+            {"id": 1, "publication_id": 1, "location_id": 99, "barcode": "B1"},
+            {"id": 2, "publication_id": 77, "location_id": 1, "barcode": "B2"},
+        ],
+    }
+    payloads = {resource: [json.dumps(one) for one in some] for resource, some in records.items()}
+    result = drill_snapshot(pair, publish_records(data, payloads))
+    assert sorted(result.problems) == [
+        "1 hard copy cannot be put back: The snapshot does not have its location.",
+        "1 hard copy cannot be put back: The snapshot does not have the record to which it refers.",
+    ]
+    assert result.left[1].startswith("2 references: collections.members, collections.records")
+    assert "Bookferry does not know which records those are" in result.left[1]
+    assert "target" not in " ".join(result.left + result.problems)
+    assert result.lost == "left out by Bookferry: 2 references"

@@ -173,6 +173,17 @@ def not_sent(plan: Plan) -> Iterator[LackingItem]:
 
     Records without an id are in `PlanFacts.unfit` only.
     """
+    references = reference_fields(plan)
+    names = sorted({name for found in references.values() for name in found})
+    may_refer = "|".join((_MAY_REFER, *map(re.escape, names))) + ")"
+    with plan.reading() as database:
+        for batch in database.sql(_ROWS, params=[may_refer]).to_arrow_reader(STEP):
+            for row in batch.to_pylist():
+                yield from _items(row, references.get(row["resource"], {}))
+
+
+def reference_fields(plan: Plan) -> dict[str, dict[str, str]]:
+    """Resource → each field that refers to other records, or may, and why a value of it is not moved."""
     references: dict[str, dict[str, str]] = {
         name: {
             **dict.fromkeys(found.references, LeftOut.NO_RECORD),
@@ -185,12 +196,7 @@ def not_sent(plan: Plan) -> Iterator[LackingItem]:
         **{name: LeftOut.NO_RECORD for name, rule in plan.additional.items() if rule.leads_to},
         **{field: why for field, why in left_out.items() if why in _NUMBERS},
     }
-    names = sorted({name for found in references.values() for name in found})
-    may_refer = "|".join((_MAY_REFER, *map(re.escape, names))) + ")"
-    with plan.reading() as database:
-        for batch in database.sql(_ROWS, params=[may_refer]).to_arrow_reader(STEP):
-            for row in batch.to_pylist():
-                yield from _items(row, references.get(row["resource"], {}))
+    return references
 
 
 def _items(row: Mapping[str, Any], references: Mapping[str, str]) -> Iterator[LackingItem]:

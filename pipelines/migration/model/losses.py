@@ -12,7 +12,7 @@ import msgspec
 
 from pipelines.humanize import counted
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.lacking import LOOK, LackingCounts, lacking_of
+from pipelines.migration.model.lacking import LOOK, LackingCounts, lacking_of, reference_fields
 from pipelines.migration.model.plan import CONFLICTS, HTML, WORKBOOK, Plan, PlanFacts
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS
 from pipelines.migration.model.unsent_values import is_reference
@@ -58,7 +58,7 @@ def losses_of(plan: Plan, lacking: LackingCounts | None = None) -> list[Loss]:
         *_records(lacking),
         *_resources(facts),
         *_files(lacking),
-        *_references(lacking),
+        *_references(plan, lacking),
         *_fields(plan),
         *_writes(plan, lacking),
     ]
@@ -157,43 +157,60 @@ def _files(lacking: LackingCounts) -> Iterator[Loss]:
         )
 
 
-def _references(lacking: LackingCounts) -> Iterator[Loss]:
+def _references(plan: Plan, lacking: LackingCounts) -> Iterator[Loss]:
     if count := lacking.references:
+        fields = reference_fields(plan)
+        counts = {path: count for path, count in plan.facts.unsent.items() if _is_reference(fields, path)}
         yield Loss(
             kind="references",
             count=count,
             words=counted(count, "reference"),
-            why="what they refer to is not in the target, or is not known.",
+            why=f"{_named(counts, numbers=False)}. Bookferry does not know which records those are, or they are neither there nor in this "
+            "plan.",
             remedy=f"Move it, too (--resources), where that is possible: {_IN_ISSUES}",
         )
 
 
 def _fields(plan: Plan) -> Iterator[Loss]:
     facts = plan.facts
-    counts = counts_by_path({path: count for path, count in facts.unsent.items() if not _is_said(plan, path)})
+    references = reference_fields(plan)
+    counts = counts_by_path(
+        {path: count for path, count in facts.unsent.items() if not _is_said(plan, references, path)}
+    )
     if not counts:
         return
-    shown = ", ".join(f"{path} ({count:,})" for path, count in [*counts.items()][:NAMED])
-    more = f" and {len(counts) - NAMED:,} more" if len(counts) > NAMED else ""
     yield Loss(
         kind="fields",
         count=len(counts),
         words=f"the values of {counted(len(counts), 'field')}",
-        why=f"{shown}{more}.",
+        why=f"{_named(counts)}.",
         remedy=f"{_IN_ISSUES} `bookferry describe {facts.target.tenant}` shows the fields that the target has.",
     )
 
 
-def _is_said(plan: Plan, path: str) -> bool:
+def _named(counts: Mapping[str, int], *, numbers: bool = True) -> str:
+    """The most frequent paths, each with its count if `numbers` are wanted."""
+    counts = counts_by_path(counts)
+    more = f" and {len(counts) - NAMED:,} more" if len(counts) > NAMED else ""
+    shown = [f"{path} ({count:,})" if numbers else path for path, count in counts.items()][:NAMED]
+    return ", ".join(shown) + more
+
+
+def _is_said(plan: Plan, references: Mapping[str, Mapping[str, str]], path: str) -> bool:
     """Whether values of this path are counted among the dates, identifiers or references, or are sent as a first day."""
-    resource, _, field = path.partition(".")
-    if (known := plan.types.get(resource)) is not None:
-        return is_reference(resource, field, None, known.references)
     if path in {*DATE_FIELDS, *map(precision_of, DATE_FIELDS)}:
         return True
     if _IDENTIFIER.fullmatch(_POSITIONS.sub("[]", path)):
         return plan.facts.invalid_identifiers > 0
-    return is_reference(PUBLICATIONS, path, None, [name for name, rule in plan.additional.items() if rule.leads_to])
+    return _is_reference(references, path)
+
+
+def _is_reference(references: Mapping[str, Mapping[str, str]], path: str) -> bool:
+    """Whether values of this path refer to other records. `references`: resource → the fields that do."""
+    resource, _, field = path.partition(".")
+    if resource not in references or resource == PUBLICATIONS:
+        resource, field = PUBLICATIONS, path
+    return is_reference(resource, field, None, references[resource])
 
 
 def _writes(plan: Plan, lacking: LackingCounts) -> Iterator[Loss]:
