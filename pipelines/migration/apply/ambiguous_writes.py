@@ -104,7 +104,8 @@ class AmbiguousCreates:
                 if len(free) <= senders or entry.repeated:
                     record = records[free[0]]
                     digests = self._digests.of_response(row, record, row.expected)
-                    self._journal.done(entry.number, target_id=free[0], held=digests)
+                    incomplete = self._digests.not_kept(row, record, row.expected, digests, ())
+                    self._journal.done(entry.number, target_id=free[0], held=digests, message=incomplete)
                     return record
                 if not final:
                     return None

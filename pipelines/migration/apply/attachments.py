@@ -115,6 +115,7 @@ class Attachments:
                 if not sends[part_of(file)] and not self._late.is_over(entry):
                     raise PendingWriteError(self._late.due(entry))
                 number, asset_id = entry.number, self._look_up(row, target_id, file, sends)
+                changes = self._changes(row, target_id, file, {"id": asset_id}) if asset_id is not None else None
             if asset_id is None:
                 number, asset_id, changes = self._post(row, target_id, file, sends)
         except FILE_ERRORS as refusal:  # one damaged content must not cost the others
@@ -203,19 +204,18 @@ class Attachments:
                 uploaded = self.upload(file)
                 continue
             else:
-                shown = self._shown(row, target_id, asset)
-                return number, int(asset["id"]), changes_in(file, {"assets": [shown]}) or _changes(file, sent)
+                return number, int(asset["id"]), self._changes(row, target_id, file, asset) or _changes(file, sent)
             if (found := self._look_up(row, target_id, file, sends, error)) is not None:
-                return number, found, _changes(file, sent)
+                return number, found, self._changes(row, target_id, file, {"id": found}) or _changes(file, sent)
 
-    def _shown(self, row: PlanRow, target_id: int, asset: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An asset that was made. Its record is read where the answer has only its number: the service may keep its names otherwise."""
-        if not asset.keys() & {"name", "filename", "file", "metadata"}:
+    def _changes(self, row: PlanRow, target_id: int, file: PlannedFile, asset: Mapping[str, Any]) -> str | None:
+        """What the service changed about a file. Its record is read where an answer has only its number: the names may be others there."""
+        if not asset.keys() & {"name", "file"}:
             with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
                 record = self._client.get_record(f"{row.resource}/{target_id}")
-                assets = [found for found in record.get("assets") or () if isinstance(found, dict)]
-                return next((found for found in assets if found.get("id") == asset["id"]), asset)
-        return asset
+                shown = (found for found in record.get("assets") or () if isinstance(found, dict))
+                asset = next((found for found in shown if found.get("id") == asset["id"]), asset)
+        return changes_in(file, {"assets": [asset]})
 
     def _look_up(
         self, row: PlanRow, target_id: int, file: PlannedFile, sends: Counter[str], error: str = ""
