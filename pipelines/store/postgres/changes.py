@@ -27,7 +27,7 @@ from pipelines.store.postgres.copying import CopyProgress, copy_rows
 from pipelines.store.postgres.definitions import column_list, create_table
 from pipelines.store.postgres.schemas import columns_of
 from pipelines.store.postgres.server import Server, Session
-from pipelines.store.postgres.whole_loads import LOADED_TABLES, Loads, WholeLoad, newest_snapshot
+from pipelines.store.postgres.whole_loads import LOADED_TABLES, Loads, WholeLoad
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
 
@@ -86,15 +86,16 @@ def changes_into(
 ) -> tuple[str, list[Change]] | None:
     """The snapshot that `snapshot` follows in all its tables, and these, parents first; None if it has to be loaded whole.
 
-    It has to if a table is not there, has other rules, keys that its rows violate, or a newest snapshot that is another one or `gone`; and
-    if a load would be left without any snapshot, because only a swap drops tables.
+    It has to if a table is not there, has other rules, keys that its rows violate, the snapshot itself, or the rows of another one than the
+    newest before it, or one that is `gone`; and if a load would be left without any snapshot, because only a swap drops tables.
     """
-    found, before = list[Change](), set[str]()
+    found, before, name = list[Change](), set[str](), snapshot.manifest.snapshot
     for table in tables:
         there = loads.get(table.name, ())
-        newest = newest_snapshot(there)
+        shown = {one for load in there for one in load.snapshots}
+        newest = max((one for one in shown if one < name), default="")
         load = next((load for load in there if newest in load.snapshots), None)
-        if load is None or load.is_closed or load.last != newest:
+        if name in shown or load is None or load.is_closed or load.last != newest:
             return None
         if not load.rules or load.rules != load_rules(table, snapshot):
             return None
@@ -104,8 +105,7 @@ def changes_into(
     if emptied or len(before) != 1:
         return None
     (one,) = before
-    follows = one < snapshot.manifest.snapshot and one not in gone
-    return (one, sorted(found, key=lambda change: _depth(change.table))) if follows else None
+    return None if one in gone else (one, sorted(found, key=lambda change: _depth(change.table)))
 
 
 def _depth(table: Table) -> int:
