@@ -79,6 +79,7 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
         "notes": manifest.notes,
         "announced": msgspec.to_builtins(manifest.announced),
         "days_left": manifest.days_left,
+        "not_read": manifest.not_read,
         "unreadable": {
             resource: {"status": reason.status, "message": reason.message, "missing_scopes": reason.missing_scopes}
             for resource, reason in manifest.unreadable.items()
@@ -100,6 +101,8 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
     if manifest.unreadable:
         what += f"; not readable: {', '.join(manifest.unreadable)}"
+    if manifest.not_read:
+        what += f"; not read: {', '.join(manifest.not_read[:3])}{' and more' if len(manifest.not_read) > 3 else ''}"
     cost = f"{counted(manifest.requests, 'request')}, {duration(manifest.seconds)}"
     if manifest.complete:
         console.print(Text.assemble(("Complete:", "bold green"), f" {what}; {cost}. Snapshot {snapshot.name}."))

@@ -151,6 +151,8 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified
         verdict = Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {failed}{lost}. {remedy}")
     else:
         left = f"{counted(applied.left, 'record')} of plan {plan.name} remain, as you asked"
+        if applied.waiting:
+            left += f", {applied.waiting:,} of them because they refer to records that remain"
         verdict = Text(f"So far: {what}; {left}{lost}.")
     console.print(verdict)
 

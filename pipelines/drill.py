@@ -53,7 +53,7 @@ _NOT_PUT_BACK = {
 }
 """Why a record is not put back, where a plan would say it of the target: the sandbox has what the snapshot has."""
 
-LEFT_OUT = frozenset({"dates", "identifiers", "references", "fields"})
+LEFT_OUT = frozenset({"dates", "identifiers", "lists", "references", "fields"})
 """Kinds of losses that are no problem of the snapshot; the others are problems of the drill."""
 
 

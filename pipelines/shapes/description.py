@@ -51,6 +51,7 @@ def read_description(content: bytes, *, address: str, learned_at: str) -> Descri
         found.problem = f"The description at {address} names no operation."
     resources = {resource: reader.resource(path) for resource, path in LIST_PATHS.items()}
     found.resources = {name: schema for name, schema in resources.items() if schema != ResourceSchema()}
+    found.lists = dict(reader.lists())
     found.notes = sorted(reader.notes)
     return found
 
@@ -80,6 +81,27 @@ class _Reader:
         given = [*_list(item.get("parameters")), *_list(operation.get("parameters"))][:MAX_FIELDS]
         found = (self._resolved(parameter) for parameter in given)
         return sorted({str(one.get("name"))[:MAX_NAME] for one in found if one.get("in") == "query"})
+
+    def lists(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the path of each list with the fields of its records; without a schema, a name in the plural is one."""
+        for name, _item, operation in self.operations():
+            method, _, path = name.partition(" ")
+            if method != "GET" or path.endswith("{}"):
+                continue
+            schema = self._answer(operation)
+            if self._is_list(schema) or (schema is None and path.endswith("s")):
+                yield path, sorted(self._record(schema))
+
+    def _is_list(self, schema: Any) -> bool:
+        """Whether a body is a list, or an envelope: an object without an id that has one list."""
+        if self._holds_list(schema):
+            return True
+        members = self._properties(schema)
+        inner = [name for name, member in members.items() if self._holds_list(member)]
+        return "records" in inner or ("id" not in members and len(inner) == 1)
+
+    def _holds_list(self, schema: Any) -> bool:
+        return any("items" in part or part.get("type") == "array" for part in self._parts(schema))
 
     def resource(self, path: str) -> ResourceSchema:
         """The resource whose list has this path."""

@@ -61,3 +61,5 @@ class Description(msgspec.Struct, kw_only=True, omit_defaults=True):
     operations: dict[str, list[str]] = {}
     """Operation, such as `GET /publications/{}` → its query parameters."""
     resources: dict[str, ResourceSchema] = {}
+    lists: dict[str, list[str]] = {}
+    """Path of each operation that answers with a list, such as `/collections/{}/publications` → the fields of its records."""

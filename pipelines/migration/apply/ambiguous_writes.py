@@ -45,9 +45,9 @@ class Present:
 
 @dataclass(frozen=True)
 class Ambiguous:
-    """Records that may be the one that was sent, but differ from it: a person must look."""
+    """Records that may be the one that was sent, but differ from it or have an id that is no number: a person must look."""
 
-    ids: list[int]
+    ids: list[int | str]
 
 
 ABSENT = None
@@ -95,6 +95,8 @@ class AmbiguousCreates:
         with self._adoption_lock:  # of records that were sent with the same content, each adopts another one
             if isinstance(result, Ambiguous):
                 ids, reason = result.ids, "which differ from it"
+                if any(isinstance(number, str) for number in ids):
+                    reason = "and an id that is no number does not say which of them it is"
             else:
                 records = {int(record["id"]): record for record in result.records}
                 free = sorted(self._new_ids(row.resource, records))
@@ -109,7 +111,7 @@ class AmbiguousCreates:
                     return record
                 if not final:
                     return None
-                ids, reason = sorted(records), "more than were sent"
+                ids, reason = [*sorted(records)], "more than were sent"
         lost = "its answer did not name it" if was_accepted(entry) else "the response was lost"
         message = (
             f"It is unknown whether it was created: {lost}, and the target now has {', '.join(map(str, ids[:5]))}, "
@@ -175,20 +177,18 @@ class Lookup:
         sent = form_of(payload, self._kinds)
         keys, title = set(identifying_keys(sent, self._kinds)), fingerprint(sent.fields)
         alike: list[dict[str, Any]] = []
-        doubtful: list[int] = []
+        doubtful: list[int | str] = []
         for pause in PAUSES if final else PAUSES[:1]:
             if pause:
                 self._clock.sleep(pause)
-            records = self._search(payload, reaches_back)
-            found = {number: record for record in records if (number := whole_number(record.get("id")))}
             exact, alike, doubtful = [], [], []
-            for number in sorted(self._new_ids(PUBLICATIONS, found)):
-                form = form_of(found[number], self._kinds)
+            for number, record in self._new_records(PUBLICATIONS, self._search(payload, reaches_back)):
+                form = form_of(record, self._kinds)
                 compared = comparable(form.fields, self._kinds)
-                if _equals(compared, expected):
-                    exact.append(found[number])
-                elif self._is_alike(sent.fields, form.fields):
-                    alike.append(found[number])
+                if isinstance(number, int) and _equals(compared, expected):
+                    exact.append(record)
+                elif isinstance(number, int) and self._is_alike(sent.fields, form.fields):
+                    alike.append(record)
                 elif (
                     keys.intersection(identifying_keys(form, self._kinds))
                     or (title is not None and fingerprint(form.fields) == title)
@@ -232,20 +232,21 @@ class Lookup:
         `or_empty`: a new record that has less than half of what was sent may be it, too.
         """
         resource, key = resource_type.resource, resource_type.key(resource_type.values(payload))
-        doubtful: list[int] = []
+        doubtful: list[int | str] = []
         for pause in PAUSES if final else PAUSES[:1]:
             if pause:
                 self._clock.sleep(pause)
-            listed = self._client.list_ends(resource, reaches_back)
-            found = {number: record for record in listed if (number := whole_number(record.get("id")))}
             exact, doubtful = [], []
-            for number in sorted(self._new_ids(resource, found)):
-                values = resource_type.values(found[number])
+            for number, record in self._new_records(resource, self._client.list_ends(resource, reaches_back)):
+                values = resource_type.values(record)
                 compared = resource_type.compared(values)
-                if _equals(compared, expected):
-                    exact.append(found[number])
-                elif (key is not None and resource_type.key(values) == key) or (
-                    or_empty and not has_most({name: digest(value) for name, value in compared.items()}, expected)
+                is_equal = _equals(compared, expected)
+                if is_equal and isinstance(number, int):
+                    exact.append(record)
+                elif (
+                    is_equal
+                    or (key is not None and resource_type.key(values) == key)
+                    or (or_empty and not has_most({name: digest(value) for name, value in compared.items()}, expected))
                 ):
                     doubtful.append(number)
             if exact:
@@ -253,6 +254,15 @@ class Lookup:
             if not doubtful:
                 return ABSENT
         return Ambiguous(doubtful) if final else ABSENT
+
+    def _new_records(
+        self, resource: str, records: Iterable[dict[str, Any]]
+    ) -> Iterator[tuple[int | str, dict[str, Any]]]:
+        """Yield the records that may be new, with their ids; those with an id that is no number last, because no plan knows these."""
+        found = {whole_number(record.get("id")) or str(record.get("id")): record for record in records}
+        for number in sorted(self._new_ids(resource, [key for key in found if isinstance(key, int)])):
+            yield number, found[number]
+        yield from ((key, record) for key, record in found.items() if isinstance(key, str))
 
     def _search(self, payload: Mapping[str, Any], reaches_back: ReachesBack) -> Iterator[dict[str, Any]]:
         """Yields the publications that the service finds for a payload, and those at both ends of its list."""

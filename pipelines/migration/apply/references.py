@@ -5,7 +5,7 @@ References to records that later rows create are links: they are set by a reques
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -25,17 +25,13 @@ LOOKED_UP = {"contributor": USERS}
 """Reference of a publication → the resource in which it can be looked up. No endpoint reads an organization (service.md#not-shown)."""
 
 
+class UntriedReferenceError(Exception):
+    """A row refers to a record that this plan creates and no apply has tried to: it is outside of the selection, and the row waits."""
+
+
 def links_of(row: PlanRow) -> dict[str, PlannedReference]:
     """The references of a row that are set once all rows are written."""
     return {name: reference for name, reference in row.references.items() if reference.later}
-
-
-def missing_links(row: PlanRow) -> Iterator[tuple[str, int]]:
-    """Yield the records to which the links of a row lead and which the target lacked when the plan was made."""
-    for link in links_of(row).values():
-        for source_id, target_id in zip(link.source_ids, link.target_ids, strict=True):
-            if target_id is None:
-                yield link.resource, source_id
 
 
 def own_references(row: PlanRow) -> set[int]:
@@ -57,8 +53,8 @@ class References:
     def resolve(self, row: PlanRow, problems: list[str]) -> PlanRow:
         """Returns the row with the ids of the records to which it refers, without its links.
 
-        Where such a record was not created, a publication goes without the reference, which is added to `problems`; any other record is
-        refused: `FailedWriteError`.
+        Where such a record could not be created, a publication goes without the reference, which is added to `problems`; any other record
+        is refused: `FailedWriteError`. Raises `UntriedReferenceError` where nobody has tried to.
         """
         if not row.references:
             return row
@@ -68,7 +64,7 @@ class References:
         return msgspec.structs.replace(row, payload=row.payload | found, expected=expected, references={})
 
     def links(self, row: PlanRow, problems: list[str]) -> PlanRow:
-        """Returns the row as a change that sets its links. Raises `FailedWriteError` where a record to which they lead was not created."""
+        """Returns the row as a change that sets its links. Raises the same errors as `resolve`."""
         found = self._values(row, links_of(row), problems)
         before = {name: row.before.get(name) for name in found}
         if row.type is not None and row.type.method == "PUT":  # it replaces the record: the other fields are sent again
@@ -85,6 +81,8 @@ class References:
         ids: list[int] = []
         for source_id, planned_id in zip(reference.source_ids, reference.target_ids, strict=True):
             target_id = planned_id or self._journal.target_id_of(reference.resource, source_id)
+            if target_id is None and self._is_untried(reference.resource, source_id):
+                raise UntriedReferenceError
             if target_id is None and row.resource == PUBLICATIONS and not reference.later:
                 problems.append(f"{name}: {reference.resource} {source_id} was not created; the next plan sets it.")
                 break
@@ -97,6 +95,12 @@ class References:
                 )
             ids.append(target_id)
         return ids
+
+    def _is_untried(self, resource: str, source_id: int) -> bool:
+        entries = self._journal.of_record(resource, source_id)
+        return not any(
+            entry.plan == self._plan and entry.kind in (WriteKind.CREATE, WriteKind.ADOPT) for entry in entries
+        )
 
     def without_missing(self, row: PlanRow, refusal: RefusedError, problems: list[str]) -> PlanRow | None:
         """Returns a publication's row without the references that the target certainly lacks; None where none is certainly the reason.

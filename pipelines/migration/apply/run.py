@@ -16,7 +16,7 @@ from pipelines.errors import SafetyLimitError, TemporaryError
 from pipelines.humanize import MOST_LISTED
 from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
-from pipelines.migration.apply.references import links_of, missing_links, own_references
+from pipelines.migration.apply.references import UntriedReferenceError, links_of, own_references
 from pipelines.migration.apply.row_result import RowResult, is_written
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
@@ -96,7 +96,9 @@ class ApplyResult:
     undecided: int = 0
     """Records that wait for a person's decision."""
     left: int = 0
-    """Rows outside the selection, and those whose links lead there."""
+    """Rows outside the selection, and those that wait for such a row."""
+    waiting: int = 0
+    """Of these, the rows of the selection that refer to records outside of it."""
     failures: list[Failure] = field(default_factory=list)
     twins: list[Twin] = field(default_factory=list)
     """Records and files that the target may have more than once, because they were sent again after a lost response."""
@@ -222,21 +224,10 @@ class ApplyRun:
         return self.applied
 
     def _unlinked(self) -> Iterator[PlanRow]:
-        """The rows of the selection that are written, and whose links are not; links to records that were not tried yet wait."""
+        """The rows of the selection that are written, and whose links are not."""
         for row in self._plan.rows(Action.CREATE, Action.PATCH):
-            if not (links_of(row) and self._selection.wants(row) and self._waits_for_links(row)):
-                continue
-            if any(self._is_untried(resource, number) for resource, number in missing_links(row)):
-                self.applied.left += 1
-            else:
+            if links_of(row) and self._selection.wants(row) and self._waits_for_links(row):
                 yield row
-
-    def _is_untried(self, resource: str, source_id: int) -> bool:
-        """Whether a record was never written to the target, and this plan has not tried to: it is outside of the selection."""
-        if self._journal.target_id_of(resource, source_id) is not None:
-            return False
-        entries = self._journal.of_record(resource, source_id)
-        return not any(entry.plan == self._plan.name and entry.kind == WriteKind.CREATE for entry in entries)
 
     def _write_resource(self, resource: str, rows: Iterator[PlanRow], *, links: bool = False) -> None:
         self._postponed = set()
@@ -332,6 +323,11 @@ class ApplyRun:
             with self._lock:
                 self._pending.append((pending.due, result))
             return
+        except UntriedReferenceError:
+            with self._lock:
+                self.applied.left += 1
+                self.applied.waiting += 1
+            return
         except TemporaryError as error:
             if self._writer.stopped:
                 raise
@@ -410,6 +406,7 @@ def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
         "quarantined": applied.quarantined,
         "undecided": applied.undecided,
         "left": applied.left,
+        "waiting": applied.waiting,
         "twins": [msgspec.to_builtins(one) for one in applied.twins],
         "failures": [msgspec.to_builtins(one) for one in applied.failures],
         "lacking": msgspec.to_builtins(applied.lacking),

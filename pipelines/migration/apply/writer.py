@@ -26,7 +26,7 @@ from pipelines.migration.apply.attachments import Attachments, is_upload_lost
 from pipelines.migration.apply.digests import RecordDigests, content_of, shows_any
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, create_body, names_sent
-from pipelines.migration.apply.references import References
+from pipelines.migration.apply.references import References, UntriedReferenceError
 from pipelines.migration.apply.request_forms.forms import RequestForms
 from pipelines.migration.apply.request_forms.known_forms import Operation
 from pipelines.migration.apply.request_forms.presign_forms import PresignForms
@@ -178,7 +178,7 @@ class Writer:
         try:
             row = self._references.resolve(row, [])
             return self._ambiguous.find(row, entry, final=final) is None and final and not was_accepted(entry)
-        except FailedWriteError:
+        except (FailedWriteError, UntriedReferenceError):
             return False
 
     def _entries(self, row: PlanRow) -> dict[tuple[str, str], JournalEntry]:

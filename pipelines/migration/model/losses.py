@@ -36,7 +36,7 @@ class Loss(msgspec.Struct, kw_only=True, frozen=True):
     """Values, files or records of one kind that the target will not have."""
 
     kind: str
-    """dates, identifiers, undecided, records, resources, files, references, fields or writes. None is ever renamed."""
+    """dates, identifiers, undecided, records, resources, lists, files, references, fields or writes. None is ever renamed."""
     count: int
     words: str
     """The number and what it counts, such as `1,601 dates`."""
@@ -57,6 +57,7 @@ def losses_of(plan: Plan, lacking: LackingCounts | None = None) -> list[Loss]:
         *_undecided(facts),
         *_records(lacking),
         *_resources(facts),
+        *_lists(facts),
         *_files(lacking),
         *_references(plan, lacking),
         *_fields(plan),
@@ -141,6 +142,17 @@ def _resources(facts: PlanFacts) -> Iterator[Loss]:
         why="the snapshot has them, and this plan leaves them out.",
         remedy=f"To move them: --resources {','.join([*chosen, *names])}.",
     )
+
+
+def _lists(facts: PlanFacts) -> Iterator[Loss]:
+    if count := len(facts.not_read):
+        yield Loss(
+            kind="lists",
+            count=count,
+            words=", ".join(facts.not_read[:NAMED]) + (f" and {count - NAMED:,} more lists" if count > NAMED else ""),
+            why="Bookferry does not read them, so the snapshot lacks what only they have.",
+            remedy="Enter it in the target by hand.",
+        )
 
 
 def _files(lacking: LackingCounts) -> Iterator[Loss]:

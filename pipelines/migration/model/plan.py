@@ -190,6 +190,8 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     """Publications with a date that is not moved because it is only a year or a month."""
     left_out: dict[str, int] = {}
     """Resource that the snapshot has and the plan does not move → its records."""
+    not_read: list[str] = []
+    """What the snapshot says was not read of the source, such as `/collections/:id/publications`."""
     invalid_identifiers: int = 0
     """Identifiers that are not sent because they break the rules of their type."""
     mails: int = 0

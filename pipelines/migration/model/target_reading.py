@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pipelines.backup import read
 from pipelines.errors import StopError
+from pipelines.humanize import counted
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
@@ -48,6 +49,12 @@ class TargetListing:
             for batch in row_batches(file, ["payload"], STEP):
                 for payload in batch.column("payload").cast(pa.binary()).to_pylist():
                     yield decode_record(payload or b"")
+
+    def ids(self) -> Iterator[set[int]]:
+        """Yield the ids that are whole numbers, those of `STEP` records at a time."""
+        with storage_errors(self.path), open_table(self.path, self.key) as file:
+            for batch in row_batches(file, ["id"], STEP):
+                yield {number for number in batch.column("id").to_pylist() if number is not None}
 
     @property
     def rows(self) -> int:
@@ -94,6 +101,12 @@ class TargetReader:
                 f"{resource} of '{target}' could not be read whole, so it is unknown what is missing there: {' '.join(facts.problems)} "
                 "Wait until no one is editing it, then run the same command again."
             )
+        if unnumbered := facts.records - _numbered_rows(capture, resource):
+            shutil.rmtree(capture.path, ignore_errors=True)
+            raise StopError(
+                f"{counted(unnumbered, 'record')} among the {resource} of '{target}' have ids that are no whole numbers, and a migration "
+                f"knows records by numbers: it would create again what is there. Leave {resource} out (--resources)."
+            )
         raw = folder / f"target-{resource}.parquet"
         with storage_errors(raw):
             shutil.move(capture.raw_path(resource), raw)
@@ -128,6 +141,12 @@ class TargetReader:
         name, wanted = f"{run}-{resource}", (resource, f"to {run}")
         resumed = resume_capture(self._data, target, name, wanted, **library, begun_after=oldest)
         return resumed or begin_capture(self._data, target, name, wanted, **library, now=now)
+
+
+def _numbered_rows(capture: Capture, resource: str) -> int:
+    """The records of a reading that have a whole number as id."""
+    listing = TargetListing(capture.raw_path(resource), capture.key_of(f"raw_{resource}"))
+    return sum(map(len, listing.ids()))
 
 
 def reading_name(run: str, plan: Plan, journal: Journal) -> str:

@@ -94,8 +94,8 @@ LEFT_OUT = {
         "Nothing has to be done: every backup keeps it.",
     ),
     LeftOut.UNKNOWN_REFERENCE: Advice(
-        "It may name records by their numbers in the source, and nothing says of which resource those are, so it is not moved: the same "
-        "numbers are other records in the target.",
+        "It may name records by their numbers in the source, and nothing says for certain which records those are, so it is not moved: the "
+        "same numbers are other records in the target.",
         "Every backup keeps it. If it matters, enter it in the target by hand.",
     ),
     LeftOut.NOT_A_CHOICE: Advice(

@@ -42,16 +42,19 @@ from pipelines.migration.plan.learned_types import (
     doubted_fields,
     learn_additional_fields,
     learn_type,
+    plain_fields,
     resources_by_names,
     shape_of,
 )
 from pipelines.migration.plan.merges.requests import with_merges
 from pipelines.migration.plan.other_resources import plan_all
 from pipelines.migration.plan.references.learned import link_rule, never_moved, resource_of_link
+from pipelines.migration.plan.references.numbers import fields_with_ids
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
 from pipelines.migration.session import MigrationSession, is_same_library
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
+from pipelines.records.shapes.field_names import names_doer
 from pipelines.report.record_links import addresses_in, learned_links
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
@@ -132,6 +135,8 @@ class PlanBuilder:
         """Learn how the other resources are moved: from the target's description, and from the records of both sides."""
         described = self._described(client)
         same_service = self._request.source.manifest.api == API
+        data, snapshot = self._session.source_data, self._request.source
+        library = {name: snapshot_listing(data, snapshot, name, self._folder) for name in snapshot.manifest.resources}
         for resource, (source, target) in self._listed.items():
             schema = described.resources.get(resource, ResourceSchema())
             shapes = shape_of(source), shape_of(target)
@@ -142,8 +147,11 @@ class PlanBuilder:
             )
             learned = learn()
             unknown = [key for key, why in learned.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE]
-            if leads_to := resources_by_names(source.records(), unknown, self._source_listings()) if unknown else {}:
-                learned = learn(leads_to=leads_to)
+            leads_to = resources_by_names(source.records(), unknown, self._source_listings()) if unknown else {}
+            plain = plain_fields(learned, RESOURCE_TYPES[resource])
+            doubtful = fields_with_ids(source.records(), plain, library) if plain else {}
+            if leads_to or doubtful:
+                learned = learn(leads_to=leads_to, doubtful=doubtful)
             self._types[resource] = learned
             self._listed[resource] = (replace(source, type=learned), replace(target, type=learned))
 
@@ -177,7 +185,11 @@ class PlanBuilder:
                 else rule
                 for name, rule in learned.moved.items()
             },
-            left_out=dict(sorted({**left_out, **learned.left_out}.items())),
+            left_out=dict(
+                sorted(
+                    {**left_out, **{name: _as_link(name, why, links) for name, why in learned.left_out.items()}}.items()
+                )
+            ),
         )
 
     def _links(self, source: Mapping[str, FoundValues]) -> dict[str, str]:
@@ -288,6 +300,11 @@ class PlanBuilder:
         return [twin_of(*found) for found in finder.find(entries)]
 
 
+def _as_link(name: str, why: str, links: Collection[str]) -> str:
+    """Why an additional field is left out: a link is one, unless the service itself fills in who made a record."""
+    return why if name not in links or (why == LeftOut.READ_ONLY and names_doer(name)) else LeftOut.LINK
+
+
 def plan_facts(
     request: PlanRequest,
     settings: Settings,
@@ -340,6 +357,7 @@ def plan_facts(
         left_out={
             name: counts.records for name, counts in manifest.resources.items() if counts.records and name not in totals
         },
+        not_read=manifest.not_read,
         invalid_identifiers=publications.invalid,
         mails=sum(total.mails for total in totals.values()),
         notes=plan_notes(request.source, totals, key),

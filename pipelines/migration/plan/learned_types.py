@@ -7,7 +7,7 @@ documented, so of them a field that is not documented is sent only where the tar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -32,6 +32,7 @@ from pipelines.records.shapes.field_names import (
     keys_of,
     may_be_count,
     may_name_records,
+    names_doer,
     names_own_kind,
     resource_named,
     stem_of,
@@ -61,13 +62,14 @@ def learn_type(
     contradicted: Iterable[str] = (),
     doubted: Iterable[str] = (),
     leads_to: Mapping[str, str] | None = None,
+    doubtful: Collection[str] = (),
 ) -> ResourceType:
     """How the records of a resource are moved. `assumed`: our own assumption, which counts where nothing was learned.
 
     `source`, `target`: the shapes of the records of both libraries; `schema`: the target's description of the resource; `contradicted`:
     enumerations of the description that the target's own records do not keep to; `doubted`: fields about which records of the source,
     which is the same service, contradict the description (`doubted_fields`); `leads_to`: field → the resource that the names beside its
-    ids belong to.
+    ids belong to; `doubtful`: fields of the source that may refer to records, whatever their names.
     """
     leads_to = leads_to or {}
     if not source.records:
@@ -77,7 +79,7 @@ def learn_type(
     # Without the word of a description that it is taken, a task that is completed would be open again
     may_be_sent = [name for name in shown if name != COMPLETED]
     if payload is None or not payload.fields:
-        learned = _from_names(assumed, dict.fromkeys(may_be_sent), shown, None, Source.RECORDS, leads_to)
+        learned = _from_names(assumed, dict.fromkeys(may_be_sent), shown, None, Source.RECORDS, leads_to, doubtful)
         known = {*target.fields, *assumed.fields}
         unproved = tuple(name for name in learned.fields if not known & {name, *keys_of(name)})
         return msgspec.structs.replace(learned, unproved=unproved, shown=_shown(learned, target))
@@ -88,7 +90,7 @@ def learn_type(
         names |= {name: FieldSchema() for name in may_be_sent if name not in names and name not in schema.record}
     method = schema.change.method if schema.change else ""
     names |= {name: FieldSchema() for name in names if _has_other_form(schema.record.get(name), shown.get(name))}
-    learned = _from_names(assumed, names, shown, payload, Source.DESCRIPTION, leads_to, method)
+    learned = _from_names(assumed, names, shown, payload, Source.DESCRIPTION, leads_to, doubtful, method)
     choices = {
         name: tuple(found.choices)
         for name, field in names.items()
@@ -96,8 +98,8 @@ def learn_type(
         if (found := _with_choices(field)) is not None
     }
     left_out = {
-        name: _why_left_out(name, payload, schema)
-        for name in shown
+        name: _why_left_out(name, payload, schema, field)
+        for name, field in shown.items()
         if name not in learned.left_out and not any(name in learned.keys_of(field) for field in learned.fields)
     }
     shown_by_target = {*target.fields, *contradicted}
@@ -119,6 +121,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     payload: PayloadSchema | None,
     source: Source,
     leads_to: Mapping[str, str],
+    doubtful: Collection[str],
     method: str = "",
 ) -> ResourceType:
     """The type with the fields of these names that the source has. `shown`: the fields of its records."""
@@ -147,7 +150,9 @@ def _from_names(  # noqa: PLR0917  what is known from each side
                 left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
                 continue
             references[name], read[name] = resource, field
-        elif name not in assumed.fields and may_name_records(keys[0], field):
+        elif (name not in assumed.fields or name in assumed.references) and (
+            keys[0] in doubtful or may_name_records(keys[0], field)
+        ):
             left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
             continue
         elif name in assumed.lists and _is_plain_list(field):
@@ -173,6 +178,12 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         wrapped_in=payload.wrapped_in if payload else "",
         method=method or assumed.method,
     )
+
+
+def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
+    """The fields of the source that are sent as they stand although nothing documents them, besides those with an enumeration."""
+    known = {*assumed.fields, *learned.references, *learned.choices}
+    return [key for name in learned.fields if name not in known for key in learned.keys_of(name)]
 
 
 def _may_wait(referred: str | None, resource: str) -> bool:
@@ -249,9 +260,16 @@ def _with_choices(field: FieldSchema) -> FieldSchema | None:
     return field.entries if field.entries and field.entries.choices else None
 
 
-def _why_left_out(name: str, payload: PayloadSchema, schema: ResourceSchema) -> str:
-    described = payload.fields.get(name) or schema.record.get(name)
-    return LeftOut.READ_ONLY if described is not None else LeftOut.NOT_DESCRIBED
+def _why_left_out(name: str, payload: PayloadSchema, schema: ResourceSchema, field: FieldShape) -> str:
+    """A service fills counters, times and addresses itself, and who made a record; no other link between records."""
+    is_described = name in payload.fields or name in schema.record
+    if Kind.LIST in field.kinds or not is_described:
+        is_link = _has_ids(field) or may_name_records(name, field)
+    else:
+        is_link = _is_reference(name, name, field) and not names_doer(name)
+    if is_link:
+        return LeftOut.LINK
+    return LeftOut.READ_ONLY if is_described else LeftOut.NOT_DESCRIBED
 
 
 def shape_of(listing: TargetListing) -> RecordShape:

@@ -56,6 +56,12 @@ def names_own_kind(stem: str) -> bool:
     return not _OF_ITS_OWN_KIND.isdisjoint(stem.split("_"))
 
 
+def names_doer(name: str) -> bool:
+    """Whether a field of this name has the person who made or changed the record: `creator`, `created_by`."""
+    stem = stem_of(name)
+    return stem.endswith("_by") or resource_named(stem) == "users"
+
+
 def may_be_count(name: str) -> bool:
     """Whether a whole number in a field of this name may count records instead of naming one: `copies` has no `_id`."""
     return not is_named_as_id(name) and _singular(stem_of(name)) != stem_of(name)
@@ -83,11 +89,13 @@ def stem_of(name: str) -> str:
 def may_name_records(name: str, field: FieldShape) -> bool:
     """Whether a field may have numbers of records, at any depth: by its name or that of a member, in any spelling.
 
-    Numbers count within one library only, so that such a field is sent only where it is known what it leads to.
+    Numbers, and ids that are texts, count within one library only, so that such a field is sent only where it is known what it leads to.
     """
-    has_numbers = Kind.INTEGER in field.kinds or field.digits > 0
-    if has_numbers and (is_named_as_id(name) or names_records(stem_of(name))):
+    stem, has_numbers = stem_of(name), Kind.INTEGER in field.kinds or field.digits > 0
+    if has_numbers and (is_named_as_id(name) or names_records(stem)):
         return True
+    if Kind.TEXT in field.kinds and is_named_as_id(name) and (resource_named(stem) is not None or names_own_kind(stem)):
+        return True  # "A-12" is an id, too
     if field.entries is not None and may_name_records(name, field.entries):
         return True
     return any(may_name_records(member, inner) for member, inner in field.members.items())
@@ -118,6 +126,26 @@ _RECORDS = frozenset(
     }
 )
 """Words for records that do not say of which resource they are."""
+
+
+def is_quantity(name: str) -> bool:
+    """Whether a whole number in a field of this name counts, measures, orders or dates something, and is no number of a record."""
+    words = words_of(name)
+    return not is_named_as_id(name) and not _QUANTITIES.isdisjoint(map(_singular, words[-1:]))
+
+
+_QUANTITIES = frozenset({
+    "age", "amount", "cent", "copy", "count", "counter", "day", "depth", "duration", "edition", "extent", "floor", "height", "hour",
+    "index", "issue", "length", "level", "limit", "maximum", "minimum", "minute", "month", "number", "order", "page", "part",
+    "percent", "position", "price", "priority", "quantity", "rank", "rating", "score", "second", "seq", "sequence", "size", "sort",
+    "step", "sum", "total", "version", "volume", "week", "weight", "width", "year",
+})  # fmt: skip
+"""Last words, in singular, of names of plain numbers."""
+
+
+def names_same(name: str, other: str) -> bool:
+    """Whether two names are the same, in singular or plural."""
+    return _singular(name) == _singular(other)
 
 
 def _singular(name: str) -> str:

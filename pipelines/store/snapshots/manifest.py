@@ -16,6 +16,7 @@ from pipelines.records.shapes.columns import ObservedColumn
 from pipelines.records.shapes.observation import RecordShape
 from pipelines.shapes.changes import changed_description, changed_records
 from pipelines.shapes.model import Description
+from pipelines.shapes.unread_lists import unread_lists
 from pipelines.store.snapshots.captures import (
     Announcement,
     CaptureFacts,
@@ -60,6 +61,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     resources: dict[str, ResourceFacts]
     unreadable: dict[str, Unreadable] = {}
     """Resources that could not be read; the snapshot has none of their records."""
+    not_read: list[str] = []
+    """Lists that the service has and no backup reads, such as `/collections/:id/publications`."""
     announced: list[Announcement] = []
     """What the service announces as deprecated, by name."""
     days_left: int | None = None
@@ -113,7 +116,9 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
     notes = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes]
     problems += missing[True] + _failed_files(facts)
     notes += missing[False] + _files_not_fetched(facts) + _packed_files(facts)
+    not_read = unread_lists(facts.description, facts.shapes)
     notes = [
+        *_notes_of_lists(not_read),
         *_notes_of_announcements(announced),
         *_notes_of_shapes(facts, before),
         *_notes_of_end(facts, days_left),
@@ -136,6 +141,7 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
         tool=f"bookferry {VERSION}",
         resources={name: facts.resources[name] for name in sorted(facts.resources, key=_resource_order)},
         unreadable=facts.unreadable,
+        not_read=not_read,
         announced=announced,
         days_left=days_left,
         files=facts.files or FileTotals(),
@@ -157,6 +163,15 @@ def _announcements(facts: CaptureFacts, now: datetime, before: Iterable[Announce
     return [
         Announcement(name=name, day=day, since=since.get((name, day), today), is_new=(name, day) not in since)
         for name, day in sorted(facts.announced.items())
+    ]
+
+
+def _notes_of_lists(not_read: Sequence[str]) -> list[str]:
+    if not not_read:
+        return []
+    names = ", ".join(not_read)[:MOST_OF_NOTE]
+    return [
+        f"Not read: {names}. Bookferry reads no such lists, and its records do not show what those have, so the snapshot lacks that."
     ]
 
 

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from pipelines.errors import StopError
+from pipelines.migration.flow import Migration
+from pipelines.settings.loading import load_settings
 from tests.backup.other_resources.conftest import TwoVersionRunner, rows
 from tests.service.scripted import Answer, Received, ScriptedServer
 
@@ -165,6 +168,17 @@ def test_ids_that_are_texts_identify_records(serve: Serve) -> None:
         (None, "0b6e-a1"),
         (None, "0b6e-a2"),
     ]
+
+
+def test_no_plan_is_made_for_a_library_with_ids_that_are_texts(serve: Serve) -> None:
+    """It would create again the tasks that are there, because it cannot name them."""
+    runner = serve(service)[0]
+    snapshot = runner.back_up("publications", "users", "tasks")
+    with (
+        Migration(load_settings(runner.config)) as migration,
+        pytest.raises(StopError, match="2 records among the tasks of 'new' have ids that are no whole numbers"),
+    ):
+        migration.plan(snapshot, "new", resources=["tasks"])
 
 
 @pytest.mark.parametrize("ids", [["a", "a"], ["a", 1, "a", None]])

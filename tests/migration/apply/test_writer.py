@@ -287,6 +287,16 @@ def test_a_lost_response_is_settled_where_ids_are_texts(home: Home, library: Sma
     assert home.entries()[CREATE, 0].target_id in library.records
 
 
+def test_a_lost_response_of_a_record_whose_id_is_no_number_is_parked(home: Home, library: SmallLibrary) -> None:
+    """It is there, so that it is never sent again; no number says which record it is."""
+    library.order("POST publications", "lost")
+    library.changes = lambda fields: {**fields, "id": "A-12"}
+    applied = home.apply([new()])
+    assert (applied.created, applied.failed, len(library.sent("POST publications"))) == (0, 1, 1)
+    assert "the target now has A-12" in applied.failures[0].problem
+    assert home.states()[CREATE, 0] == PARKED
+
+
 def test_a_record_that_was_not_created_is_sent_again_once_that_is_certain(home: Home, library: SmallLibrary) -> None:
     library.order("POST publications", "dropped")
     before = home.client.clock.monotonic()

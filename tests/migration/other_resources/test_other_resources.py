@@ -12,6 +12,7 @@ import pytest
 
 from pipelines.drill import drill
 from pipelines.errors import ConfigurationError, StopError
+from pipelines.migration.apply.run import Selection
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, HTML, PEOPLE
 from pipelines.settings.loading import load_settings
@@ -133,6 +134,23 @@ def test_contributors_are_the_same_persons_even_where_their_accounts_are_created
     with pair.migration() as migration:
         assert migration.undo(plan, really=True).left == 0
     assert records_of(pair, "publications") == before
+
+
+def test_a_record_waits_for_those_outside_of_the_selection_to_which_it_refers(
+    pair: LibraryPair, snapshot: Snapshot
+) -> None:
+    """The accounts of contributors are not created yet: that is no failure, and the next apply writes the whole plan."""
+    delete_user(pair, "Yuki")
+    plan = pair.plan(snapshot, resources=["users"])
+    publications = [row.source_id for row in plan_rows(plan, "publications", Action.CREATE) if row.references]
+    first = pair.apply(plan, selection=Selection(ids=[*publications, RECORDS])).applied
+    assert (first.failed, first.created, first.waiting, first.lacking.writes) == (0, 1, len(publications), 0)
+    assert first.left > first.waiting > 0
+    second = pair.apply(plan, selection=Selection(actions=["patch"])).applied
+    assert (second.failed, second.waiting) == (0, 0)
+    last = pair.apply(plan).applied
+    assert (last.failed, last.left, last.waiting, str(last.lacking)) == (0, 0, 0, ORGANIZATION)
+    assert contributors(pair) == contributors(pair, "library")
 
 
 def test_a_contributor_without_an_account_does_not_stop_the_publication(pair: LibraryPair, snapshot: Snapshot) -> None:

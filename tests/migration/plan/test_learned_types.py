@@ -28,6 +28,9 @@ def learned(resource: str, record: dict[str, Any]) -> ResourceType:
         ("hard_copies", "holding", {"location_id": 7}),
         ("tasks", "subjectId", 7),
         ("tasks", "copies", 3),
+        ("tasks", "assignee_id", "A-12"),
+        ("tasks", "reviewerId", "A-12"),
+        ("collections", "publication_ids", ["P-1", "P-2"]),
     ],
 )
 def test_numbers_that_lead_nobody_knows_where_are_left_out(resource: str, field: str, value: Any) -> None:
@@ -52,7 +55,15 @@ def test_a_reference_is_known_in_any_spelling(field: str, leads_to: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("priority", 3), ("due", "2026-12-01"), ("labels", ["a"]), ("done", True)]
+    ("field", "value"),
+    [
+        ("priority", 3),
+        ("due", "2026-12-01"),
+        ("labels", ["a"]),
+        ("done", True),
+        ("external_id", "A-12"),
+        ("wikidata_ids", ["Q42"]),
+    ],
 )
 def test_other_values_are_sent(field: str, value: Any) -> None:
     found = learned("tasks", {"id": 1, "title": "T", field: value})

@@ -1,0 +1,67 @@
+"""The lists of a service that no backup reads: which of them may have what its records do not have (service.md#not-shown).
+
+The service has addresses of their own for nested records, and the document shows none of them. What a description shows is read from it;
+which publications a collection has must be somewhere, also where there is no description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pipelines.inventory import LIST_PATHS
+from pipelines.records.shapes.field_names import names_same, resource_named, stem_of
+from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
+from pipelines.shapes.model import Description, ResourceSchema
+
+MEMBERS = "the publications of each collection"
+"""What is not read where neither records nor a description show them."""
+
+_RESOURCES = {f"/{path}": resource for resource, path in LIST_PATHS.items()}
+
+_READ_OTHERWISE = frozenset({"/assets", "/publications/all"})
+"""Documented lists of files, which publications have, and of all publications."""
+
+
+def unread_lists(description: Description | None, shapes: Mapping[str, RecordShape]) -> list[str]:
+    """What is not read of a service: addresses such as `/collections/:id/publications`. `shapes`: of the records that were read."""
+    described = description or Description(address="", learned_at="")
+    paths = sorted(path for path in described.lists if _is_unread(path, described, shapes))
+    is_said = any(path.startswith("/collections/") for path in paths)
+    lacks_members = not is_said and not _has_members("collections", "publications", shapes)
+    return [*(path.replace("{}", ":id") for path in paths), *([MEMBERS] if lacks_members else [])]
+
+
+def _is_unread(path: str, description: Description, shapes: Mapping[str, RecordShape]) -> bool:
+    if path in _RESOURCES or path in _READ_OTHERWISE:
+        return False
+    root, _, below = path.partition("/{}/")
+    resource = _RESOURCES.get(root)
+    if below:
+        return resource is not None and not ("/" not in below and _has_members(resource, below, shapes))
+    above = _RESOURCES.get(path.rpartition("/")[0])
+    fields = description.lists[path]
+    # A part of a known list, such as its newest records
+    return above is None or (
+        bool(fields) and fields != sorted(description.resources.get(above, ResourceSchema()).record)
+    )
+
+
+def _has_members(resource: str, name: str, shapes: Mapping[str, RecordShape]) -> bool:
+    """Whether records show what belongs to each record of a resource, on either side; also where there is nothing to show.
+
+    `name`: of what belongs to it: that of a resource, or of anything else.
+    """
+    shape, other = shapes.get(resource, RecordShape()), shapes.get(name)
+    if not shape.records or (other is not None and not other.records):
+        return True
+    if any(Kind.LIST in field.kinds for field in _named(shape, name)):
+        return True
+    return other is not None and any(field.kinds for field in _named(other, resource))
+
+
+def _named(shape: RecordShape, name: str) -> Iterator[FieldShape]:
+    """Yield the fields that are named after a resource or a list."""
+    for key, field in shape.fields.items():
+        stem = stem_of(key)
+        if names_same(stem, name) or resource_named(stem) == name:
+            yield field

@@ -1,0 +1,93 @@
+"""What a service keeps at addresses that no backup reads is named: a backup that says complete does not lack it in silence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from pipelines.records.shapes.observation import Observer, RecordShape
+from pipelines.shapes.description import read_description
+from pipelines.shapes.unread_lists import MEMBERS, unread_lists
+from tests.backup.other_resources.conftest import TwoVersionRunner
+from tests.backup.other_resources.test_shapes import Service
+from tests.cli.command import run
+from tests.service.scripted import ScriptedServer
+
+BOOKS = [{"id": 1, "title": "A book"}, {"id": 2, "title": "Another"}]
+COLLECTIONS = [{"id": 1, "name": "Novels", "publications": 2}]
+LIST = {"properties": {"records": {"type": "array", "items": {"properties": {"id": {}, "note": {}}}}, "meta": {}}}
+RECORD = {"properties": {"id": {}, "tags": {"type": "array", "items": {"type": "string"}}}}
+
+
+def described(*paths: str, schema: Mapping[str, Any] = LIST) -> bytes:
+    """A description with a GET for each path."""
+    answer = {"responses": {"200": {"content": {"application/json": {"schema": schema}}}}}
+    return json.dumps({"openapi": "3.1.0", "paths": {path: {"get": answer} for path in paths}}).encode()
+
+
+def unread(description: bytes, **records: list[dict[str, Any]]) -> list[str]:
+    shapes: dict[str, RecordShape] = {}
+    for resource, found in records.items():
+        observer = Observer()
+        observer.observe(found)
+        shapes[resource] = observer.shape
+    return unread_lists(read_description(description, address="", learned_at=""), shapes)
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("/collections/{id}/publications", True),
+        ("/collections/{id}/entries", True),
+        ("/publications/{id}/assets", False),
+        ("/publications/{id}/assets/{asset_id}/versions", True),
+        ("/publications/{id}/reviews", True),
+        ("/hard_copies/{id}/loans", False),
+        ("/quality_reviews", True),
+        ("/collections", False),
+        ("/publications/all", False),
+        ("/publications/newest", True),
+    ],
+)
+def test_lists_are_named_unless_records_show_what_they_have(path: str, named: bool) -> None:
+    books = [{**book, "assets": [{"id": 7}]} for book in BOOKS]
+    collections = [{**COLLECTIONS[0], "publication_ids": [1]}] if "entries" in path else COLLECTIONS
+    found = unread(described(path), publications=books, collections=collections, hard_copies=[])
+    shown = path.replace("{id}", ":id").replace("{asset_id}", ":id")
+    assert (shown in found) == named
+
+
+def test_a_record_and_a_part_of_a_list_are_no_lists() -> None:
+    assert unread(described("/publications/{id}/cover", schema=RECORD), publications=BOOKS) == []
+    assert unread(described("/publications", "/publications/newest"), publications=BOOKS) == []
+
+
+@pytest.mark.parametrize(
+    ("books", "collections", "named"),
+    [
+        (BOOKS, COLLECTIONS, True),
+        (BOOKS, [], False),
+        ([], COLLECTIONS, False),
+        (BOOKS, [{"id": 1, "publication_ids": [1]}], False),
+        (BOOKS, [{"id": 1, "books": [{"id": 1}]}], False),
+        ([{**BOOKS[0], "collection": {"id": 1}}], COLLECTIONS, False),
+        ([{**BOOKS[0], "collections": None}], COLLECTIONS, True),
+    ],
+)
+def test_members_that_nothing_shows_are_named_without_a_description(
+    books: list[dict[str, Any]], collections: list[dict[str, Any]], named: bool
+) -> None:
+    assert unread(b"", publications=books, collections=collections) == [MEMBERS] * named
+
+
+def test_a_backup_says_what_it_did_not_read(serve: Callable[..., tuple[TwoVersionRunner, ScriptedServer]]) -> None:
+    service = Service({"publications": BOOKS, "collections": COLLECTIONS}, described("/collections/{id}/publications"))
+    runner, _server = serve(service)
+    manifest = runner.back_up("publications", "collections", learn=True).manifest
+    assert (manifest.complete, manifest.not_read) == (True, ["/collections/:id/publications"])
+    assert manifest.notes[0].startswith("Not read: /collections/:id/publications. ")
+    done = run("backup", "new", "--resources", "publications,collections", folder=runner.config.parent)
+    assert "2 publications, 1 collections; not read: /collections/:id/publications;" in " ".join(done.out.split())

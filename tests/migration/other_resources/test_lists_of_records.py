@@ -1,0 +1,103 @@
+"""Numbers of records: what cannot be moved of them is counted, and where a reference leads is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.drill import drill
+from pipelines.migration.flow import Migration
+from pipelines.migration.model.losses import in_short, losses_of
+from pipelines.migration.model.plan import Plan
+from pipelines.migration.verify.verdict import MigrationVerification
+from pipelines.settings.loading import load_settings
+from pipelines.store.stores import open_data
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import back_up, make_pair, records_of
+from tests.sandbox.process import SandboxProcess
+
+NAMES: dict[str, Any] = {"name": {"from": "name", "required": True}, "description": {"from": "description"}}
+BOOKS = {"from": "publication_ids"}
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[LibraryPair]:
+    with SandboxProcess("--tenant=library=real:6", "--tenant=target=real:6", "--requests-per-minute", "0") as sandbox:
+        yield make_pair(tmp_path, sandbox, "target")
+
+
+def reshape(pair: LibraryPair, tenant: str, fields: dict[str, Any], description: str = "follows") -> None:
+    shapes = {"description": description, "resources": {"collections": {"fields": {**NAMES, **fields}}}}
+    pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+
+
+def test_a_list_of_records_that_the_target_fills_itself_is_counted(pair: LibraryPair) -> None:
+    reshape(pair, "target", {"publication_ids": {**BOOKS, "read_only": True}})
+    plan = pair.plan(back_up(pair, "run"), resources=("collections",))
+    assert plan.types["collections"].left_out == {"publication_ids": "link"}
+    with pair.migration() as migration:
+        applied = migration.apply(plan).applied
+        proof = migration.verify(plan)
+    assert (applied.complete, applied.lacking.references > 0, applied.failed) == (False, True, 0)
+    assert (proof.equal, proof.as_planned, proof.lacking.references) == (False, True, applied.lacking.references)
+
+
+def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> None:
+    """The collections of both libraries do not show which publications they have."""
+    for tenant in ("library", "target"):
+        reshape(pair, tenant, {})
+    snapshot = back_up(pair, "run")
+    assert snapshot.manifest.not_read == ["the publications of each collection"]
+    plan = pair.plan(snapshot, resources=("collections",))
+    assert "the publications of each collection" in in_short(losses_of(plan))
+
+
+@pytest.mark.parametrize("description", ["follows", pytest.param("missing", marks=pytest.mark.long)])
+def test_numbers_that_are_ids_of_one_resource_are_left_out_and_counted(pair: LibraryPair, description: str) -> None:
+    """Only authorities have the ids 20 and 21; a position and a year are sent."""
+    number = {"schema": {"type": "integer"}, "seed": [20, 21]}
+    fields = {"publication_ids": BOOKS, "shelf": number, "position": number, "opened_year": number}
+    for tenant in ("library", "target"):
+        reshape(pair, tenant, fields, description)
+    plan = pair.plan(back_up(pair, "run"), resources=("collections",))
+    assert plan.types["collections"].left_out == {"shelf": "unknown_reference"}
+    assert {"position", "opened_year"} <= {*plan.types["collections"].fields}
+    with pair.migration() as migration:
+        applied = migration.apply(plan).applied
+        proof = migration.verify(plan)
+    collections = len(records_of(pair, "collections", "library"))
+    assert (applied.failed, applied.complete, applied.lacking.references) == (0, False, collections)
+    assert (proof.equal, proof.as_planned, proof.lacking.references) == (False, True, collections)
+
+
+@pytest.mark.long
+def test_a_reference_that_leads_elsewhere_is_found_by_verify_and_by_a_drill(
+    pair: LibraryPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All else of the record is equal, and the number is one that the target has."""
+    verify = Migration.verify
+
+    def verify_changed(migration: Migration, plan: Plan, **options: Any) -> MigrationVerification:
+        with migration.session.client(plan.facts.target.tenant) as client:
+            copy, other = client.ask(f"{client.api_url}/hard_copies", {}).json()["records"][:2]
+            assert copy["publication_id"] != other["publication_id"]
+            client.write("PATCH", f"hard_copies/{copy['id']}", {"publication_id": other["publication_id"]})
+        return verify(migration, plan, **options)
+
+    monkeypatch.setattr(Migration, "verify", verify_changed)
+    snapshot = back_up(pair, "run")
+    plan = pair.plan(snapshot, resources=("hard_copies",))
+    pair.apply(plan)
+    with pair.migration() as migration:
+        proof = migration.verify(plan)
+    [finding] = proof.findings
+    found = finding.resource, finding.problem, finding.field
+    assert (proof.equal, found) == (False, ("hard_copies", "differing", "publication_id"))
+    settings = load_settings(pair.config)
+    result = drill(settings, open_data(settings), snapshot, now=datetime(2026, 11, 21, tzinfo=UTC))
+    assert not result.ok
+    assert [problem for problem in result.problems if "publication_id differing" in problem]

@@ -1,0 +1,56 @@
+"""Fields whose numbers are all ids of one resource, whatever their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.plan.references.numbers import fields_with_ids
+
+Listings = Callable[..., dict[str, TargetListing]]
+
+
+@pytest.fixture
+def listings(tmp_path: Path) -> Listings:
+    """Listings with these ids."""
+
+    def write(**resources: Iterable[int]) -> dict[str, TargetListing]:
+        for resource, ids in resources.items():
+            pq.write_table(pa.table({"id": pa.array(ids, pa.int64())}), tmp_path / resource)
+        return {resource: TargetListing(tmp_path / resource) for resource in resources}
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "leads_to"),
+    [
+        ("shelf", [41, 42, None], "publications"),
+        ("shelf", [41, 9000], None),
+        ("shelf", [41, 0], None),
+        ("shelf", [41, 42.5], None),
+        ("shelf", [41, "B 7"], None),
+        ("shelf", [1, 2, 3], None),
+        ("shelf", [None], None),
+        ("entries", [[41, 42], [43], []], "publications"),
+        ("place", [{"shelf": [{"work": 41}]}], "publications"),
+        ("place", [{"floor": 41, "year": [42]}], None),
+        ("place", [{"floor": 41, "work": 41}], "publications"),
+        ("published_year", [41, 42], None),
+        ("pages", [41], None),
+        ("pages_id", [41], "publications"),
+    ],
+)
+def test_a_field_may_lead_to_the_only_resource_that_has_all_of_its_numbers(
+    listings: Listings, name: str, values: list[Any], leads_to: str | None
+) -> None:
+    """Numbers that several resources have, as a position or a choice does, say nothing; nor do quantities."""
+    library = listings(publications=range(1, 101), collections=range(1, 21), users=[7000])
+    found = fields_with_ids([{"id": 1, name: value} for value in values], [name], library)
+    assert found == ({name: leads_to} if leads_to else {})
