@@ -24,6 +24,9 @@ from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 
+NAMED = 3
+"""Lists that the last line names; the notes name all."""
+
 
 def backup_tenant(
     settings: Settings, tenant: str, wanted: list[str], output: Output, *, with_files: bool = True
@@ -102,7 +105,8 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
     if manifest.unreadable:
         what += f"; not readable: {', '.join(manifest.unreadable)}"
     if manifest.not_read:
-        what += f"; not read: {', '.join(manifest.not_read[:3])}{' and more' if len(manifest.not_read) > 3 else ''}"
+        more = "and more" if len(manifest.not_read) > NAMED else ""
+        what += f"; not read: {', '.join(manifest.not_read[:NAMED])} {more}".rstrip()
     cost = f"{counted(manifest.requests, 'request')}, {duration(manifest.seconds)}"
     if manifest.complete:
         console.print(Text.assemble(("Complete:", "bold green"), f" {what}; {cost}. Snapshot {snapshot.name}."))
