@@ -28,6 +28,9 @@ BATCH_ROWS = 10_000
 WIDTH_ROWS = 200
 """Rows by which the columns of a workbook get their widths."""
 
+EXACT_DIGITS = 15
+"""Digits of a number that a spreadsheet keeps; a decimal number with more is text."""
+
 BYTE_ORDER_MARK = "\ufeff"
 """Without it Excel does not recognise UTF-8."""
 
@@ -91,7 +94,7 @@ def write_xlsx(path: Path, columns: Sequence[str], batches: Iterator[Rows]) -> i
 
 def _workbook_cell(value: object) -> Cell:
     """Dates are text: a spreadsheet has none before 1900."""
-    if isinstance(value, Decimal) and Decimal(repr(float(value))) == value:
+    if isinstance(value, Decimal) and len(value.as_tuple().digits) <= EXACT_DIGITS:
         return float(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -20,6 +21,8 @@ def main() -> NoReturn:
     The imports take a second or two. A stop signal that arrives meanwhile waits until the command runs, which then reports it in one
     line. SIGTERM, which service managers send, means the same as Ctrl-C.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as on stderr: what the terminal cannot show is escaped
     if COMPLETION in os.environ:
         _complete()
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)

@@ -155,7 +155,9 @@ def _history(settings: Settings, query: str) -> list[tuple[Any, ...]]:
     home = dagster_folder(settings)
     address = _history_address(home / "dagster.yaml")
     if address is None:
-        with closing(sqlite3.connect(f"file:{home / 'history' / 'runs.db'}?mode=ro", uri=True)) as history:
+        with closing(
+            sqlite3.connect(f"{(home / 'history' / 'runs.db').absolute().as_uri()}?mode=ro", uri=True)
+        ) as history:
             return history.execute(query).fetchall()
     import psycopg  # noqa: PLC0415  most histories are in a file
 

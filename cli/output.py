@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import re
 import sys
@@ -55,7 +57,9 @@ class Output:
         self.write(msgspec.json.format(json_text(document)) + "\n")
 
     def write(self, text: str) -> None:
-        """Print a part of a result on stdout, unchanged."""
+        """Print a part of a document on stdout, unchanged: JSON and CSV are UTF-8, whatever the terminal's characters are."""
+        if isinstance(self._stdout, io.TextIOWrapper) and codecs.lookup(self._stdout.encoding).name != "utf-8":
+            self._stdout.reconfigure(encoding="utf-8")
         with _stdout_errors():
             self._stdout.write(text)
             self._stdout.flush()

@@ -73,7 +73,11 @@ def _folders(
 
 def _is_whole(folder: Path, settings: Settings) -> bool:
     """Whether a folder is ours alone. One with bookferry.toml is a person's, who may have other files there."""
-    return not settings.path.resolve().is_relative_to(folder.resolve()) and folder.resolve() != Path.home().resolve()
+    try:
+        home = Path.home().resolve()
+    except RuntimeError:  # neither $HOME nor an entry for this user, as in many containers
+        home = None
+    return not settings.path.resolve().is_relative_to(folder.resolve()) and folder.resolve() != home
 
 
 def _is_made_by_us(home: Path) -> bool:

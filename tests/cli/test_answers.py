@@ -165,16 +165,16 @@ def test_a_result_as_a_workbook(library: BackedUp, tmp_path: Path) -> None:
     file = tmp_path / "answer.xlsx"
     sql = (
         "SELECT '0306406152' AS isbn, '=1+1' AS formula, 1.50::DECIMAL(5, 2) AS price, sum(7) AS whole, DATE '1814-02-03' AS day, "
-        "[1, NULL] AS list, NULL AS nothing, true AS yes"
+        "[1, NULL] AS list, NULL AS nothing, true AS yes, 1234567890123456::DECIMAL(18, 0) AS decimal"
     )
     done = library.run("query", sql, "--xlsx", file, "--json")
-    names = ["isbn", "formula", "price", "whole", "day", "list", "nothing", "yes"]
+    names = ["isbn", "formula", "price", "whole", "day", "list", "nothing", "yes", "decimal"]
     assert done.document == {"columns": names, "count": 1, "path": str(file)}
     sheet = load_workbook(file).active
     rows = [list(row) for row in sheet.iter_rows(values_only=True)]
-    assert rows == [names, ["0306406152", "=1+1", 1.5, 7, "1814-02-03", "[1,null]", None, True]]
+    assert rows == [names, ["0306406152", "=1+1", 1.5, 7, "1814-02-03", "[1,null]", None, True, "1234567890123456"]]
     assert sheet["B2"].data_type in {"s", "inlineStr"}
-    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("A2", "A1:H2")
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("A2", "A1:I2")
     library.run("query", "SELECT error('at last')", "--xlsx", tmp_path / "other.xlsx").assert_failed(2, "at last")
     library.run("query", sql, "--xlsx", file, "--csv").assert_failed(2, "--csv")
     library.run("query", sql, "--xlsx", file, "--parquet", file).assert_failed(2, "--parquet")

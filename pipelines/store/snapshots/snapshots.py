@@ -138,10 +138,6 @@ class DataFolder:
 
     def prepare(self) -> None:
         """Create the folder if it is missing."""
-        if any(sign in str(self.path) for sign in "?\\"):
-            raise ConfigurationError(
-                f"{self.path}: DuckDB cannot open files in a folder with ? or \\ in its path. Name another folder as `data`."
-            )
         with storage_errors(self.path):
             make_folder(self.path)
 
