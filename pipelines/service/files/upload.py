@@ -167,8 +167,8 @@ class Uploads:
 
     def _check(self, asked: str, form: PresignResponse, response: httpx.Response) -> None:
         status, (code, message) = response.status_code, s3_error(response)
-        if status in STORED:
-            return
+        if status in STORED and not response.headers.get("content-type", "").startswith("text/html"):
+            return  # a page would be that of a proxy, or of somebody's sign-in
         code, message = form.redacted(code), form.redacted(message)
         words = ": ".join(filter(None, (code, message)))
         problem = f"{asked} answered {form.redacted(status_line(response))}" + (f" ({words})" if words else "")

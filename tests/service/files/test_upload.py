@@ -191,6 +191,7 @@ def test_a_storage_that_asks_to_wait_is_waited_for(serve: Serve, client_for: Cli
             "303 .* not uploaded",
             1,
         ),
+        (Answer(b"<html>", headers={"content-type": "text/html"}), StorageRefusalError, "200 OK, where 204", 1),
         (Answer(b"", status=202), StorageRefusalError, "202 Accepted, where 204 was expected", 1),
         (Answer(b"", status=501), StorageRefusalError, "501 Not Implemented", 1),
     ],
