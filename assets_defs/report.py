@@ -9,6 +9,7 @@ from assets_defs.backup import PUBLICATIONS, SNAPSHOT
 from assets_defs.factories import tenant_asset
 from assets_defs.metadata import preview
 from pipelines.backup.flow import Backup
+from pipelines.errors import BookferryError
 from pipelines.records.advice import label_of
 from pipelines.report.build import pictures_of
 from pipelines.report.pages import Report
@@ -49,10 +50,18 @@ def report_results(backup: Backup, tenant: str) -> Iterator[dg.AssetCheckResult 
     try:
         report = backup.report(tenant)
     except Exception as error:  # noqa: BLE001  see above
-        yield _check(passed=False, reason=f"{type(error).__name__}: {outside_text(error, 2000)}")
+        yield _check(passed=False, reason=failure_reason(error))
         return
     yield _check(passed=True, reason=f"The report of {report.snapshot}.")
     yield dg.MaterializeResult(metadata=_metadata(report))
+
+
+def failure_reason(error: Exception) -> str:
+    """What a red check says of an error: its message, or that it is a mistake of ours."""
+    text = outside_text(error, 2000)
+    if isinstance(error, BookferryError):
+        return text
+    return f"{type(error).__name__}: {text}. This is a mistake in Bookferry: please report it with the lines of the run's log."
 
 
 def _check(*, passed: bool, reason: str) -> dg.AssetCheckResult:

@@ -28,12 +28,10 @@ from assets_defs.factories import check_spec, now_utc, tenant_key
 from assets_defs.files import FILES, KEPT, file_checks, file_results, file_specs
 from assets_defs.metadata import columns_of_all, one_line_each, preview
 from assets_defs.report import ASSET as REPORT
-from assets_defs.report import report_results
+from assets_defs.report import failure_reason, report_results
 from assets_defs.staging import staged_places, staging_results
 from pipelines.backup.flow import Backup
-from pipelines.errors import BookferryError
 from pipelines.records.tables.registry import STAGED
-from pipelines.service.redaction import outside_text
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -135,7 +133,7 @@ def _backed_up(context: dg.AssetExecutionContext, tenant: str, backup: Backup) -
         backup.learn(tenant, run)
         published = backup.publish(tenant, run)
     except Exception as error:
-        reason = _reason(error)
+        reason = failure_reason(error)
         yield from _not_made(tenant, backup, reason)
         raise dg.Failure(reason, allow_retries=False) from error
     for note in published.manifest.news:
@@ -177,7 +175,10 @@ def _recorded(tenant: str, step: _Step) -> Iterator[Recorded]:
             yield from _events(tenant, step.asset, result)
     except Exception as error:
         yield dg.AssetCheckEvaluation(
-            asset_key=tenant_key(tenant, step.asset), check_name=step.check, passed=False, description=_reason(error)
+            asset_key=tenant_key(tenant, step.asset),
+            check_name=step.check,
+            passed=False,
+            description=failure_reason(error),
         )
         raise
 
@@ -196,11 +197,6 @@ def _events(tenant: str, asset: str, result: Result) -> Iterator[Recorded]:
             description=check.description,
             metadata=check.metadata,
         )
-
-
-def _reason(error: Exception) -> str:
-    text = outside_text(error, 2000)
-    return text if isinstance(error, BookferryError) else f"{type(error).__name__}: {text}"
 
 
 def _not_made(tenant: str, backup: Backup, reason: str) -> Iterator[Recorded]:

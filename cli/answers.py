@@ -48,7 +48,7 @@ def write_json(
     try:
         for rows in batches:
             count = _write_rows(output, columns, rows, count)
-    except ConfigurationError as error:
+    except BookferryError as error:
         failure = error
     output.write("\n  ]" if count else "]")
     ends = {

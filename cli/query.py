@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -21,8 +21,9 @@ from pipelines.examples import all_examples, example
 from pipelines.humanize import counted
 from pipelines.records.tables.registry import PERSONAL_TABLES
 from pipelines.settings.settings import Settings
-from pipelines.store.catalogue import open_catalogue
+from pipelines.store.catalogue import damage_named, open_catalogue
 from pipelines.store.encryption import personal_keys
+from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 
 _CHANGES = {
@@ -64,10 +65,11 @@ def answer_query(settings: Settings, sql: str, output: Output, form: OutputForma
         raise ConfigurationError("--csv goes with none of --json, --parquet and --xlsx: choose one.")
     if form.parquet and form.xlsx:
         raise ConfigurationError("--parquet and --xlsx are two files: choose one.")
-    with open_catalogue(open_data(settings, personal_keys(settings)), personal=personal) as database:
+    data = open_data(settings, personal_keys(settings))
+    with open_catalogue(data, personal=personal) as database:
         if form.parquet is not None:
-            return _write_parquet(database, sql, form.parquet, output)
-        columns, batches = ask(database, sql)
+            return _write_parquet(database, sql, form.parquet, output, data)
+        columns, batches = ask(database, sql, data)
         unread = tables_not_read(database, sql)
         for table, tenants in unread.items():
             output.say(
@@ -88,8 +90,10 @@ def answer_query(settings: Settings, sql: str, output: Output, form: OutputForma
     return ExitStatus.COMPLETE
 
 
-def _write_parquet(database: duckdb.DuckDBPyConnection, sql: str, path: Path, output: Output) -> ExitStatus:
-    with _query_errors(database, sql):
+def _write_parquet(
+    database: duckdb.DuckDBPyConnection, sql: str, path: Path, output: Output, data: DataFolder
+) -> ExitStatus:
+    with _query_errors(database, sql), damage_named(data):
         answer = database.sql(sql)
         if answer is None:
             raise ConfigurationError("The query is empty.")
@@ -104,16 +108,27 @@ def _report_file(output: Output, path: Path, columns: list[str], count: int) -> 
     output.result(document, lambda console: console.print(f"{counted(count, 'row')} in {path}"))
 
 
-def ask(database: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], Iterator[Rows]]:
-    """Column names (made distinct) of the last statement, and its rows in batches, as DuckDB produces them."""
-    with _query_errors(database, sql):
+def ask(
+    database: duckdb.DuckDBPyConnection, sql: str, data: DataFolder | None = None
+) -> tuple[list[str], Iterator[Rows]]:
+    """Column names (made distinct) of the last statement, and its rows in batches, as DuckDB produces them.
+
+    `data`: where a damaged file is looked for after an error.
+    """
+
+    @contextmanager
+    def errors() -> Iterator[None]:
+        with _query_errors(database, sql), damage_named(data) if data else nullcontext():
+            yield
+
+    with errors():
         result = database.execute(sql)
         if result is None:
             raise ConfigurationError("The query is empty.")
         columns = _distinct([column[0] for column in result.description or ()])
 
     def batches() -> Iterator[Rows]:
-        with _query_errors(database, sql):
+        with errors():
             while rows := result.fetchmany(BATCH_ROWS):
                 yield rows
 

@@ -283,7 +283,7 @@ class Backup:
 
     def _capture(self, tenant: str, run: str, wanted: Sequence[str]) -> Capture:
         """Returns the capture of `run`, else the unfinished one of an earlier run, else a new one."""
-        with suppress(StorageError):
+        with suppress(StorageError):  # none of this run yet, or a damaged one, which is begun anew
             return self.data.capture(tenant, run)
         chosen, now = self.settings.tenant(tenant), self._now()
         library = {"base_url": chosen.base_url, "api": chosen.api}

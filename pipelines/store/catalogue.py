@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,7 +30,7 @@ from pipelines.records.shapes.columns import united, with_columns
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import PERSONAL, STAGED, TABLES, raw_table
 from pipelines.records.tables.shared_columns import SNAPSHOT_AT, SNAPSHOT_COLUMNS, VIEW_COLUMNS
-from pipelines.store.durable import storage_errors
+from pipelines.store.durable import damage_behind, storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.parquet import connect_duckdb, escaped, literal, quoted, read_parquet, register_key
 from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT
@@ -95,7 +96,11 @@ _OTHER_COLUMNS = "COLUMNS(lambda name: name NOT IN ({}))".format(
 def rebuild_catalogue(data: DataFolder) -> Path:
     """Write `library.duckdb` anew from the current snapshots."""
     target = data.catalogue_path
-    with storage_errors(target), FileLock(data.path / ".catalogue.lock"):  # two tenants may publish at once
+    with (
+        storage_errors(target),
+        damage_named(data),
+        FileLock(data.path / ".catalogue.lock"),
+    ):  # two tenants may publish at once
         building = target.with_name(f".library.{os.getpid()}.duckdb")
         _remove_unfinished(data)  # leftovers of a killed process
         try:
@@ -126,8 +131,33 @@ def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duck
         data.objects.attach(database)
         database.execute("SET TimeZone = 'UTC'")
         if personal:
-            _create_personal_views(database, data.keys, snapshots)
+            with damage_named(data):
+                _create_personal_views(database, data.keys, snapshots)
         yield database
+
+
+_OF_A_STATEMENT = (
+    *(duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException, duckdb.InterruptException),
+    *(duckdb.OutOfMemoryException, duckdb.OutOfRangeException, duckdb.ParserException, duckdb.PermissionException),
+)
+"""Errors that no damaged file explains."""
+
+_IN_A_FILE = re.compile(r"(?i)file|parquet|stats")
+"""Words of DuckDB about a file, where it has the same kind of error for a value."""
+
+
+@contextmanager
+def damage_named(data: DataFolder) -> Iterator[None]:
+    """Turns an error of reading a damaged table into a `StorageError` that names its file. Another error stays as it is."""
+    try:
+        yield
+    except (duckdb.Error, RuntimeError, UnicodeDecodeError) as error:  # the last two of texts that are none
+        of_a_value = isinstance(error, duckdb.InvalidInputException) and not _IN_A_FILE.search(str(error))
+        if not isinstance(error, _OF_A_STATEMENT) and not of_a_value:
+            for address in ("", *(snapshot.address for snapshot in reversed(data.snapshots()))):
+                if damage := damage_behind(error, address):
+                    raise StorageError(damage) from error
+        raise
 
 
 def catalogue_in_memory(data: DataFolder, *, personal: bool = False) -> duckdb.DuckDBPyConnection:
@@ -137,10 +167,11 @@ def catalogue_in_memory(data: DataFolder, *, personal: bool = False) -> duckdb.D
         duckdb.connect()
     )  # as the analyst's notebook has it: DuckDB refuses to change its progress bar there without ipywidgets
     data.objects.attach(database)
-    for statement in ("SET TimeZone = 'UTC'", "BEGIN", *_statements(snapshots), "COMMIT"):
-        database.execute(statement)
-    if personal:
-        _create_personal_views(database, data.keys, snapshots)
+    with damage_named(data):
+        for statement in ("SET TimeZone = 'UTC'", "BEGIN", *_statements(snapshots), "COMMIT"):
+            database.execute(statement)
+        if personal:
+            _create_personal_views(database, data.keys, snapshots)
     return database
 
 

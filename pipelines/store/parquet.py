@@ -59,7 +59,7 @@ class TableWriter:
         for name, value in self._stamp.items():
             values = pa.repeat(pa.scalar(value), batch.num_rows)
             batch = batch.append_column(pa.field(name, values.type, nullable=False), values)
-        with storage_errors(self._path):
+        with storage_errors(self._path, reads=False):
             self._writer.write(batch)
         self.rows += batch.num_rows
 

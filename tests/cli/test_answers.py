@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import re
 import resource
 import subprocess
 from pathlib import Path
@@ -20,10 +21,15 @@ from openpyxl import load_workbook
 
 from cli.boundary import command
 from cli.boundary import run as run_app
-from pipelines.errors import ExitStatus, SafetyLimitError
+from cli.query import ask
+from pipelines.errors import ConfigurationError, ExitStatus, SafetyLimitError, StorageError
 from pipelines.records.tables.registry import TABLES
+from pipelines.store.catalogue import open_catalogue
+from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
 from tests.cli.conftest import BackedUp
+from tests.store.snapshot_factory import make_snapshot
+from tests.store.test_durable import DAMAGE
 
 UNUSUAL_VALUES = r"""
 SELECT
@@ -47,6 +53,39 @@ def test_a_result_as_json(library: BackedUp) -> None:
     total = library.sandbox.publications()
     assert done.document == {"columns": ["n"], "rows": [{"n": total}], "count": 1}
     assert (done.status, done.err) == (0, "")
+
+
+@pytest.mark.parametrize("damage", [*DAMAGE])
+def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
+    """Before and after the views are made; the other tables answer, and a mistake in the query stays one."""
+    data = DataFolder(tmp_path / "library-data")
+    snapshot = make_snapshot(data)
+    spoil, words = DAMAGE[damage]
+    spoil(snapshot.path / "publications.parquet")
+    named = re.escape(f"{snapshot.path / 'publications.parquet'} {words}")
+    with open_catalogue(data) as database:
+        for sql in ("SELECT * FROM publications", "SELECT max(title) FROM publications_history"):
+            with pytest.raises(StorageError, match=rf"{named}.*`bookferry snapshots verify {snapshot.name}`"):
+                [*ask(database, sql, data)[1]]
+        assert [*ask(database, "SELECT count(*) FROM publication_authors", data)[1]] == [[(3,)]]
+        for sql in ("SELECT error('x') FROM publication_authors", "SELECT missing FROM publication_authors"):
+            with pytest.raises(ConfigurationError):
+                [*ask(database, sql, data)[1]]
+    data.catalogue_path.unlink()
+    with pytest.raises(StorageError, match=named), open_catalogue(data):
+        pass
+
+
+def test_a_query_of_a_damaged_file_is_exit_1(tmp_path: Path) -> None:
+    """In the document, too."""
+    (tmp_path / "bookferry.toml").write_text(
+        '[tenants.old]\nbase_url = "https://x.org"\napi = "v2"\nusername_env = "A"\npassword_env = "B"\n'
+    )
+    path = make_snapshot(DataFolder(tmp_path / "library-data")).path / "publications.parquet"
+    DAMAGE["flipped"][0](path)
+    outcome = run("query", "SELECT * FROM publications", "--json", folder=tmp_path)
+    assert outcome.status == outcome.document["exit_status"] == 1
+    assert outcome.document["error"].startswith(f"{path} is damaged")
 
 
 def test_a_table_that_was_not_read_is_named(library: BackedUp) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import StorageError
+from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_error, storage_errors
+from pipelines.store.parquet import table_writer
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.store.snapshot_factory import make_snapshot
 
 
 def disk_error() -> sqlite3.OperationalError:
@@ -49,6 +57,92 @@ def test_an_io_error_on_a_disk_with_space_keeps_its_message(tmp_path: Path) -> N
 def test_other_errors_on_a_full_disk_keep_their_message(full_disk: Path, error: Exception) -> None:
     """A full disk does not explain every error on it."""
     assert "disk is full" not in str(storage_error(error, full_disk))
+
+
+def raise_of_sqlite(statement: str, *values: object) -> None:
+    database = sqlite3.connect(":memory:")
+    try:
+        database.execute("CREATE TABLE t (n INTEGER NOT NULL)")
+        database.execute(statement, values)
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda: pa.array(["x"]).cast(pa.int64()),
+        lambda: pa.array([1, "x"]),
+        lambda: pa.array([{}], pa.int64()),
+        lambda: pa.table({"a": [1]}).column("b"),
+        lambda: pc.take(pa.array(["x"]), pa.array([], pa.null())),
+        lambda: raise_of_sqlite("INSERT INTO t VALUES (?)"),
+        lambda: raise_of_sqlite("INSERT INTO t VALUES (?)", None),
+        lambda: raise_of_sqlite("INSERT INTO t VALUES (?)", object()),
+        lambda: raise_of_sqlite("SELECT missing FROM t"),
+        lambda: duckdb.sql("SELECT missing FROM range(1)"),
+        lambda: duckdb.sql("SELECT CAST('x' AS INTEGER)").fetchall(),
+        lambda: duckdb.sql("SELEC 1"),
+    ],
+)
+@pytest.mark.parametrize("path", ["none", "sound.parquet", ""])
+def test_a_mistake_of_ours_is_no_fault_of_the_disk(tmp_path: Path, mistake: Callable[[], object], path: str) -> None:
+    """There is nothing for a person to mend, and nothing goes on after it."""
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "sound.parquet")
+    with pytest.raises(Exception) as caught, storage_errors(tmp_path / path):  # noqa: PT011  any kind
+        mistake()
+    assert not isinstance(caught.value, StorageError)
+
+
+def test_values_that_do_not_fit_are_no_fault_of_a_file_that_is_written(tmp_path: Path) -> None:
+    """Although the file is not complete yet."""
+    table = Table("t", "A table.", ("n",), (Column("n", pa.int64(), "A number."),))
+    with pytest.raises((ValueError, TypeError)), table_writer(tmp_path / "t.parquet", table) as writer:
+        writer.write(pa.table({"n": ["x"]}))
+
+
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-9]), "is damaged: it has"),
+    "flipped": (
+        lambda path: path.write_bytes(
+            path.read_bytes()[:4] + bytes(x ^ 90 for x in path.read_bytes()[4:-8]) + path.read_bytes()[-8:]
+        ),
+        "is damaged: its content is not what was published",
+    ),
+    "empty": (lambda path: path.write_bytes(b""), "is damaged: it has 0 bytes"),
+    "no Parquet": (lambda path: path.write_text("no Parquet" * 500), "is damaged: it has 5,000 bytes"),
+    "folder": (lambda path: (path.unlink(), path.mkdir()), "is a folder"),
+    "deleted": (lambda path: path.unlink(), "is missing"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("name", ["publications.parquet", "raw/publications.parquet"])
+def test_a_damaged_file_of_a_snapshot_is_named(tmp_path: Path, damage: str, name: str) -> None:
+    """Whoever reads it, and whichever of its addresses that one knows; what a person sees has the command that says more."""
+    snapshot = make_snapshot(DataFolder(tmp_path / "data"))
+    path = snapshot.path / name
+    spoil, words = DAMAGE[damage]
+    spoil(path)
+    readers = [
+        (path, lambda: pq.ParquetFile(path).read()),
+        (snapshot.address, lambda: pq.ParquetFile(path).read()),
+        (snapshot.address, lambda: duckdb.sql(f"SELECT * FROM read_parquet('{path}')").fetchall()),
+        (tmp_path, lambda: duckdb.sql(f"SELECT * FROM read_parquet('{path}')").fetchall()),
+    ]
+    for known, read in readers if damage != "flipped" else readers[:3]:
+        with pytest.raises(StorageError) as caught, storage_errors(known):
+            read()
+        assert str(caught.value).startswith(f"{path} {words}"), caught.value
+        assert f"`bookferry snapshots verify {snapshot.name}`" in str(caught.value)
+
+
+def test_a_full_disk_is_no_damage(tmp_path: Path) -> None:
+    """Beside a damaged file, too."""
+    snapshot = make_snapshot(DataFolder(tmp_path / "data"))
+    (snapshot.path / "publications.parquet").unlink()
+    for number in (errno.ENOSPC, errno.EACCES, errno.EIO):
+        assert "snapshots verify" not in str(storage_error(OSError(number, "x"), snapshot.address))
 
 
 def test_a_statement_that_duckdb_does_not_understand_is_no_fault_of_the_disk(tmp_path: Path) -> None:

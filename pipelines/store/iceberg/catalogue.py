@@ -147,7 +147,11 @@ def catalogue_errors(trying: str, settings: CatalogueSettings, again: str) -> It
         text = (str(error).splitlines() or [""])[0]
         for secret in settings.secrets:
             text = without(text, secret)
+        remedy = (
+            "This is a mistake in Bookferry or in PyIceberg: please report it"
+            if isinstance(error, AttributeError | LookupError | NameError | TypeError)
+            else f"If that is mended, run `{again}`"
+        )
         raise StorageError(
-            f"{trying} the Iceberg tables ({settings.place}) failed: {type(error).__name__}: {text[:500]}. "
-            f"If that is mended, run `{again}`."
+            f"{trying} the Iceberg tables ({settings.place}) failed: {type(error).__name__}: {text[:500]}. {remedy}."
         ) from None  # what it was made from may hold a secret

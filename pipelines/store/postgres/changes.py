@@ -21,7 +21,7 @@ from pipelines.errors import StorageError
 from pipelines.records.rules import name_of_rules
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import MADE_FROM, STAGED, TABLES
-from pipelines.store.durable import mistakes, storage_errors
+from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import bounded_duckdb, escaped, literal, quoted, read_parquet, register_key
 from pipelines.store.postgres.copying import CopyProgress, copy_rows
 from pipelines.store.postgres.definitions import column_list, create_table
@@ -254,8 +254,6 @@ class NotComparableError(Exception):
 @contextmanager
 def differences(data: DataFolder, before: Snapshot, after: Snapshot) -> Iterator[Differences]:
     """The differences between two snapshots of the data folder. Raises `NotComparableError`."""
-    import duckdb  # noqa: PLC0415  a first load compares nothing
-
     spilled = data.path / f".spilled-{os.getpid()}-{after.manifest.tenant}"
     try:
         with storage_errors(after.address), bounded_duckdb("128MB", 2, spilled) as database:
@@ -264,9 +262,7 @@ def differences(data: DataFolder, before: Snapshot, after: Snapshot) -> Iterator
             database.execute("SET preserve_insertion_order = false")
             database.execute("SET parquet_metadata_cache = true")
             yield Differences(database, data, before, after)
-    except mistakes():
-        raise
-    except (duckdb.Error, pa.ArrowException, StorageError) as error:
+    except StorageError as error:
         raise NotComparableError from error
     finally:
         shutil.rmtree(spilled, ignore_errors=True)
