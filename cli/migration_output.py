@@ -191,8 +191,12 @@ def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
     what += f", {undone.gone:,} gone before, {undone.left:,} left"
     if not any((undone.deleted, undone.reverted, undone.files_deleted, undone.gone, undone.left)):
         console.print(f"Nothing to undo: '{plan.facts.target.tenant}' has nothing that plan {plan.name} wrote.")
+    elif undone.left and not any((undone.deleted, undone.reverted, undone.files_deleted, undone.gone)):
+        console.print(
+            f"Nothing more to undo: '{plan.facts.target.tenant}' keeps {counted(undone.left, 'record')} of plan {plan.name}."
+        )
     elif undone.really:
-        left = f"{counted(undone.left, 'record')} as above" if undone.left else "nothing"
+        left = counted(undone.left, "record") if undone.left else "nothing"
         console.print(
             f"Undone: {what}; {counted(undone.requests, 'request')}. '{plan.facts.target.tenant}' keeps {left} of plan {plan.name}."
         )
@@ -230,7 +234,7 @@ def print_status(console: Console, plan: Plan, status: PlanStatus) -> None:
     apply, undo = (command_line("migrate", command, status.plan) for command in ("apply", "undo"))
     if status.undone:
         done = sum(msgspec.structs.astuple(status.done))
-        rest = f"{counted(done, 'write')} left (to take back: {undo})" if done else "nothing left"
+        rest = f"{counted(done, 'write')} left (what an undo would do with them: {undo})" if done else "nothing left"
         console.print(
             f"Plan {status.plan} was undone: {counted(status.undone, 'write')} taken back, {rest}; {stuck}. To write it again: {apply}"
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,9 @@ import pytest
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.lacking import LackingCounts, LackingKind, lacking_of
+from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import ISSUES, Plan, PlannedFile
+from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.files import planned_files
 from pipelines.records.files import attached_files
 from pipelines.service.client import open_client
@@ -20,10 +24,12 @@ from pipelines.service.files.upload import Uploads
 from pipelines.settings.loading import load_settings
 from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
+from pipelines.store.stores import open_data
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
 from tests.migration.sample_plans import plan_of, row
 from tests.migration.verify.test_run import WITH_BOTH, WITH_COVER, WITH_PDF, verify
+from tests.store.snapshot_factory import publish_records
 
 FILES = {(WITH_PDF, "file"), (WITH_BOTH, "file"), (WITH_BOTH, "cover"), (WITH_COVER, "file"), (WITH_COVER, "cover")}
 
@@ -229,3 +235,17 @@ def test_unrecognised_identifiers_are_sent_where_the_setting_says_so(pair: Libra
     assert not [name for name in ("plan.html", "plan.md", ISSUES) if "send_invalid" in plan.path(name).read_text()]
     assert pair.apply(plan).applied.complete
     assert verify(pair, plan).equal
+
+
+def test_records_with_a_text_for_an_id_are_counted_in_the_source(pair: LibraryPair) -> None:
+    """They cannot be moved; that the snapshot has none of them would not be so."""
+    data = open_data(load_settings(pair.config))
+    copies = [{"id": number, "publication_id": 1, "barcode": number} for number in ("A-1", "A-2")]
+    records = {"publications": [{"id": 1, "title": "Tides"}], "locations": [], "hard_copies": copies}
+    snapshot = publish_records(data, {name: [json.dumps(one) for one in some] for name, some in records.items()})
+    plan = pair.plan(snapshot, resources=["hard_copies"])
+    assert plan.facts.source.records["hard_copies"] == 2
+    assert "2 records without an id that is a whole number cannot be sent." in headline(plan.facts, datetime.now(UTC))
+    [loss] = losses_of(plan)
+    assert (loss.count, loss.why) == (2, "2 without an id that is a whole number.")
+    assert "issues.xlsx" not in loss.remedy

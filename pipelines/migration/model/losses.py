@@ -55,7 +55,7 @@ def losses_of(plan: Plan, lacking: LackingCounts | None = None) -> list[Loss]:
         *_dates(facts),
         *_identifiers(facts),
         *_undecided(facts),
-        *_records(lacking),
+        *_records(facts, lacking),
         *_resources(facts),
         *_lists(facts),
         *_files(lacking),
@@ -118,14 +118,17 @@ def _undecided(facts: PlanFacts) -> Iterator[Loss]:
         )
 
 
-def _records(lacking: LackingCounts) -> Iterator[Loss]:
+def _records(facts: PlanFacts, lacking: LackingCounts) -> Iterator[Loss]:
     if count := lacking.records:
+        reasons = [f"{facts.unfit:,} without an id that is a whole number"] if facts.unfit else []
+        if others := count - facts.unfit:
+            reasons.append(f"{others:,} that lack what the target demands, or that no program can create there")
         yield Loss(
             kind="records",
             count=count,
             words=f"{counted(count, 'record')} that cannot be sent",
-            why="they lack what the target demands, or no program can create such records there.",
-            remedy=_IN_ISSUES,
+            why=f"{' and '.join(reasons)}.",
+            remedy=_IN_ISSUES if others else "Every backup keeps them; enter them in the target by hand.",
         )
 
 

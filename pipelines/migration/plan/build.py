@@ -333,7 +333,7 @@ def plan_facts(
             base_url=manifest.base_url,
             api=manifest.api,
             snapshot=manifest.snapshot,
-            records={name: total.source for name, total in totals.items()},
+            records={name: total.source + total.unfit for name, total in totals.items()},
         ),
         target=End(
             tenant=request.target,

@@ -69,6 +69,7 @@ def test_the_summary_of_a_plan_has_a_few_lines(usual: Plan) -> None:
             "1 is there already, 2 wait for a decision, 1 is left out, as decided, 1 cannot be sent."
         ),
         "1 user will be created; 1 waits for a decision.",
+        "2 records without an id that is a whole number cannot be sent.",
         "1 file will be uploaded (1.2 MB).",
         "1 person may get an e-mail from the service.",
         "6,021 requests, 1 h 40 min at 60 a minute: done on 2026-11-21 22:10 UTC; 40 days before version 2 ends.",
