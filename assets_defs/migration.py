@@ -18,7 +18,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.flow import Migration
 from pipelines.migration.limits import Limits
-from pipelines.migration.model.plan import HTML, MARKDOWN
+from pipelines.migration.model.plan import HTML
 from pipelines.migration.report.pages import plan_picture, proof_picture
 from pipelines.settings.settings import Settings
 
@@ -171,7 +171,6 @@ def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
         "minutes": facts.minutes,
         "notes": one_line_each(facts.notes),
         "page": dg.MetadataValue.path(str(plan.path(HTML))),
-        "markdown": dg.MetadataValue.path(str(plan.path(MARKDOWN))),
     }
 
 

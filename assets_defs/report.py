@@ -33,7 +33,7 @@ def _report_asset(tenant: str) -> dg.AssetsDefinition:
     @tenant_asset(
         tenant,
         ASSET,
-        kinds={"markdown", "csv"},
+        kinds={"html", "excel"},
         made_from=[SNAPSHOT],
         output_required=False,
         checks={CHECK: "The report of the newest snapshot could be made."},
@@ -83,5 +83,4 @@ def _metadata(report: Report) -> dict[str, dg.MetadataValue | int | str | bool]:
         "page": dg.MetadataValue.path(report.paths.html),
         "issues": dg.MetadataValue.path(report.paths.issues),
         "workbook": dg.MetadataValue.path(report.paths.workbook),
-        "markdown": dg.MetadataValue.path(report.paths.markdown),
     }

@@ -69,7 +69,7 @@ def _print(console: Console, report: Report) -> None:
         console.print(f"and {counted(len(report.issue_kinds) - MOST_PRINTED, 'more group')} of issues on the page")
     if not report.complete:
         print_warning(console, f"{report.snapshot} is partial: the numbers may be too small.")
-    for path in (report.paths.issues, report.paths.workbook, report.paths.markdown, report.paths.html):
+    for path in (report.paths.issues, report.paths.workbook, report.paths.html):
         console.print(path)
     issues = f"{counted(report.to_do, 'issue')} to look at in {counted(report.figures.publications, 'publication')}"
     console.print(f"Report of {report.snapshot}: {issues}; {report.repaired:,} that Bookferry repaired.")

@@ -1,4 +1,4 @@
-"""Makes the report of a snapshot: four files beside the snapshots, from one pass over its tables.
+"""Makes the report of a snapshot: three files beside the snapshots, from one pass over its tables.
 
 A report can be made again at any time: it needs the snapshot only, and does not change it. Two processes that make the same report wait
 for each other.
@@ -17,14 +17,14 @@ from pipelines.errors import ConfigurationError
 from pipelines.report.changes import changes_between, open_issue_keys
 from pipelines.report.history import Night, earlier_snapshots, of_last_week, recent_nights, remember
 from pipelines.report.issues import IssueCounts, issues_of
-from pipelines.report.pages import Paths, Report, html_of, markdown_of, plots_of
+from pipelines.report.pages import Paths, Report, html_of, plots_of
 from pipelines.report.plots import as_image
 from pipelines.report.record_links import links_of
 from pipelines.report.tables import open_issue_tables
 from pipelines.report.timeline import TITLE, timeline_as_image
 from pipelines.store.durable import storage_errors, temporary_folder
 from pipelines.store.findings import open_findings, residue_examples
-from pipelines.store.maintenance.reports import HTML, ISSUE_KEYS, ISSUES, MARKDOWN, WORKBOOK, remove_report, report_key
+from pipelines.store.maintenance.reports import HTML, ISSUE_KEYS, ISSUES, WORKBOOK, remove_report, report_key
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 _SPILLED = "spilled"
@@ -47,7 +47,6 @@ def _store_report(data: DataFolder, snapshot: Snapshot, report: Report, workdir:
     """Store the files of a report, whose tables are in `workdir`, beside the snapshots."""
     for name in (ISSUES, WORKBOOK, ISSUE_KEYS):
         data.objects.replace_file(report_key(snapshot, name), workdir / name)
-    data.objects.replace(report_key(snapshot, MARKDOWN), markdown_of(report).encode())
     data.objects.replace(report_key(snapshot, HTML), html_of(report).encode())
     if report.nights:
         remember(data, snapshot, report.nights[-1])
@@ -66,9 +65,7 @@ def pictures_of(report: Report) -> str:
 def _collect(data: DataFolder, snapshot: Snapshot, workdir: Path, *, now: datetime, record_url: str | None) -> Report:
     """Write the tables of issues into `workdir`, and collect the content of the report. Nothing is stored yet."""
     tally, spilled, keys = IssueCounts(), workdir / _SPILLED, workdir / ISSUE_KEYS
-    html, markdown, table, workbook = (
-        data.objects.address_of(report_key(snapshot, name)) for name in (HTML, MARKDOWN, ISSUES, WORKBOOK)
-    )
+    html, table, workbook = (data.objects.address_of(report_key(snapshot, name)) for name in (HTML, ISSUES, WORKBOOK))
     links = links_of(data, snapshot, record_url, spilled)
     with open_findings(data, snapshot, spilled) as findings:
         with open_issue_tables(workdir / ISSUES, workdir / WORKBOOK) as tables, open_issue_keys(keys) as noted:
@@ -76,7 +73,7 @@ def _collect(data: DataFolder, snapshot: Snapshot, workdir: Path, *, now: dateti
                 tables.write(issue.line(links))
         figures = findings.figures()
         report = Report(
-            paths=Paths(html, markdown, table, workbook),
+            paths=Paths(html, table, workbook),
             manifest=snapshot.manifest,
             links=links,
             figures=figures,

@@ -27,7 +27,7 @@ from pipelines.report.history import Night
 from pipelines.report.issues import IssueKind, safe_text
 from pipelines.report.plots import Bar, Plot
 from pipelines.report.record_links import RecordLinks
-from pipelines.report.rendering import NOT_SHOWN, day, html, markdown, names_a_person
+from pipelines.report.rendering import NOT_SHOWN, day, html, names_a_person
 from pipelines.report.timeline import changes_context, timeline_for_page
 from pipelines.store.findings import DuplicateGroup, Figures, Verdicts
 from pipelines.store.snapshots.captures import FileTotals
@@ -45,7 +45,6 @@ class Paths(msgspec.Struct):
     """Where the files of a report are."""
 
     html: str
-    markdown: str
     issues: str
     workbook: str
 
@@ -93,11 +92,6 @@ def html_of(report: Report) -> str:
     """The page."""
     pictures: dict[str, Plot | str] = {**plots_of(report), "timeline": timeline_for_page(report.nights)}
     return html("pipelines.report", "report.html", _context(report), pictures)
-
-
-def markdown_of(report: Report) -> str:
-    """The same as Markdown, without plots."""
-    return markdown("pipelines.report", "report.md", _context(report))
 
 
 def plots_of(report: Report) -> dict[str, Plot]:

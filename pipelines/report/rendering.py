@@ -1,7 +1,6 @@
-"""Makes pages and Markdown from templates, and escapes every text from a record (I13).
+"""Makes pages from templates; Jinja escapes every text from a record (I13).
 
-A page needs no network, and its content security policy forbids it, as it forbids scripts, except for the one of a plan; Jinja escapes
-texts. In Markdown, texts from records are in code spans or have their markup escaped.
+A page needs no network, and its content security policy forbids it, as it forbids scripts, except for the one of a plan.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Mapping
 from datetime import date
 from importlib import resources
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from pipelines.report.plots import Plot, for_page
 
@@ -23,11 +21,6 @@ NOT_SHOWN = "(not shown: it may name a person)"
 _PERSON = re.compile(r"contributor|user|person|owner|editor|_by\b|mail|phone|borrow|patron|assign", re.IGNORECASE)
 """Parts of the names of keys whose values may name a person."""
 
-_OF_ADDRESSES = ":/?#[]@!$&'*+,;=%~"
-"""Signs that stay in the address of a link in Markdown. Parentheses and | would end it."""
-
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$])")
-
 
 def html(package: str, name: str, context: Mapping[str, Any], plots: Mapping[str, Plot | str]) -> str:
     """The page of a template with the variables of `context`, `plots` by name (a text is SVG already), and the common style sheet."""
@@ -35,32 +28,11 @@ def html(package: str, name: str, context: Mapping[str, Any], plots: Mapping[str
 
     drawn = {key: Markup(_svg(plot)) for key, plot in plots.items()}  # noqa: S704  it escapes its labels
     css = Markup(_template("pipelines.report", "report.css"))  # noqa: S704  a file of the project
-    return _environment(escaping=True).from_string(_template(package, name)).render(**context, plots=drawn, css=css)
+    return _environment().from_string(_template(package, name)).render(**context, plots=drawn, css=css)
 
 
 def _svg(plot: Plot | str) -> str:
     return plot if isinstance(plot, str) else for_page(plot)
-
-
-def markdown(package: str, name: str, context: Mapping[str, Any]) -> str:
-    """The Markdown of a template with the variables of `context`, without plots."""
-    text = _environment(escaping=False).from_string(_template(package, name)).render(**context)
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
-
-
-def escaped(text: object) -> str:
-    """Text with its Markdown signs escaped, also for the cell of a table."""
-    return _MARKUP.sub(r"\\\1", str(text)).replace("://", "\\://").replace("@", "\\@")
-
-
-def code(text: object) -> str:
-    """Text in a Markdown code span, also for the cell of a table."""
-    plain = str(text).replace("|", "\\|")
-    if not plain:
-        return ""
-    fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
-    edge = " " if plain[0] in "` " or plain[-1] in "` " else ""
-    return f"{fence}{edge}{plain}{edge}{fence}"
 
 
 def linked(text: object, link: str) -> str:
@@ -68,11 +40,6 @@ def linked(text: object, link: str) -> str:
     from markupsafe import Markup, escape  # noqa: PLC0415  with Jinja
 
     return Markup('<a href="{}">{}</a>').format(link, text) if link else escape(text)
-
-
-def linked_in_markdown(text: object, link: str) -> str:
-    """The same in Markdown, whose signs the address cannot have."""
-    return f"[{escaped(text)}]({quote(link, safe=_OF_ADDRESSES)})" if link else escaped(text)
 
 
 def commands_as_code(text: object) -> str:
@@ -96,12 +63,10 @@ def _template(package: str, name: str) -> str:
     return resources.files(package).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _environment(*, escaping: bool) -> Environment:
+def _environment() -> Environment:
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415  only a page needs it
 
-    environment = Environment(autoescape=escaping, undefined=StrictUndefined)  # noqa: S701  Markdown has signs of its own
-    environment.filters["md"] = escaped
-    environment.filters["code"] = code
-    environment.filters["linked"] = linked if escaping else linked_in_markdown
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.filters["linked"] = linked
     environment.filters["commands_as_code"] = commands_as_code
     return environment

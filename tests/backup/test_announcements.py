@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.notify import Ending
 from pipelines.report.build import make_report
-from pipelines.report.pages import markdown_of
+from pipelines.report.pages import html_of
 from pipelines.store.snapshots.manifest import Manifest
 from tests.backup.runner import BackupRunner
 from tests.sandbox.process import SandboxProcess
@@ -95,7 +95,7 @@ def test_the_report_and_the_notification_have_it(tmp_path: Path, sandbox: Sandbo
     runner = runner_on(tmp_path, sandbox, datetime(2026, 12, 1, tzinfo=UTC))
     snapshot = runner.back_up(with_files=False)
     with runner.library() as library:
-        page = markdown_of(make_report(library.data, snapshot, now=EARLY))
+        page = html_of(make_report(library.data, snapshot, now=EARLY))
     assert "announces for the first time as deprecated" in page
     assert "ends in 30 days" in page
     ending = Ending.of_backup(snapshot)

@@ -58,7 +58,6 @@ def test_plan_apply_verify_and_undo(service: SandboxProcess, tmp_path: Path) -> 
     assert (plan["create"], plan["patch"], plan["unchanged"], plan["conflict"]) == (RECORDS, 0, 0, 0)
     assert {path.name for path in Path(plan["path"]).iterdir()} >= {
         "plan.parquet",
-        "plan.md",
         "plan.html",
         "issues.tsv",
         "conflicts.tsv",

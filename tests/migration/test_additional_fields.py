@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.drill import drill
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import ISSUES, MARKDOWN, Plan
+from pipelines.migration.model.plan import HTML, ISSUES, Plan
 from pipelines.migration.model.resource_types import AdditionalFields, LeftOut
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -131,7 +131,7 @@ def test_the_fields_that_the_target_has_are_moved(pair: LibraryPair, description
     assert [*learned(plan).moved] == sorted(ADDED)
     assert learned(plan).unproved == (() if description == "follows" else tuple(sorted(ADDED)))
     noted = "It is not proved" in " ".join(plan.facts.notes)
-    assert noted == (description == "missing") == ("It is not proved" in plan.path(MARKDOWN).read_text())
+    assert noted == (description == "missing") == ("It is not proved" in plan.path(HTML).read_text())
     assert not set(plan.facts.unsent) & set(ADDED)
     applied = pair.apply(plan).applied
     assert (applied.failures, applied.lacking.total) == ([], 0)
@@ -230,7 +230,7 @@ def test_a_field_that_the_description_lacks_is_told_with_that_source(pair: Libra
     assert all("own description does not have this field" in line for line in lines(plan, "subtitle"))
     assert all("fills this field itself" in line for line in lines(plan, "pages"))
     assert lines(plan, "subtitle")
-    assert "own description does not have this field" in plan.path(MARKDOWN).read_text()
+    assert "own description does not have this field" in plan.path(HTML).read_text()
     assert pair.apply(plan).applied.failures == []
     assert verified(pair, plan).equal
 
@@ -245,7 +245,7 @@ def test_a_field_of_which_nothing_shows_that_the_target_has_it(pair: LibraryPair
     for line in lines(plan, "subtitle"):
         assert "Nothing shows that the target has such a field, neither its description nor its records" in line
         assert "bookferry describe" in line
-    assert "no place" not in plan.path(MARKDOWN).read_text() + plan.path(ISSUES).read_text()
+    assert "no place" not in plan.path(HTML).read_text() + plan.path(ISSUES).read_text()
     assert pair.apply(plan).applied.failures == []
 
 

@@ -42,7 +42,7 @@ def test_it_lies_beside_the_snapshots_and_is_made_anew(stored: DataFolder) -> No
     for _again in range(2):
         report = make_report(stored, snapshot, now=NOW)
         folder = f"reports/tenant=old/snapshot={snapshot.manifest.snapshot}"
-        files = ("issues.parquet", "issues.tsv", "issues.xlsx", "report.html", "report.md")
+        files = ("issues.parquet", "issues.tsv", "issues.xlsx", "report.html")
         names = ["reports/tenant=old/history.json", *(f"{folder}/{name}" for name in files)]
         assert [entry.key for entry in stored.objects.below("reports")] == names
         assert report.paths.html == stored.objects.address_of(f"{folder}/report.html")
@@ -59,25 +59,23 @@ def test_page_and_workbook_have_one_count(real: Report) -> None:
     assert codes == Counter({code_of(rule): count for rule, count in real.counts.items()})
     assert len(rows) == real.to_do + real.repaired
     assert {row[code] for row in rows[real.to_do :]} == {"repaired"}
-    for page in (real.paths.html, real.paths.markdown):
-        text = Path(page).read_text("utf-8")
-        assert f"{real.to_do:,} issues in all" in text
-        assert f"The last {real.repaired:,} lines there are about what Bookferry repaired itself." in text
-        assert f"{real.figures.same_identifier.records:,} records in {codes['shared']:,} lines of issues.xlsx" in text
-        assert text.index("Publications") < text.index("What changed") < text.index("What to look at")
+    text = Path(real.paths.html).read_text("utf-8")
+    assert f"{real.to_do:,} issues in all" in text
+    assert f"The last {real.repaired:,} lines there are about what Bookferry repaired itself." in text
+    assert f"{real.figures.same_identifier.records:,} records in {codes['shared']:,} lines of issues.xlsx" in text
+    assert text.index("Publications") < text.index("What changed") < text.index("What to look at")
 
 
 def test_what_is_for_the_person_who_runs_it_comes_last(data: DataFolder) -> None:
     """A librarian begins with the collection, and not with the news of the API."""
     report = report_of(data, real_records()[:3])
     assert report.manifest.api == "v2"
-    for page in (report.paths.html, report.paths.markdown):
-        text = Path(page).read_text("utf-8")
-        assert (
-            text.index("Other fields of the records")
-            < text.index("For the person who runs Bookferry")
-            < text.index("Version 2 of the API ends")
-        )
+    text = Path(report.paths.html).read_text("utf-8")
+    assert (
+        text.index("Other fields of the records")
+        < text.index("For the person who runs Bookferry")
+        < text.index("Version 2 of the API ends")
+    )
 
 
 def test_what_a_report_that_was_killed_left_goes(data: DataFolder) -> None:

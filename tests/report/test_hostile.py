@@ -10,15 +10,13 @@ from pathlib import Path
 
 import duckdb
 import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from cli.report import document
 from pipelines.report.issues import LONGEST, safe_text
 from pipelines.report.pages import Report
-from pipelines.report.rendering import code, commands_as_code, escaped
+from pipelines.report.rendering import commands_as_code
 from pipelines.report.tables import COLUMNS, cell
 from tests.report.library import HOSTILE, lines_of
 
@@ -27,7 +25,7 @@ FORMULA = re.compile(r"\s*[=+\-@＝＋－＠](?!\d+([.,]\d+)?$)")
 
 
 def files_of(report: Report) -> list[str]:
-    paths = (report.paths.issues, report.paths.markdown, report.paths.html)
+    paths = (report.paths.issues, report.paths.html)
     return [Path(path).read_text("utf-8") for path in paths]
 
 
@@ -101,11 +99,11 @@ class _Tags(HTMLParser):
 
 def test_the_page_holds_no_element_of_a_record(hostile: Report, real: Report) -> None:
     """What is in the page of a harmless library, and no more."""
-    harmless, page = _Tags(files_of(real)[2]), _Tags(files_of(hostile)[2])
+    harmless, page = _Tags(files_of(real)[1]), _Tags(files_of(hostile)[1])
     assert page.tags - harmless.tags <= {"br"}
     assert page.attributes <= harmless.attributes | {"role"}
     assert not page.tags & {"script", "img", "iframe", "link", "object", "form"}
-    assert "49" not in re.findall(r"\{\{ 7 \* 7 \}\}|49", files_of(hostile)[2]), "what a record says is no template"
+    assert "49" not in re.findall(r"\{\{ 7 \* 7 \}\}|49", files_of(hostile)[1]), "what a record says is no template"
 
 
 @given(
@@ -116,40 +114,3 @@ def test_a_command_in_a_message_is_code_and_nothing_else_is_an_element(text: str
     assert _Tags(page).tags <= {"code"}
     assert unescape(re.sub("</?code>", "", page)) == re.sub("`([^`]+)`", r"\1", text)
     assert commands_as_code("run `bookferry report <demo>`.") == "run <code>bookferry report &lt;demo&gt;</code>."
-
-
-def test_the_markdown_holds_no_markup_of_a_record(hostile: Report) -> None:
-    """Rendered with raw HTML allowed: no element of a record, and no cell that a record divides."""
-    rendered = MarkdownIt("commonmark", {"html": True}).enable("table").render(files_of(hostile)[1])
-    known = {
-        "h1",
-        "h2",
-        "h3",
-        "p",
-        "blockquote",
-        "strong",
-        "ul",
-        "li",
-        "a",
-        "code",
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-    }
-    assert _Tags(rendered).tags <= known
-    assert re.findall(r'href="([^"]*)"', rendered) == ["issues.xlsx", "issues.tsv"]
-    for table in re.findall(r"<table>.*?</table>", rendered, re.DOTALL):
-        assert len({len(re.findall("<t[hd]", row)) for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)}) == 1
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_text_in_markdown_is_that_text(text: str) -> None:
-    """In a code span or escaped, in a cell of a table."""
-    line = safe_text(text)
-    rendered = MarkdownIt().enable("table").render(f"| a | b |\n|---|---|\n| {code(line)} | {escaped(line)} |\n")
-    cells = [re.sub(r"<[^>]*>", "", one) for one in re.findall(r"<td>(.*?)</td>", rendered, re.DOTALL)]
-    wanted = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-    assert cells == [wanted, wanted]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FACTS, ROWS = "plan.json", "plan.parquet"
 PEOPLE = "people.parquet"
 """The rows of users: personal data, encrypted where bookferry.toml has `personal_key_env`."""
-MARKDOWN, HTML, ISSUES, WORKBOOK, CONFLICTS = "plan.md", "plan.html", "issues.tsv", "issues.xlsx", "conflicts.tsv"
+HTML, ISSUES, WORKBOOK, CONFLICTS = "plan.html", "issues.tsv", "issues.xlsx", "conflicts.tsv"
 
 APPROVAL_LENGTH = 8
 """Characters of a plan's seal that approve it."""

@@ -14,7 +14,7 @@ from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.decide.page import PageRows, policy, script, style
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.losses import counts_by_path, losses_of
-from pipelines.migration.model.plan import HTML, MARKDOWN, End, FileCounts, Plan, PlanFacts
+from pipelines.migration.model.plan import HTML, End, FileCounts, Plan, PlanFacts
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.unsent_values import advice_on_unsent, reason_left_out
 from pipelines.migration.model.wording import (
@@ -39,7 +39,7 @@ from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.advice import field_name
 from pipelines.report.issues import safe_text
 from pipelines.report.plots import Bar, Plot, as_image
-from pipelines.report.rendering import day, html, markdown
+from pipelines.report.rendering import day, html
 from pipelines.store.durable import replacing, storage_errors, write_atomically
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ COLOURS = ("plain", "unrecognised", "valid", "repaired", "invalid")
 
 
 def write_pages(plan: Plan, *, now: datetime, sends_invalid: bool = False) -> PlanSummary:
-    """Write plan.md, plan.html and issues.tsv of a plan whose conflicts.tsv is written.
+    """Write plan.html and issues.tsv of a plan whose conflicts.tsv is written.
 
     `now`: when an apply would begin. `sends_invalid`: whether send_invalid_identifiers is set for the target.
     """
@@ -86,7 +86,6 @@ def write_pages(plan: Plan, *, now: datetime, sends_invalid: bool = False) -> Pl
         "losses": [{**msgspec.to_builtins(loss), "why": safe_text(loss.why, 1000)} for loss in losses],
     }
     with storage_errors(plan.folder):
-        write_atomically(plan.path(MARKDOWN), markdown(PACKAGE, "plan.md", context).encode())
         plots = {**plots_of(plan.facts), "fields": _field_plot(summary)}
         _write_html(plan, context, plots)
     return summary

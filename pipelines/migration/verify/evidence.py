@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import CONFLICTS, FACTS, HTML, ISSUES, MARKDOWN, PEOPLE, ROWS, WORKBOOK, Plan
+from pipelines.migration.model.plan import CONFLICTS, FACTS, HTML, ISSUES, PEOPLE, ROWS, WORKBOOK, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.residue import record_json
@@ -30,7 +30,7 @@ from pipelines.store.durable import CHUNK_BYTES, storage_errors, sync_file, sync
 from pipelines.store.parquet import row_batches, table_writer
 from pipelines.version import VERSION
 
-PLAN_FILES = (FACTS, ROWS, PEOPLE, MARKDOWN, HTML, ISSUES, WORKBOOK, CONFLICTS)
+PLAN_FILES = (FACTS, ROWS, PEOPLE, HTML, ISSUES, WORKBOOK, CONFLICTS)
 """The files of a plan that are evidence, where they exist."""
 
 JOURNAL, TARGET, SOURCE = "journal.jsonl", "target-publications.parquet", "source-manifest.json"

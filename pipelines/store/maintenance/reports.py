@@ -6,7 +6,7 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 REPORTS = "reports"
 
-MARKDOWN, HTML, ISSUES, WORKBOOK = "report.md", "report.html", "issues.tsv", "issues.xlsx"
+HTML, ISSUES, WORKBOOK = "report.html", "issues.tsv", "issues.xlsx"
 
 ISSUE_KEYS = "issues.parquet"
 """Record, code and field of each open issue: the next reports compare theirs with it."""

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.errors import AccessDeniedError, ConfigurationError, StopError
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import CONFLICTS, MARKDOWN, Plan
+from pipelines.migration.model.plan import CONFLICTS, HTML, Plan
 from pipelines.migration.model.resource_types import LOCATIONS
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
@@ -69,7 +69,7 @@ def test_a_merge_is_proposed_and_sent_once_a_person_decided_it(pair: LibraryPair
     [row] = plan_rows(plan, "authorities", Action.MERGE)
     assert (row.target_id, row.candidates) == (ids[0], ids[1:])
     assert (plan.facts.writes, plan.facts.counts["authorities"]["merge"]) == (1, 1)
-    assert "no undo can split" in plan.path(MARKDOWN).read_text("utf-8")
+    assert "no undo can split" in plan.path(HTML).read_text("utf-8")
     assert lines(plan)["authorities", source_id][-1] == "merge", "the decision stays until it is applied"
     before = pair.requests()
     result = pair.apply(plan)

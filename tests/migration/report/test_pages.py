@@ -13,13 +13,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 from openpyxl import load_workbook
 from selenium import webdriver
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.formatting import display_both, display_text
-from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, MARKDOWN, WORKBOOK, Plan
+from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, WORKBOOK, Plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
 from pipelines.migration.report.issues import CODES
@@ -100,29 +99,26 @@ def test_a_plan_of_nothing_says_so() -> None:
     ]
 
 
-def test_page_and_markdown_list_replaced_values_unsent_values_and_conflicts(usual: Plan) -> None:
-    """Both have the effects on people and on existing values, unsent values, conflicts and notes."""
-    rendered = MarkdownIt().enable("table").render(text_of(usual, MARKDOWN))
-    for text in (text_of(usual, HTML), rendered):
-        plain = " ".join(re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL).split())
-        for words in (
-            *headline(usual.facts, NOW),
-            LOCATIONS,
-            "In 1 record a value of the target is replaced.",
-            "publication 3 A history of printing → The history of printing".replace(
-                "3 ", "3: " if text is rendered else "3 "
-            ),
-            "publication 6 Title 6 #60 or #61",
-            "«DOI 10.1000/182» | «DOI 10.1000/183»",
-            "3 records wait for a decision",
-            "authors[].orcid 1",
-            "2 records of the source without a number",
-            "1 identifier breaks the rules of their type",
-            "31 December 2026, 40 days later",
-        ):
-            assert words in plain, words
-        assert "Cora" not in text
-        assert "Lars" not in text
+def test_the_page_lists_replaced_values_unsent_values_and_conflicts(usual: Plan) -> None:
+    """It has the effects on people and on existing values, unsent values, conflicts and notes."""
+    text = text_of(usual, HTML)
+    plain = " ".join(re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL).split())
+    for words in (
+        *headline(usual.facts, NOW),
+        LOCATIONS,
+        "In 1 record a value of the target is replaced.",
+        "publication 3 A history of printing → The history of printing",
+        "publication 6 Title 6 #60 or #61",
+        "«DOI 10.1000/182» | «DOI 10.1000/183»",
+        "3 records wait for a decision",
+        "authors[].orcid 1",
+        "2 records of the source without a number",
+        "1 identifier breaks the rules of their type",
+        "31 December 2026, 40 days later",
+    ):
+        assert words in plain, words
+    assert "Cora" not in text
+    assert "Lars" not in text
 
 
 def test_every_unsent_value_is_a_line_of_the_issues(usual: Plan) -> None:
@@ -191,11 +187,10 @@ def test_a_table_of_issues_without_a_line_lists_nothing(tmp_path: Path) -> None:
     """Of a plan that leaves whole resources out."""
     source = msgspec.structs.replace(facts().source, records={"publications": 1})
     plan = with_pages(example(tmp_path / "plan", [row(1, Action.CREATE)], left_out={"hard_copies": 1}, source=source))
-    for name in (HTML, MARKDOWN):
-        text = text_of(plan, name)
-        assert "1 hard copy" in text
-        assert "keeps all that it has" in text
-        assert "issues.xlsx" not in text
+    text = text_of(plan, HTML)
+    assert "1 hard copy" in text
+    assert "keeps all that it has" in text
+    assert "issues.xlsx" not in text
 
 
 def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:
@@ -224,7 +219,7 @@ def test_evidence_of_one_kind_is_a_number(tmp_path: Path) -> None:
 
 def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
     """No secret, no person, no control character, no HTML of a record, no split cell, no formula (I10, I13)."""
-    for name in (HTML, MARKDOWN, ISSUES, CONFLICTS):
+    for name in (HTML, ISSUES, CONFLICTS):
         text = text_of(hostile, name)
         for secret in ("0123456789abcdef", "Cora", "librarian@"):
             assert secret not in text, name
@@ -234,11 +229,6 @@ def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
     assert page.attributes <= harmless.attributes
     assert not page.tags & {"img", "iframe", "link", "object", "form"}
     assert text_of(hostile, HTML).count("<script") == text_of(usual, HTML).count("<script") == 3
-    markdown = MarkdownIt("commonmark", {"html": True}).enable("table")
-    known, rendered = (_Tags(markdown.render(text_of(one, MARKDOWN))) for one in (usual, hostile))
-    assert rendered.tags <= known.tags
-    for table in re.findall(r"<table>.*?</table>", markdown.render(text_of(hostile, MARKDOWN)), re.DOTALL):
-        assert len({len(re.findall("<t[hd]", one)) for one in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)}) == 1
     for name, columns in ((ISSUES, 8), (CONFLICTS, 7)):
         with hostile.path(name).open(encoding="utf-8-sig", newline="") as file:
             table = list(csv.reader(file, dialect="excel-tab", strict=True))
@@ -295,9 +285,8 @@ def test_a_field_may_be_called_anything(tmp_path: Path) -> None:
 
 def test_a_plan_that_overwrites_without_a_question_says_so(tmp_path: Path, usual: Plan) -> None:
     plan = with_pages(example(tmp_path / "plan", usual_rows(), overwrite=True))
-    for name in (HTML, MARKDOWN):
-        assert "the value of old counts, and no decision is asked for" in text_of(plan, name)
-        assert "no decision is asked for" not in text_of(usual, name)
+    assert "the value of old counts, and no decision is asked for" in text_of(plan, HTML)
+    assert "no decision is asked for" not in text_of(usual, HTML)
 
 
 def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:

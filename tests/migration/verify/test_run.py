@@ -210,7 +210,7 @@ def test_evidence_is_a_complete_and_valid_bag(pair: LibraryPair, snapshot: Snaps
     result = verify(pair, plan, evidence=folder)
     assert check_bag(folder)["External-Identifier"] == plan.name
     names = {path.name for path in (folder / "data").iterdir()}
-    assert {"plan.json", "plan.parquet", "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"} < names
+    assert {"plan.json", "plan.parquet", "plan.html", "issues.tsv", "conflicts.tsv"} < names
     assert {result.name, result.table, "journal.jsonl", "source-manifest.json", "README.txt"} < names
     target = pq.read_table(folder / "data" / "target-publications.parquet")
     assert target.num_rows == RECORDS
