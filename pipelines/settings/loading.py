@@ -93,6 +93,10 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
     bucket, folder = storage_locations(path, checked.data, checked.work, environ)
     if checked.state == "postgres" and bucket is not None and checked.iceberg is not None:
         checked.iceberg.check_shared(path, checked.postgres_env)
+    if bucket is None and checked.iceberg is not None and "#" in str(folder):
+        raise ConfigurationError(
+            f"{path}: data: {folder}: the addresses of Iceberg tables cannot have # in them. Name another folder as `data`."
+        )
     return Settings(
         path.absolute(),
         folder,

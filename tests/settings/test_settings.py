@@ -209,6 +209,14 @@ def test_machines_that_share_the_data_need_one_catalogue(load: Load) -> None:
     assert load(f'{shared}type = "glue"').iceberg
 
 
+def test_what_no_folder_of_data_may_have_in_its_name(load: Load) -> None:
+    """DuckDB's patterns, addresses of SQLite, and those of Iceberg tables, which would be files of another folder."""
+    assert "Name another folder as `data`" in mistake(load, 'data = "a?b"')
+    assert "Name another folder as `work`" in mistake(load, 'data = "s3://bb/x"\nwork = "a?b"')
+    assert load('data = "a#b"').iceberg is None
+    assert "Iceberg tables cannot have # in them" in mistake(load, 'data = "a#b"\n[iceberg]')
+
+
 def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
     """An empty table is enough: a SQLite file. Another catalogue has its address and secrets in variables."""
     assert load().iceberg is None
