@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pipelines.publication_fields import IDENTIFIER_LIST, WRITTEN
 from pipelines.records.forms import PublicationForm
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.verdicts import GOOD, Identifier
+from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.values import compact_json
 
 BOOK = "Book"
@@ -48,16 +48,13 @@ def identifying_keys(form: PublicationForm, kinds: Kinds = STANDARD_KINDS) -> li
 
     An ISSN names a journal and never counts; an ISBN counts for a book; a configured type counts if its table has `identifies`.
     """
-    return keys_of(form.identifiers, form.fields.get("publishable_type") == BOOK, kinds)
-
-
-def keys_of(identifiers: Iterable[Identifier], is_book: bool, kinds: Kinds) -> list[tuple[str, str]]:
-    """The same for a list of identifiers."""
-    names = kinds.identifying
-    found = [
-        one[:2] for one in identifiers if one.verdict in GOOD and one.type in names and (is_book or one.type != "isbn")
-    ]
-    return list(dict.fromkeys(found)) if len(found) > 1 else found
+    names, is_book = kinds.identifying, form.fields.get("publishable_type") == BOOK
+    keys = (
+        identifier[:2]
+        for identifier in form.identifiers
+        if identifier.verdict in GOOD and identifier.type in names and (is_book or identifier.type != "isbn")
+    )
+    return list(dict.fromkeys(keys))
 
 
 def fingerprint(fields: Mapping[str, Any]) -> str | None:
@@ -68,13 +65,8 @@ def fingerprint(fields: Mapping[str, Any]) -> str | None:
     title, published, authors = fields.get("title"), fields.get("published_on"), fields.get("authors")
     if not (title and published and authors):
         return None
-    return fingerprint_of(title, published[:4], authors[0]["name"])
-
-
-def fingerprint_of(title: str, year: str, author: str) -> str | None:
-    """The same from title, year and author."""
-    words, names = _words(title), sorted(_words(author))
-    return f"{' '.join(words)}|{year}|{' '.join(names)}" if words and names else None
+    words, names = _words(title), sorted(_words(authors[0]["name"]))
+    return f"{' '.join(words)}|{published[:4]}|{' '.join(names)}" if words and names else None
 
 
 def same_title(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

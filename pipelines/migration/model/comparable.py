@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, WRITTEN
-from pipelines.records.canonical_json import SENT_OTHERWISE
 from pipelines.records.tables.description import Column, Table
 from pipelines.store.parquet import escaped, literal
 
@@ -37,6 +36,10 @@ FIELDS = tuple(
     Field(name, is_set=name in (IDENTIFIER_LIST, "categories"), is_date=name in DATE_FIELDS) for name in WRITTEN
 )
 """The compared fields of every publication."""
+
+
+SENT_OTHERWISE = (IDENTIFIER_LIST, "categories")
+"""Fields that are compared as sets, but sent in the order of the record."""
 
 
 def column_of(name: str) -> str:
