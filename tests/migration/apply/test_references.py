@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.errors import RefusedError
 from pipelines.migration.apply.digests import RecordDigests
-from pipelines.migration.apply.references import References, own_references
+from pipelines.migration.apply.references import References, UntriedReferenceError, own_references
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind, WriteState
@@ -52,6 +52,7 @@ def target(serve: Callable[[Script], ScriptedServer], client_for: Callable[..., 
 def journal(tmp_path: Path, clock: ManualClock) -> Iterator[Journal]:
     with closing(Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", clock)) as journal:
         journal.done(journal.intend("plan", "users", 8, WriteKind.CREATE), target_id=80, held={})
+        journal.refused(journal.intend("plan", "users", 9, WriteKind.CREATE), "422")
         yield journal
 
 
@@ -110,6 +111,17 @@ def test_a_record_that_cannot_refer_is_refused_until_the_next_apply(
         references.links(planned, []) if later else references.resolve(planned, [])
     [entry] = journal.of_record(resource, 1)
     assert (entry.kind, entry.state) == (kind, WriteState.REFUSED)
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_row_waits_for_a_record_that_nobody_tried_to_create(
+    references: References, journal: Journal, *, later: bool
+) -> None:
+    """It is outside of the selection: nothing failed, and the journal has nothing of it."""
+    planned = book({}, references={"contributor": to_user(7, later=later)})
+    with pytest.raises(UntriedReferenceError):
+        references.links(planned, []) if later else references.resolve(planned, [])
+    assert journal.of_record("publications", 1) == []
 
 
 def test_links_are_a_change_of_these_fields_alone(references: References) -> None:
