@@ -30,7 +30,7 @@ NOT_FOUND = RefusedError("404 Not Found", status=404, code="RecordNotFound")
 
 
 class Target:
-    """A library that answers every question about an account in one way. User 8 of the source has become user 80 there."""
+    """A library that answers every question about an account in one way. It made user 80 of the source's user 8, and refused user 9."""
 
     def __init__(self, serve: Callable[[Script], ScriptedServer], client_for: Callable[..., LibraryClient]) -> None:
         self.answer = Answer({"id": 9})
@@ -89,6 +89,13 @@ def test_a_row_gets_the_ids_of_what_was_created_and_no_links(references: Referen
     assert (found.expected["title"], [*found.expected]) == ("digest", ["title", "contributor"])
     assert found.expected["contributor"] is not None
     assert problems == []
+
+
+@pytest.mark.parametrize("resource", ["publications", "tasks"])
+def test_a_row_waits_for_what_nobody_has_tried_to_create(references: References, resource: str) -> None:
+    """An apply with --only or --limit leaves it out; it is neither refused nor written without the reference."""
+    with pytest.raises(UntriedReferenceError):
+        references.resolve(book({"title": "A book"}, resource=resource, references={"contributor": to_user(10)}), [])
 
 
 def test_a_publication_goes_without_a_reference_to_what_was_not_created(references: References) -> None:
