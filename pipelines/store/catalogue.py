@@ -13,13 +13,15 @@ The file is made anew and swapped in after each backup, so that open connections
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
@@ -35,6 +37,8 @@ from pipelines.store.encryption import PersonalKeys
 from pipelines.store.parquet import connect_duckdb, escaped, literal, quoted, read_parquet, register_key
 from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+
+_log = logging.getLogger(__name__)
 
 _BOOLEAN, _TIME = pa.bool_(), pa.timestamp("us", "UTC")
 
@@ -94,22 +98,16 @@ _OTHER_COLUMNS = "COLUMNS(lambda name: name NOT IN ({}))".format(
 
 
 def rebuild_catalogue(data: DataFolder) -> Path:
-    """Write `library.duckdb` anew from the current snapshots."""
+    """Write `library.duckdb` anew from the current snapshots. Queries of a table with a damaged file fail; the others are not affected."""
     target = data.catalogue_path
-    with (
-        storage_errors(target),
-        damage_named(data),
-        FileLock(data.path / ".catalogue.lock"),
-    ):  # two tenants may publish at once
+    with storage_errors(target), FileLock(data.path / ".catalogue.lock"):  # two tenants may publish at once
         building = target.with_name(f".library.{os.getpid()}.duckdb")
         _remove_unfinished(data)  # leftovers of a killed process
         try:
             with connect_duckdb(building) as database:
                 data.objects.attach(database)
-                statements = _statements(data.snapshots())
-                made = f"CREATE MACRO bookferry_catalogue() AS '{_digest(statements)}'"
-                for statement in ("BEGIN", *statements, made, "COMMIT", "CHECKPOINT"):
-                    database.execute(statement)
+                _create_views(database, data, data.snapshots())
+                database.execute("CHECKPOINT")
             building.replace(target)
         finally:
             _remove_unfinished(data)
@@ -134,6 +132,30 @@ def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duck
             with damage_named(data):
                 _create_personal_views(database, data.keys, snapshots)
         yield database
+
+
+def _create_views(database: duckdb.DuckDBPyConnection, data: DataFolder, snapshots: Sequence[Snapshot]) -> None:
+    """Create all views. One over a damaged file fails with what is wrong with it: without its rows it would mislead."""
+    damaged: dict[str, str] = {}
+    while True:
+        statements = _statements(snapshots, damaged)
+        made = f"CREATE MACRO bookferry_catalogue() AS '{_digest(statements)}'"
+        statement = "BEGIN"
+        database.execute(statement)
+        try:
+            with damage_named(data):
+                for statement in (*statements, made, "COMMIT"):
+                    database.execute(statement)
+        except StorageError as error:
+            database.execute("ROLLBACK")
+            _create, _quote, name = statement.partition('CREATE VIEW "')
+            view = name.partition('"')[0]
+            if not view or view in damaged:
+                raise
+            damaged[view] = str(error)
+            _log.warning("%s", error)
+        else:
+            return
 
 
 _OF_A_STATEMENT = (
@@ -167,10 +189,10 @@ def catalogue_in_memory(data: DataFolder, *, personal: bool = False) -> duckdb.D
         duckdb.connect()
     )  # as the analyst's notebook has it: DuckDB refuses to change its progress bar there without ipywidgets
     data.objects.attach(database)
-    with damage_named(data):
-        for statement in ("SET TimeZone = 'UTC'", "BEGIN", *_statements(snapshots), "COMMIT"):
-            database.execute(statement)
-        if personal:
+    database.execute("SET TimeZone = 'UTC'")
+    _create_views(database, data, snapshots)
+    if personal:
+        with damage_named(data):
             _create_personal_views(database, data.keys, snapshots)
     return database
 
@@ -209,7 +231,9 @@ def _is_current(data: DataFolder, snapshots: Sequence[Snapshot]) -> bool:
         return False
     try:
         with connect_duckdb(data.catalogue_path, read_only=True) as database:
-            return database.execute("SELECT bookferry_catalogue()").fetchall() == [(_digest(_statements(snapshots)),)]
+            return database.execute("SELECT bookferry_catalogue()").fetchall() == [
+                (_digest(_statements(snapshots, {})),)
+            ]
     except duckdb.Error:
         return False
 
@@ -218,12 +242,12 @@ def _digest(statements: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(statements).encode()).hexdigest()
 
 
-def _statements(snapshots: Sequence[Snapshot]) -> list[str]:
-    """All SQL statements of the catalogue."""
+def _statements(snapshots: Sequence[Snapshot], damaged: Mapping[str, str]) -> list[str]:
+    """All SQL statements of the catalogue. `damaged`: view → what is wrong with a file of it."""
     return [
         *_view(SNAPSHOTS, _snapshot_rows(snapshots)),
         *_view(TABLES_READ, tables_read_rows()),
-        *_views(snapshots, STAGED),
+        *_views(snapshots, STAGED, damaged=damaged),
         *_as_of_macros(),
     ]
 
@@ -234,8 +258,18 @@ def tables_read_rows() -> str:
     return _sql("tables_read").format(tables=", ".join(pairs)) if pairs else ""
 
 
-def _views(snapshots: Sequence[Snapshot], of: Iterable[str], keys: PersonalKeys | None = None) -> Iterator[str]:
+def _views(
+    snapshots: Sequence[Snapshot],
+    of: Iterable[str],
+    keys: PersonalKeys | None = None,
+    damaged: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[str]:
     """The views over the tables of some resources. Without `keys` they lack personal columns and encrypted tables."""
+
+    def rows(view: Table, table: Table, snapshots: Iterable[Snapshot]) -> str:
+        wrong = damaged.get(view.name)
+        return _error_rows(table, wrong) if wrong else _rows(table, snapshots, keys)
+
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     for resource in of:
         first, *others = STAGED[resource]
@@ -247,8 +281,8 @@ def _views(snapshots: Sequence[Snapshot], of: Iterable[str], keys: PersonalKeys 
             comment = (
                 f"{newest.comment} Not read in the newest one of: {', '.join(missing)}." if missing else newest.comment
             )
-            yield from _view(replace(newest, comment=comment), _rows(table, newest_with_table(table, complete), keys))
-            yield from _view(history, _rows(table, complete, keys))
+            yield from _view(replace(newest, comment=comment), rows(newest, table, newest_with_table(table, complete)))
+            yield from _view(history, rows(history, table, complete))
         records = first.impersonal if keys is None else first
         yield from _view(deleted_view(records), deleted_rows(records, resource))
 

@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
 from tests.cli.conftest import BackedUp
-from tests.store.snapshot_factory import make_snapshot
+from tests.store.snapshot_factory import STARTED_AT, make_snapshot
 from tests.store.test_durable import DAMAGE
 
 UNUSUAL_VALUES = r"""
@@ -71,9 +72,12 @@ def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
         for sql in ("SELECT error('x') FROM publication_authors", "SELECT missing FROM publication_authors"):
             with pytest.raises(ConfigurationError):
                 [*ask(database, sql, data)[1]]
-    data.catalogue_path.unlink()
-    with pytest.raises(StorageError, match=named), open_catalogue(data):
-        pass
+    make_snapshot(data, now=STARTED_AT + timedelta(days=1))  # the next night
+    with open_catalogue(data) as database:
+        assert [*ask(database, "SELECT count(*) FROM publications", data)[1]] == [[(3,)]]
+        assert [*ask(database, "SELECT count(*) FROM publication_authors_history", data)[1]] == [[(6,)]]
+        with pytest.raises(StorageError, match=named):
+            [*ask(database, "SELECT count(*) FROM publications_history", data)[1]]
 
 
 def test_a_query_of_a_damaged_file_is_exit_1(tmp_path: Path) -> None:

@@ -384,15 +384,6 @@ def test_data_folders_of_any_name(tmp_path: Path, name: str) -> None:
     assert query(data, "SELECT DISTINCT type FROM publication_identifiers") == [("isbn",)]
 
 
-@pytest.mark.parametrize("name", ["qu?stion", "back\\slash"])
-def test_data_folders_that_duckdb_cannot_open(tmp_path: Path, name: str) -> None:
-    """DuckDB treats `?` and a backslash in an address specially. The message comes before a library is read, not after."""
-    data = DataFolder(tmp_path / name)
-    with pytest.raises(ConfigurationError, match=r"Name another folder as `data`"), data.lease("old"):
-        pass
-    assert not data.path.exists()
-
-
 @pytest.mark.long
 def test_many_snapshots(data: DataFolder) -> None:
     """The nesting of the catalogue's statements does not grow with the number of snapshots."""
