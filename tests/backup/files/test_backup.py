@@ -369,6 +369,7 @@ class TestRelativeAddresses:
             ("relative/a.pdf", "/api/v2/publications/relative/a.pdf"),
             ("../x.pdf", "/api/v2/x.pdf"),
             ("./x.pdf", "/api/v2/publications/x.pdf"),
+            ("?signed=1", "/api/v2/publications/all"),
         ],
     )
     def test_in_a_list(self, runner: BackupRunner, file_library: FileLibrary, address: str, path: str) -> None:
