@@ -34,11 +34,10 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The data dictionary, made from the descriptions of the tables, the manual page, made from the help, the words that shells complete, and the notebook with what it shows on the demonstration.
+# The data dictionary, made from the descriptions of the tables, the manual page, made from the help, and the notebook with what it shows on the demonstration.
 docs: $(STAMP)
 	$(BIN)/bookferry tables --markdown > docs/tables.md
 	$(BIN)/python -m cli.man_page > docs/bookferry.1
-	$(BIN)/python -m cli.word_table > cli/commands/words.json
 	$(BIN)/python -m tests.notebook
 
 # The documentation as a site, in build/site.

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 import signal
 import sys
 from types import FrameType
 from typing import NoReturn
 
 from cli.stop_signals import STOP_SIGNALS, StopRequest, deliver_swallowed_stops, record_signals
-
-COMPLETION = "_BOOKFERRY_COMPLETE"
-"""The variable of a shell that asks what can follow."""
 
 
 def main() -> NoReturn:
@@ -23,8 +19,6 @@ def main() -> NoReturn:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as on stderr: what the terminal cannot show is escaped
-    if COMPLETION in os.environ:
-        _complete()
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     for number in STOP_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -40,17 +34,6 @@ def main() -> NoReturn:
         from cli.boundary import run  # noqa: PLC0415
 
     end(run(app, sys.argv[1:]))
-
-
-def _complete() -> None:
-    """Answer a shell that asks at a press of Tab, and exit, unless Typer must answer."""
-    from cli.commands import quick_completion  # noqa: PLC0415  other commands do not need it
-
-    answer = quick_completion.answer(os.environ[COMPLETION], os.environ)
-    if answer is not None:
-        sys.stdout.write(answer.text)
-        sys.stdout.flush()
-        sys.exit(answer.status)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> NoReturn:

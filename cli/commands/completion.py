@@ -1,4 +1,4 @@
-"""What Typer offers for arguments, one function for each kind of names. Most shells are answered without Typer, by `quick_completion`."""
+"""What Typer offers for arguments, one function for each kind of names."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import Any
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 """Names that every shell takes as they are. A file could have any, and some shells evaluate what they are offered."""
 
-TENANTS, SNAPSHOTS, SNAPSHOT_IDS, PLANS, EXAMPLES = KINDS = (
+TENANTS, SNAPSHOTS, SNAPSHOT_IDS, PLANS, EXAMPLES = (
     "tenants",
     "snapshots",
     "snapshot_ids",
@@ -26,7 +26,7 @@ TENANTS, SNAPSHOTS, SNAPSHOT_IDS, PLANS, EXAMPLES = KINDS = (
 
 
 def offered(kind: str, config: str | None, given: Collection[str], incomplete: str) -> list[str]:
-    """The names of one of `KINDS` that begin with `incomplete`.
+    """The names of one of these kinds that begin with `incomplete`.
 
     `config`: the configuration file that the command line names. `given`: the arguments so far, which may name tenants; of these, or else
     of all, the ids of snapshots are offered. A snapshot is offered as TENANT/SNAPSHOT, and a tenant, too: it stands for its newest one.

@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.app import app
-from cli.commands import quick_completion
-from cli.word_table import word_table
 from pipelines.examples import all_examples
 from tests.cli.command import environment, run
 
@@ -29,10 +26,6 @@ api = "v3"
 
 [tenants."$(touch evaluated)"]
 """
-MOST_MODULES = 150
-"""Imported to answer a shell, those of Python among them: 112 with Python 3.11."""
-
-HEAVY = {"duckdb", "dagster", "pyarrow", "httpx", "pandas", "sqlalchemy"}
 
 
 @pytest.fixture
@@ -151,68 +144,3 @@ def test_in_bash(folder: Path) -> None:
     done = subprocess.run(["bash", "-c", ask], cwd=folder, env=variables, capture_output=True, text=True, check=True)
     assert done.stdout.split() == SNAPSHOTS
     assert not (folder / "evaluated").exists()
-
-
-def test_the_table_of_words_is_made_from_the_commands() -> None:
-    """Else: make docs."""
-    assert quick_completion.TABLE.read_text(encoding="utf-8") == word_table()
-
-
-LINES = (
-    "bookferry ",
-    "bookferry s",
-    "bookferry --",
-    "bookferry --json --no-color --",
-    "bookferry nothing ",
-    "bookferry -h ba",
-    "bookferry --config mine.toml backup --no-files --",
-    "bookferry --config mine.toml backup old --resources users,",
-    "bookferry --config mine.toml backup old ",
-    "bookferry --config mine.toml backup old new ",
-    "bookferry backup --config=mine.toml ",
-    "bookferry --config mine.toml report old --snapshot 2026",
-    "bookferry --config mine.toml migrate plan old new --newest ",
-    "bookferry --config mine.toml migrate apply old-new-1 --only 3 --only",
-    "bookferry migrate ",
-    "bookferry state move --to ",
-    "bookferry state move --to p",
-    "bookferry query --file some",
-    "bookferry query --example --json ",
-    "bookferry query --unknown ",
-    "bookferry sandbox --like ",
-    "bookferry sandbox --port 3 --li",
-    "bookferry snapshots verify -- ",
-    "bookferry query 'SELECT ",
-)
-
-
-@pytest.mark.parametrize("line", LINES)
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_quick_answer_is_that_of_typer(
-    line: str, shell: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Or there is none, and Typer answers. In a wide terminal: in a narrow one Typer breaks the lines of what a word means."""
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("COLUMNS", "1000")
-    for name, value in asking(line, shell).items():
-        monkeypatch.setenv(name, value)
-    quick = quick_completion.answer(f"complete_{shell}", os.environ)
-    with pytest.raises(SystemExit) as end:
-        app(prog_name="bookferry")
-    assert quick in {None, (capsys.readouterr().out, end.value.code)}
-
-
-def test_a_shell_is_answered_without_typer(folder: Path) -> None:
-    """It asks at every press of Tab. Most of the time would be the imports of Typer."""
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "bookferry"],
-        cwd=folder,
-        env=environment(**asking("bookferry --config mine.toml backup ", "bash")),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == ["new", "old"]
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert imported.isdisjoint({"typer", "rich", "msgspec", "pydantic", "pipelines.settings.settings", *HEAVY})
-    assert len(imported) < MOST_MODULES
