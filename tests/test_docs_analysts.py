@@ -74,6 +74,7 @@ def test_the_sql_works_as_written(checkout: Path) -> None:
         assert "publications_deleted" in statement.query or answer.fetchone() is not None, statement.query
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of DuckDB, for a time with its zone
 def test_the_python_works_as_written(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(checkout)
     monkeypatch.setenv("BOOKFERRY_CONFIG", "bookferry-demo/bookferry.toml")

@@ -104,7 +104,7 @@ def _is_unreadable(path: Path) -> bool:
 _OF_A_SNAPSHOT = re.compile(
     r"(?P<folder>[^'\"\n]*snapshots/tenant=(?P<tenant>[^/'\"\n]+)/snapshot=(?P<snapshot>[^/'\"\n]+))(?:/(?P<file>[^'\"\n]+))?"
 )
-_ABSENT = frozenset({None, errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EINVAL})
+_ABSENT = frozenset({None, errno.ENOENT, errno.EISDIR, errno.EINVAL})
 """Error numbers of a file that is damaged, or not there."""
 
 

@@ -114,7 +114,9 @@ def _forbidden(installation: Installation) -> dict[str, object]:
 
 def _down_in_the_middle(installation: Installation) -> dict[str, object]:
     """A service that asks for more than an hour ends the tries at once, as a minute of failures would."""
-    installation.sandbox.fault("status", "small", status=503, retry_after=7200, path="page=2", times=99)
+    installation.sandbox.fault(
+        "status", "small", status=503, retry_after=7200, path=r"(\bpage=2|per_page=(10|2|1))(&|$)", times=99
+    )
     return {}
 
 

@@ -49,13 +49,6 @@ def test_a_changed_configuration_changes_the_number(tmp_path: Path) -> None:
     assert (home / "dagster.yaml").stat().st_mtime_ns == written
 
 
-def test_the_file_of_an_earlier_version_follows_too(tmp_path: Path) -> None:
-    home = home_of(tmp_path, 1)
-    (home / "dagster.yaml").write_text(INSTANCE.replace(FOLLOWS, ""))
-    home_of(tmp_path, 9)
-    assert runs_at_once(home) == 9
-
-
 @pytest.mark.parametrize("change", [(FOLLOWS, ""), ("max_concurrent_runs: 4", "max_concurrent_runs: 2")])
 def test_what_a_person_wrote_stays(tmp_path: Path, change: tuple[str, str]) -> None:
     """Another file altogether, or our line without its comment."""

@@ -224,7 +224,7 @@ def test_init_leaves_a_file_as_it_is(arguments: list[str], messages: list[str], 
 
 
 def test_init_takes_any_folder_name(tmp_path: Path) -> None:
-    name = 'büch"er \\ 📚'
+    name = 'büch"er # 📚'
     assert run("init", "--data", name, folder=tmp_path).status == 0
     assert tomllib.loads((tmp_path / "bookferry.toml").read_text(encoding="utf-8"))["data"] == name
 

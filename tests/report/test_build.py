@@ -93,7 +93,7 @@ def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
     for snapshot in snapshots:
         make_report(data, snapshot, now=NOW)
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=True)
-    assert len(list(data.objects.below("reports"))) == 16
+    assert len(list(data.objects.below("reports"))) == 13
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     left = {entry.key.rpartition("/")[0] for entry in data.objects.below("reports")}
     assert left == {"reports/tenant=old", f"reports/tenant=old/snapshot={snapshots[-1].manifest.snapshot}"}

@@ -25,6 +25,7 @@ from pipelines.errors import (
     ProtocolError,
     RefusedError,
     SignInError,
+    SignInPageError,
     StorageError,
     TemporaryError,
 )
@@ -59,7 +60,7 @@ ERROR = {"error": {"code": "InsufficientScope", "message": "Ask for more"}}
         (204, ProtocolError, "answered 204 No Content, which the API does not document", 1),
         (206, ProtocolError, "answered 206 Partial Content", 1),
         (304, ProtocolError, "answered 304 Not Modified", 1),
-        (302, ProtocolError, "redirects to /login", 1),
+        (302, SignInPageError, "redirects to .*/login, a page for people", 4),
     ],
 )
 def test_each_kind_of_answer_has_its_error(

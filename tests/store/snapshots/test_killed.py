@@ -69,7 +69,7 @@ def test_no_space_for_a_file(data: DataFolder, worker: Worker, file: str) -> Non
 def test_a_full_disk(data: DataFolder) -> None:
     """The same on a full file system: a small one in memory, in the mount namespace of the worker alone."""
     mounted = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    mount = f"mount -t tmpfs -o size=900k none {data.path} && "
+    mount = f"mount -t tmpfs -o size=1200k none {data.path} && "
     data.prepare()
     if (
         shutil.which("unshare") is None

@@ -11,7 +11,9 @@ function cell(text) {
   const alone = /^[+-]?[0-9]+(?:[.,][0-9]+)?$/.test(text);
   const line = text
     .replace(/[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+/g, " ")
-    .replace(/[\x00-\x1f\x7f]/g, (one) => String.fromCharCode(one === "\x7f" ? 0x2421 : 0x2400 + one.charCodeAt(0)));
+    .replace(/[\x00-\x1f\x7f]/g, (one) => String.fromCharCode(one === "\x7f" ? 0x2421 : 0x2400 + one.charCodeAt(0)))
+    .replace(/[\x80-\x9f]/g, (one) => `\\x${one.charCodeAt(0).toString(16)}`)
+    .replace(/[\u202a-\u202e\u2066-\u2069]/g, (one) => `\\u${one.charCodeAt(0).toString(16)}`);
   let safe = alone ? text : line.replace(/(^|;)(?=\s*[=+\-@＝＋－＠])/g, "$1'");
   const characters = safe.length > LONGEST_CELL ? Array.from(safe) : [];
   if (characters.length > LONGEST_CELL) {
