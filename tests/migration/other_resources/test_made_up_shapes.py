@@ -251,9 +251,9 @@ def refused_forms(shapes: Json) -> int:
 
 
 def read_back(shapes: Json, requests: Requests) -> int:
-    """Requests that read what a target made of a write, where its answers show nothing of it; at most one for each."""
+    """Requests that read what a target made of a write and of its files, where its answers show nothing of them; at most two for each."""
     bare = any(form.get("answer") == "id" for form in shapes["resources"].values())
-    return requests.writes if bare else 0
+    return 2 * requests.writes if bare else 0
 
 
 def check(shapes: Json, folder: Path) -> None:
