@@ -172,10 +172,10 @@ def prune(
     """Remove the snapshots of `tenant`, or of all tenants, that the policy does not keep; then the blobs that no snapshot names.
 
     `tenants`: those of the configuration, whose backups must not run while blobs are counted. Raises `StorageError`, before anything is
-    removed, where blobs would go and a remaining table of files is damaged: the needed blobs are unknown then. A snapshot with a damaged
-    manifest stays, and no blob is removed while there is one. A tenant with a running job is passed over with a note; if it is `tenant`
-    itself, that raises `TenantBusyError`. `before_removal` is called with the snapshots that stay (tenant → ids) before any file goes, also
-    if all stay: a killed removal is continued.
+    removed, where a remaining table of files is damaged: the needed blobs are unknown then. A snapshot with a damaged manifest stays, and
+    no blob is removed while there is one. A tenant with a running job is passed over with a note; if it is `tenant` itself, that raises
+    `TenantBusyError`. `before_removal` is called with the snapshots that stay (tenant → ids) before any file goes, also if all stay: a
+    killed removal is continued.
     """
     policy.check()
     with nullcontext() if dry_run else removal(data, clock):
@@ -186,10 +186,7 @@ def prune(
         selected = [name for name in selected if name not in busy]
         kept, superfluous = _select(data, selected, policy, zone)
         names = {snapshot.name for snapshot in superfluous}
-        why_blobs_stay = _why_blobs_stay(data)
-        some_are_unused = not why_blobs_stay and next(_unused_blobs(data, names), None) is not None
-        if some_are_unused:
-            _check_file_tables(data, names)
+        _check_file_tables(data, names)
         removed = [
             RemovedSnapshot(snapshot.name, snapshot.manifest.complete, _bytes(snapshot)) for snapshot in superfluous
         ]
@@ -198,17 +195,12 @@ def prune(
             pruning.notes.append(
                 f"The snapshots of {', '.join(busy)} were left as they are until the next time: other runs are at work there."
             )
-        if why_blobs_stay:
-            pruning.notes.append(why_blobs_stay)
         if dry_run:
-            if some_are_unused:
-                _remove_unused_blobs(data, names, pruning)
+            _remove_unused_blobs(data, names, pruning)
             return pruning
         data.fence(REMOVAL)  # a snapshot that another machine published meanwhile is not among those that stay
         before_removal(_ids_by_tenant(selected, kept))
         _remove(data, selected, superfluous)
-        if not some_are_unused:
-            return pruning
         if busy := [name for name in sorted({*tenants, *_tenants(data)}) if data.is_leased(name)]:
             pruning.notes.append(
                 f"Blobs were left as they are until the next time: {', '.join(busy)} may need them, where other runs are at work."
@@ -219,10 +211,7 @@ def prune(
 
 
 def _check_file_tables(data: DataFolder, superfluous: set[str]) -> None:
-    """Raises `StorageError` where a remaining table of files differs from its publication: one wrong bit could cost a file.
-
-    Each of them is read whole, so only where some blob is about to go.
-    """
+    """Raises `StorageError` where a remaining table of files differs from its publication: one wrong bit could cost a file."""
     for snapshot in data.snapshots():
         facts = snapshot.manifest.tables.get(PUBLICATION_FILES.name)
         if facts is None or snapshot.name in superfluous:
@@ -283,33 +272,35 @@ def _remove(data: DataFolder, tenants: Iterable[str], superfluous: Sequence[Snap
     DRILLS.remove_orphans(data)
 
 
-def _why_blobs_stay(data: DataFolder) -> str:
-    """Why no blob can be judged; empty where all can, or where there is none."""
-    if next(data.objects.below(BLOBS), None) is None:
-        return ""
-    _snapshots, damaged = data.examine_snapshots()
-    if damaged:
-        return (
-            f"No blobs were removed: the manifest of {damaged[0].name} cannot be used, so the blobs that it needs are unknown. "
-            f"{damaged[0].problem}"
-        )
-    unfinished = [str(path.parent) for path in sorted(data.work_path.glob(f"*/*/{Capture.FACTS}"))]
-    if data.is_shared:
-        unfinished += [data.objects.address_of(copied.key) for copied in copied_captures(data.objects)]
-    if unfinished:
-        return (
-            f"No blobs were removed: {unfinished[0]} is an unfinished backup, which may need any of them. They are checked again "
-            "after the next backup of that library."
-        )
-    return ""
-
-
 def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResult) -> None:
     """Remove, or in a dry run count, the blobs that no snapshot names. `without`: snapshots that count as removed.
 
     No run is at work. If this one loses its lease, another machine may rely on a blob.
     """
-    for blob in _unused_blobs(data, without):
+    if next(data.objects.below(BLOBS), None) is None:
+        return
+    snapshots, damaged = data.examine_snapshots()
+    if damaged:
+        pruning.notes.append(
+            f"No blobs were removed: the manifest of {damaged[0].name} cannot be used, so the blobs that it needs are unknown. "
+            f"{damaged[0].problem}"
+        )
+        return
+    unfinished = [str(path.parent) for path in sorted(data.work_path.glob(f"*/*/{Capture.FACTS}"))]
+    if data.is_shared:
+        unfinished += [data.objects.address_of(copied.key) for copied in copied_captures(data.objects)]
+    if unfinished:
+        pruning.notes.append(
+            f"No blobs were removed: {unfinished[0]} is an unfinished backup, which may need any of them. They are checked again "
+            "after the next backup of that library."
+        )
+        return
+    tables = [
+        f"{snapshot.key}/{snapshot.manifest.tables[PUBLICATION_FILES.name].path}"
+        for snapshot in snapshots
+        if snapshot.name not in without and PUBLICATION_FILES.name in snapshot.manifest.tables
+    ]
+    for blob in _unused_blobs(data, tables):
         pruning.blobs_removed += 1
         pruning.blobs_bytes += blob.size
         if not pruning.dry_run:
@@ -317,13 +308,8 @@ def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResu
             data.objects.delete(blob.key)
 
 
-def _unused_blobs(data: DataFolder, without: set[str]) -> Iterator[ObjectInfo]:
-    """Yields the blobs that no snapshot names, but those `without`. Both lists are sorted and read in step: neither is in memory whole."""
-    tables = [
-        f"{snapshot.key}/{snapshot.manifest.tables[PUBLICATION_FILES.name].path}"
-        for snapshot in data.snapshots()
-        if snapshot.name not in without and PUBLICATION_FILES.name in snapshot.manifest.tables
-    ]
+def _unused_blobs(data: DataFolder, tables: list[str]) -> Iterator[ObjectInfo]:
+    """Yields the blobs that these tables do not name. Both lists are sorted and read in step, so that neither is in memory as a whole."""
     with referenced_blobs(data, tables) as names:
         used = next(names, None)
         for blob in _blobs(data):

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
 from pipelines.state.local import LocalState
 from pipelines.store.catalogue import open_catalogue
-from pipelines.store.maintenance import retention
 from pipelines.store.maintenance.retention import Policy, PruneResult, prune, reasons_to_keep
 from pipelines.store.maintenance.verification import VERIFICATIONS, verify
 from pipelines.store.snapshots.captures import FileTotals, ResourceFacts
@@ -381,15 +380,6 @@ class TestBlobs:
         last.write_bytes(content)
         pruned(week, last=1)
         assert self.present(week, blobs) == [1, 3, 4, 5]
-
-    @pytest.mark.usefixtures("blobs")
-    def test_no_table_is_read_whole_where_no_blob_would_go(
-        self, week: DataFolder, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Most nights: with hundreds of snapshots, their tables would be read every night for nothing."""
-        pruned(week, last=1)
-        monkeypatch.setattr(retention, "digest_of", lambda _: pytest.fail("a table was read whole"))
-        assert pruned(week, last=1).blobs_removed == 0
 
     def test_not_while_another_tenant_is_read(self, week: DataFolder, blobs: list[str]) -> None:
         """Its backup may have stored blobs without a reference yet."""
