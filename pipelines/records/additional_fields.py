@@ -84,9 +84,6 @@ class FieldRule(msgspec.Struct, frozen=True, omit_defaults=True):
         return type(value) is not list or all(_is_of(entry, self.entry_types) for entry in value if entry is not None)
 
 
-ANY_VALUE = FieldRule()
-
-
 def _is_of(value: Any, types: tuple[str, ...]) -> bool:
     return not types or not {*types}.isdisjoint(_TYPES.get(type(value), ()))
 

@@ -45,21 +45,6 @@ SIGNED_ADDRESS = rf"(?i)https?://[^\s\"\\]+\?[^\s\"\\]*(?:{_SIGNATURE.pattern})"
 """Matches any text with a signed address; also a pattern for DuckDB."""
 
 
-def unknown_keys(record: dict[str, Any], known: AbstractSet[str]) -> dict[str, Any]:
-    """The members of a record that no rule names."""
-    unknown = record.keys() - known
-    return {key: record[key] for key in record if key in unknown} if unknown else {}
-
-
-def keep_if_changed(
-    records: list[dict[str, Any]], key: str, staged: Sequence[Any], residues: list[dict[str, Any]]
-) -> None:
-    """Put into the residue each value that its column could not take, so that nothing is lost."""
-    for record, value, residue in zip(records, staged, residues, strict=True):
-        if value is None and record.get(key) is not None:
-            residue[key] = record[key]
-
-
 def nested_residue(found: dict[str, Any], known: AbstractSet[str], where: str, residue: dict[str, Any]) -> None:
     """Put into the residue the members of a nested object that no rule names, each under its path."""
     if not found.keys() <= known:

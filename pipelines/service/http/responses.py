@@ -35,6 +35,8 @@ from pipelines.service.http.failures import (
 from pipelines.service.http.retries import ANSWERED, UNCLEAR
 from pipelines.service.redaction import MAX_CHARACTERS, outside_text
 
+_CHECK_SIGN_IN = "Check user name and password (or the session cookie) where bookferry.toml takes them from"
+
 REFUSAL = "refusal"
 """Response extension: the error that explains a 401 or 403, if the sign-in layer knows more than the status."""
 
@@ -177,8 +179,7 @@ def _refusal(response: httpx.Response) -> BookferryError:
     status, message, request_line = response.status_code, _service_message(response), describe_request(response.request)
     if status == httpx.codes.UNAUTHORIZED:
         return SignInError(
-            f"{request_line} answered 401: the service does not accept the sign-in{message}. "
-            "Check user name and password (or the session cookie) where bookferry.toml takes them from."
+            f"{request_line} answered 401: the service does not accept the sign-in{message}. {_CHECK_SIGN_IN}."
         )
     if status == httpx.codes.FORBIDDEN:
         may = "read" if response.request.method == "GET" else "do"
@@ -246,11 +247,7 @@ def _redirect_error(response: httpx.Response) -> BookferryError:
             return ProtocolError(f"{line} {to}, and that address back to it. Write to the library's operators.")
         unsent = "" if request.method == "GET" else " Bookferry does not send a write on."
         return ProtocolError(f"{line} {to}. If the library moved there, correct base_url.{unsent}")
-    check = (
-        "Sign in again with `bookferry login`"
-        if "/api/v3/" in request.url.path
-        else "Check user name and password (or the session cookie) in the variables that bookferry.toml names"
-    )
+    check = "Sign in again with `bookferry login`" if "/api/v3/" in request.url.path else _CHECK_SIGN_IN
     return SignInPageError(
         f"{line} {outside_text(target.copy_with(query=None, fragment=None))}, a page for people to sign in: the service does not accept "
         f"the sign-in for that. {check}; if the library moved, correct base_url."
