@@ -6,7 +6,6 @@ records of the model, verify names exactly what differs, and undo takes back wha
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from pipelines.migration.apply.run import Selection
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, Plan
 from pipelines.records.forms import form_of
+from pipelines.service.client import READ_SECONDS
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import token_of
 from tests.sandbox.process import SandboxProcess
@@ -298,7 +298,7 @@ class History:
         applied = self.pair.apply(plan, selection=Selection(limit=limit)).applied
         counts = Counter(self.rows[number].action for number in now)
         assert (applied.created, applied.patched) == (counts[Action.CREATE], counts[Action.PATCH])
-        assert (applied.failed, applied.left) == (0, len(self.pending))
+        assert (applied.failed, applied.left, applied.twins) == (0, len(self.pending), [])
         with self.pair.migration() as migration, migration.session.journal_of(plan) as journal:
             for number in now:
                 row, target_id = self.rows[number], journal.target_id_of("publications", number)
@@ -365,7 +365,8 @@ def history(records: int) -> Iterator[History]:
     ):
         patch.setenv("TEST_USER", sandbox.user)
         patch.setenv("TEST_PASSWORD", sandbox.password)
-        yield History(LibraryPair.at(Path(folder), sandbox, "library", "empty"))
+        pair = LibraryPair.at(Path(folder), sandbox, "library", "empty", read_seconds=READ_SECONDS)
+        yield History(pair)
 
 
 def live(records: int, chance: Random) -> None:
@@ -397,11 +398,7 @@ def test_a_history_of_a_small_library(seed: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(
-    "HISTORIES" not in os.environ,
-    reason="minutes each; once, beside three other tests, five records were in the target twice: not yet understood (seed 116)",
-)
-@settings(max_examples=2, phases=[Phase.generate])
+@settings(max_examples=1, phases=[Phase.generate])  # two minutes
 @given(st.integers(0, 2**32))
 def test_a_history_of_a_library_of_5000_records(seed: int) -> None:
     live(LARGE, Random(seed))
