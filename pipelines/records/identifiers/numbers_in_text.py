@@ -206,9 +206,11 @@ def _read_run(numbers: NumberStandard, run: str, rules: tuple[str, ...]) -> list
         return [accepted(numbers.name, one.value or "", (*rules, *one.rules)) for one in row]
     chunks = [chunk for part in re.split("[ /]+", run) if (chunk := part.strip(_CARD))]
     if len(chunks) > 1:
-        found = [one for chunk in chunks for one in _read_chunk(numbers, chunk, rules)]
-        if any(one.verdict in GOOD for one in found):
-            return found
+        numerals = [chunk for chunk in chunks if not re.fullmatch(_AMOUNT, chunk)]  # an amount, the price in a bar code
+        rules = rules if numerals == chunks else (*rules, "qualifier")
+        values = [value for chunk in numerals for value in _read_chunk(numbers, chunk, rules)]
+        if any(value.verdict in GOOD for value in values):
+            return values
     return [FoundIdentifier(numbers.name, run, INVALID, join_rules(whole.rules))]
 
 
