@@ -5,7 +5,6 @@ import dagster as dg
 from assets_defs.configuration import configuration_watch
 from assets_defs.dead_runs import dead_runs
 from assets_defs.drill import drill_assets, drill_job, drill_schedule
-from assets_defs.factories import with_owners
 from assets_defs.freshness import freshness_watch
 from assets_defs.migration import migration_assets, migration_jobs
 from assets_defs.notifications import notifications
@@ -32,19 +31,18 @@ def build_definitions(settings: Settings, migration: Migration | None = None) ->
     """
     shown = {name: nightly_resources(settings, name) for name in settings.tenants}
     return dg.Definitions(
-        assets=with_owners(
-            settings,
-            [
+        assets=[
+            *(
                 asset
                 for name, resources in shown.items()
                 for asset in (snapshot_asset(settings, name, resources), *report_assets(name, resources))
-            ]
-            + staging_assets(settings)
-            + verification_assets(settings)
-            + sign_in_assets(settings)
-            + migration_assets(settings)
-            + drill_assets(settings),
-        ),
+            ),
+            *staging_assets(settings),
+            *verification_assets(settings),
+            *sign_in_assets(settings),
+            *migration_assets(settings),
+            *drill_assets(settings),
+        ],
         executor=dg.in_process_executor,  # of assets that a person selects: a library has one process at a time
         jobs=[
             nightly_backup(settings.tenants),

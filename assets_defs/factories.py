@@ -127,16 +127,6 @@ def run_settings(max_seconds: int) -> dict[str, Any]:
     }
 
 
-def with_owners(settings: Settings, assets: Iterable[dg.AssetsDefinition]) -> list[Any]:
-    """The assets with the owners of their library: those of bookferry.toml, else a team of the library's name."""
-
-    def owned(spec: dg.AssetSpec) -> dg.AssetSpec:
-        tenant = spec.key.path[0]
-        return spec.replace_attributes(owners=list(settings.tenant(tenant).owners or (f"team:{tenant}",)))
-
-    return list(dg.map_asset_specs(owned, assets))
-
-
 def tenants_job(name: str, asset: str, tenants: Iterable[str], description: str, max_seconds: int) -> Any:
     """The job that makes one asset of every tenant."""
     selection = dg.AssetSelection.assets(*(tenant_key(tenant, asset) for tenant in tenants))

@@ -35,6 +35,7 @@ from pipelines.records.tables.registry import STAGED
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import Snapshot
+from pipelines.store.snapshots.unfinished import RESUME_HOURS
 from resources.run_tags import TENANT
 
 COMPLETE = "complete"
@@ -82,7 +83,7 @@ def snapshot_asset(settings: Settings, tenant: str, resources: Sequence[str]) ->
             yield from _events(tenant, SNAPSHOT, freshness.freshness_result(backup.data, tenant, now_utc()))
             return
         _name_tenant(context, tenant)
-        with stop_explained(context, tenant, backup.settings.tenant(tenant).resume_hours):
+        with stop_explained(context, tenant):
             yield from _backed_up(context, tenant, backup)
         yield from _followed_up(context, tenant, backup)
 
@@ -258,15 +259,15 @@ def _announcement_metadata(manifest: Manifest) -> dict[str, Any]:
 
 
 @contextmanager
-def stop_explained(context: dg.AssetExecutionContext, tenant: str, resume_hours: float) -> Iterator[None]:
+def stop_explained(context: dg.AssetExecutionContext, tenant: str) -> Iterator[None]:
     """Explains a stop of this block (Terminate in the web interface, SIGTERM, Ctrl-C) in the run's log, and raises it again."""
     try:
         yield
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
         context.log.warning(
             "Stopped before the end. Nothing of %s was published and its last good snapshot is untouched. What was read is stored: the "
-            "next backup of the same resources resumes there, if it begins within %d hours of the start of this one (resume_hours).",
+            "next backup of the same resources resumes there, if it begins within %d hours of the start of this one.",
             tenant,
-            resume_hours,
+            RESUME_HOURS,
         )
         raise

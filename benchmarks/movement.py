@@ -131,7 +131,7 @@ def run(seed: int, rate: int, folder: Path) -> Outcome:
                 wanted=["publications"],
             ),
         )
-        facts = read_raw(capture, client, "publications", walks=3)
+        facts = read_raw(capture, client, "publications")
         assert isinstance(facts, ResourceFacts)
         ids = pq.read_table(capture.raw_path("publications"), columns=["id"]).column("id").to_pylist()
     return Outcome(

@@ -16,14 +16,13 @@ from cli.output import Output, print_table
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
 from pipelines.file_access import inherited_umask
 from pipelines.python_process import python_command
-from pipelines.scopes import JOBS, abilities
+from pipelines.scopes import JOBS, SCOPES, abilities
 from pipelines.service.redaction import redact
 from pipelines.service.sign_in.login import AuthorizationRequest, Login, signing_in
 from pipelines.service.sign_in.loopback_redirect import AuthorizationResponse, RedirectListener, next_response
 from pipelines.service.sign_in.oauth_errors import ForeignResponseError
 from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.settings.settings import Settings
-from pipelines.settings.tenant import SCOPES
 from pipelines.sign_in_health import who_am_i
 from pipelines.state.opening import open_state
 from pipelines.store.stores import open_data
@@ -53,7 +52,7 @@ def log_in(
     """Sign in and store the sign-in. If anything fails, the earlier sign-in stays as it is."""
     data = open_data(settings)
     data.prepare()
-    scopes = _scopes(settings, tenant, purpose)
+    scopes = _scopes(purpose)
     with signing_in(settings, tenant, state=data.state) as login:
         question = login.ask(scopes, new_client=new_client)
         grant = _obtain_grant(login, question, output, browser=browser, seconds=timeout)
@@ -64,18 +63,11 @@ def log_in(
     return _status(grant, purpose)
 
 
-def _scopes(settings: Settings, tenant: str, purpose: str | None) -> tuple[str, ...]:
-    """The scopes to request: all that jobs use, unless --for or the configuration reduces them."""
+def _scopes(purpose: str | None) -> tuple[str, ...]:
+    """The scopes to request: all that jobs use, unless --for reduces them."""
     if purpose is not None and purpose not in JOBS:
         raise ConfigurationError(f"--for {purpose}: there is no such job; say one of {', '.join(JOBS)}.")
-    needed = JOBS[purpose].scopes if purpose else SCOPES
-    allowed = settings.tenant(tenant).scopes
-    scopes = tuple(scope for scope in needed if allowed is None or scope in allowed)
-    if not scopes:
-        raise ConfigurationError(
-            f"{settings.path}: tenants.{tenant}.scopes leaves no scope to request. Add library:read."
-        )
-    return scopes
+    return JOBS[purpose].scopes if purpose else SCOPES
 
 
 def _obtain_grant(

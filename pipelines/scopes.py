@@ -6,7 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.settings.tenant import SCOPES
+SCOPES = (
+    "library:read",
+    "library:write",
+    "assets:read",
+    "assets:write",
+    "users:read",
+    "users:write",
+    "tasks:read",
+    "tasks:write",
+)
+"""All scopes of v3, in the documented order."""
 
 
 @dataclass(frozen=True)

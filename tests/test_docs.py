@@ -71,7 +71,7 @@ def test_the_page_on_signing_in_names_keys_that_exist(tmp_path: Path) -> None:
     (tmp_path / "bookferry.toml").write_text("\n".join(blocks))
     assert set(load_settings(tmp_path / "bookferry.toml").tenants) == {"old", "new"}
     keys = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
-    assert {"client_id", "client_secret_env", "client_auth", "redirect_uri", "pkce"} == keys
+    assert {"client_id", "client_secret_env", "client_auth", "redirect_uri"} == keys
     assert keys <= set(TenantSettings.model_fields)
 
 

@@ -15,7 +15,7 @@ from pipelines.errors import ExitStatus
 
 STOPPED = (
     "Stopped before the end. Nothing was published and the last good snapshot is untouched. What was read is stored: the same command "
-    "resumes there, if it runs soon enough (resume_hours)."
+    "resumes there, if it runs within 12 hours of the beginning."
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -114,7 +114,6 @@ class Backup:
                     client,
                     resource,
                     self._on_progress,
-                    walks=chosen.walks,
                     asked=asked,
                     alone=alone,
                     before_page=partial(self._begin, capture),
@@ -287,8 +286,7 @@ class Backup:
             return self.data.capture(tenant, run)
         chosen, now = self.settings.tenant(tenant), self._now()
         library = {"base_url": chosen.base_url, "api": chosen.api}
-        oldest = now - timedelta(hours=chosen.resume_hours)
-        resumed = resume_capture(self.data, tenant, run, wanted, **library, begun_after=oldest)
+        resumed = resume_capture(self.data, tenant, run, wanted, **library, now=now)
         return resumed or begin_capture(self.data, tenant, run, wanted, **library, now=now)
 
 

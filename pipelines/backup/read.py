@@ -92,13 +92,16 @@ class Progress:
         return max(0, self.expected - self.records) / PER_PAGE * 60 / self.requests_per_minute
 
 
+WALKS = 3
+"""How often a listing is begun at most when records move and cannot be followed."""
+
+
 def read_raw(
     capture: Capture,
     client: LibraryClient,
     resource: str,
     on_progress: Callable[[Progress], None] = lambda _: None,
     *,
-    walks: int = 1,
     asked: bool = False,
     alone: bool = False,
     before_page: Callable[[], None] = lambda: None,
@@ -107,8 +110,7 @@ def read_raw(
 ) -> ResourceFacts | Unreadable:
     """List `resource` into raw/<resource>.parquet, with each record as received, and prove what was read (I4).
 
-    An interrupted earlier run is continued (I9). `walks`: how often the listing is begun at most when records move and cannot be followed.
-    With 1, a list in no order that moves makes the snapshot partial.
+    An interrupted earlier run is continued (I9).
 
     A service may lack a resource, and an account may not see it. A resource that is refused before its first page is recorded and left
     out. So is one that the service cannot send, while it answers another list, so that what was read of others is not lost: the snapshot
@@ -125,7 +127,7 @@ def read_raw(
 
     try:
         with end_of_v2_explained(client, capture.facts.tenant):
-            return _read(capture, client, resource, walks, walk, before_page)
+            return _read(capture, client, resource, walk, before_page)
     except (RefusedError, AccessDeniedError, ProtocolError, TemporaryError) as error:
         begun = capture.has_pages(resource)
         goes_on = not alone and _goes_on_without(capture, client, resource, error)
@@ -174,15 +176,14 @@ def _record_unreadable(
     return found
 
 
-def _read(  # noqa: PLR0917  one caller
+def _read(
     capture: Capture,
     client: LibraryClient,
     resource: str,
-    walks: int,
     walk_over: Callable[[Listing], _Walk],
     before_page: Callable[[], None],
 ) -> ResourceFacts:
-    """Walk over the listing until a walk proves its result, or until it was begun `walks` times."""
+    """Walk over the listing until a walk proves its result, or until it was begun `WALKS` times."""
     known, before = capture.facts, None
     while True:
         walk, spent = known.walks.get(resource, 1), known.spent.get(resource, 0)
@@ -191,8 +192,7 @@ def _read(  # noqa: PLR0917  one caller
                 client,
                 ENDPOINTS[resource],
                 log=log,
-                may_restart=walk < walks,
-                may_go_back=walks > 1,
+                may_restart=walk < WALKS,
                 walk=walk,
                 may_go_down=resource not in known.unsorted,
             )
@@ -207,11 +207,11 @@ def _read(  # noqa: PLR0917  one caller
                     facts, added = _add_earlier(capture, resource, listing.facts, facts, earlier_pages(log, walk))
                     staged = None if added or facts.complete else staged
                     restless = restless and not facts.complete and (added > 0 or found != before)
-                if not restless or walk >= walks:
+                if not restless or walk >= WALKS:
                     _finish(capture, resource, facts, staged)
                     return facts
                 before = found
-            known.walks[resource], known.spent[resource] = min(walk + 1, walks), spent + listing.facts.requests
+            known.walks[resource], known.spent[resource] = min(walk + 1, WALKS), spent + listing.facts.requests
             if listing.is_unsorted:
                 known.unsorted = [*known.unsorted, resource]
             capture.save()

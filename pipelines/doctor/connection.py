@@ -9,14 +9,13 @@ from typing import Any
 
 from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ExitStatus
-from pipelines.scopes import BACKUP, abilities
+from pipelines.scopes import BACKUP, SCOPES, abilities
 from pipelines.service.clock import Clock
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.sign_in_state import SignInState, sign_in_state
 from pipelines.service.sign_in.stored_sign_in import local_time
 from pipelines.service.sign_in.token_store import LockTakenError
 from pipelines.settings.settings import Settings
-from pipelines.settings.tenant import SCOPES
 from pipelines.sign_in_health import warning as sign_in_warning
 
 

@@ -16,11 +16,11 @@ import msgspec
 
 from pipelines.errors import BookferryError
 from pipelines.python_process import python_command
+from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, StoredSignIn
 from pipelines.settings.settings import Settings
-from pipelines.settings.tenant import SCOPES
 
 CLIENT_ID = "stand-in"
 """The OAuth client of a tenant in a sandbox; it has no secret."""

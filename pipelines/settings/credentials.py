@@ -29,4 +29,3 @@ class IssuedClient:
     client_id: str
     secret: str | None = field(repr=False)
     auth: ClientAuth
-    pkce: bool

@@ -97,9 +97,9 @@ class Settings:
         if tenant.client_id is None:
             return None
         if tenant.client_secret_env is None:
-            return IssuedClient(tenant.client_id, None, "none", pkce=True)
+            return IssuedClient(tenant.client_id, None, "none")
         secret = self._variable(name, "client_secret_env", tenant.client_secret_env, environ)
-        return IssuedClient(tenant.client_id, secret, tenant.client_auth or "client_secret_basic", pkce=tenant.pkce)
+        return IssuedClient(tenant.client_id, secret, tenant.client_auth or "client_secret_basic")
 
     def check_sign_in(self, name: str, environ: Mapping[str, str] = os.environ) -> None:
         """Raise `ConfigurationError` if a variable of the sign-in is missing, before anything starts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -25,28 +25,8 @@ TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")
 """Becomes a folder (`tenant=old`), a prefix of asset keys and a word in the log: lower case letters, digits and `_`."""
 
 
-Scope = Literal[
-    "library:read",
-    "library:write",
-    "assets:read",
-    "assets:write",
-    "users:read",
-    "users:write",
-    "tasks:read",
-    "tasks:write",
-]
-"""v3's scopes (service.md#scopes)."""
-
-
-SCOPES: tuple[str, ...] = get_args(Scope)
-"""All scopes of v3, in the documented order."""
-
-
 ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
 """How a client authenticates at the token endpoint; `none` is a public client."""
-
-
-Owner = Annotated[str, StringConstraints(pattern=r"^(team:\w+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]
 
 
 Word = Annotated[str, StringConstraints(min_length=1, strict=True)]
@@ -68,16 +48,10 @@ class TenantSettings(BaseModel):
     client_secret_env: VariableName | None = None
     client_auth: ClientAuth | None = None
     redirect_uri: Annotated[str, AfterValidator(checked_redirect_uri)] | None = None
-    pkce: bool = Field(default=True, strict=True)
-    scopes: tuple[Scope, ...] | None = None
     resources: tuple[str, ...] | None = None
     files: bool = Field(default=True, strict=True)
     requests_per_minute: int = Field(default=REQUESTS_PER_MINUTE, ge=1, le=1_000_000, strict=True)
     notify: NotifySettings | None = None
-    owners: tuple[Owner, ...] = ()
-    """Who is responsible for the library, as Dagster shows it: addresses, or teams such as `team:library`."""
-    walks: int = Field(default=3, ge=1, le=10, strict=True)
-    resume_hours: int = Field(default=12, ge=0, le=168, strict=True)
     send_invalid_identifiers: bool = Field(default=False, strict=True)
     """Whether a migration into this library also sends identifiers that break the rules of their type."""
     record_url: Annotated[str, AfterValidator(checked_record_url)] | None = None
@@ -117,7 +91,6 @@ class TenantSettings(BaseModel):
     def _one_client(self) -> Self:
         """The keys of a client that an administrator issued come together; such a client is confidential (service.md#clients)."""
         issued = [key for key in ("client_secret_env", "redirect_uri") if getattr(self, key)]
-        issued += [] if self.pkce else ["pkce"]
         if issued and not self.client_id:
             raise ValueError(
                 f"has {issued[0]} but no client_id: add the client_id that the administrator gave you, or remove {issued[0]}, and "
@@ -128,8 +101,8 @@ class TenantSettings(BaseModel):
                 'has client_id but no client_secret_env: name the variable that holds the secret, or set client_auth = "none" for a '
                 "public client, which has none"
             )
-        if self.client_auth == "none" and (self.client_secret_env or not self.pkce):
+        if self.client_auth == "none" and self.client_secret_env:
             raise ValueError(
-                'has client_auth = "none", a public client: it has no client_secret_env and always needs PKCE. Remove the other key'
+                'has client_auth = "none", a public client: it has no client_secret_env. Remove one of the two'
             )
         return self

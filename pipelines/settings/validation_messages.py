@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from pipelines.settings.former_keys import FORMER_KEYS
+
 KnownKeys = Callable[[Sequence[str]], Iterable[str]]
 """Returns the keys that a table of the file may have; the argument is the path of the table, empty for the whole file."""
 
@@ -39,8 +41,7 @@ def _explain_one(
     parts = [str(part) for part in location if part != "[key]"]
     key = ".".join(parts)
     if kind == "extra_forbidden":
-        known = sorted(known_keys(parts[:-1]))
-        return f"unknown key {key}{did_you_mean(parts[-1], known)}. Known keys here: {', '.join(known)}."
+        return _unknown(parts, known_keys)
     if kind == "missing":
         return f"{key}: is missing. Add it."
     if kind == "string_pattern_mismatch" and location[-1] == "[key]":
@@ -53,6 +54,14 @@ def _explain_one(
     message = str(problem["msg"]).removeprefix("Value error, ")
     value = "" if "notify" in parts else _value_text(problem["input"])
     return f"{key}: {value}{message[:1].lower()}{message[1:]}."
+
+
+def _unknown(parts: Sequence[str], known_keys: KnownKeys) -> str:
+    key, unnamed = ".".join(parts), [*parts[:1], *parts[2:]] if parts[0] in ("tenants", "identifiers") else parts
+    if instead := FORMER_KEYS.get(".".join(unnamed)):
+        return f"{key} is no longer a setting. {instead}"
+    known = sorted(known_keys(parts[:-1]))
+    return f"unknown key {key}{did_you_mean(parts[-1], known)}. Known keys here: {', '.join(known)}."
 
 
 def _form_of_secret(parts: Sequence[str]) -> str | None:

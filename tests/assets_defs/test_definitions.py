@@ -86,7 +86,6 @@ TWO_VERSIONS = """
 [tenants.new]
 base_url = "https://new.example.org"
 api = "v3"
-owners = ["anna@library.example", "team:cataloguing"]
 """
 
 
@@ -96,22 +95,6 @@ def both(tmp_path: Path) -> dg.Definitions:
     config = tmp_path / "bookferry.toml"
     config.write_text(TENANT.format(name="old") + TWO_VERSIONS)
     return build_definitions(load_settings(config))
-
-
-def test_every_asset_has_an_owner(both: dg.Definitions) -> None:
-    """Those of bookferry.toml, else a team of the library's name."""
-    owners = {key.path[0]: set[tuple[str, ...]]() for key in specs(both)}
-    for key, spec in specs(both).items():
-        owners[key.path[0]].add(tuple(spec.owners))
-    assert owners == {"old": {("team:old",)}, "new": {("anna@library.example", "team:cataloguing")}}
-
-
-@pytest.mark.parametrize("owner", ["anna", "team:", "team:a b", "anna@library"])
-def test_an_owner_that_dagster_would_refuse(tmp_path: Path, owner: str) -> None:
-    config = tmp_path / "bookferry.toml"
-    config.write_text(TENANT.format(name="old") + f'owners = ["{owner}"]\n')
-    with pytest.raises(ConfigurationError, match="owners"):
-        load_settings(config)
 
 
 def test_descriptions_are_for_people(both: dg.Definitions) -> None:

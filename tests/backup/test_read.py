@@ -41,6 +41,12 @@ RECORDS = 120
 LINK_FORMS = ("quoted", "several", "extension", "lines", "parameters", "other_ends")
 
 
+@pytest.fixture(autouse=True)
+def _one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first walk says; test_walks.py has those after it."""
+    monkeypatch.setattr(read, "WALKS", 1)
+
+
 @pytest.fixture(scope="module")
 def shared_sandbox() -> Iterator[SandboxProcess]:
     """One sandbox per module, with some of the real records, the same for tests that change them, and an empty library."""
@@ -50,7 +56,7 @@ def shared_sandbox() -> Iterator[SandboxProcess]:
 
 
 def runner_for(folder: Path, base_url: str) -> BackupRunner:
-    return BackupRunner(folder, base_url, "walks = 1")
+    return BackupRunner(folder, base_url)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pipelines.settings.tenant import SCOPES
+from pipelines.scopes import SCOPES
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.backup.other_resources.signing import sign_in
 from tests.cli.command import Installation

@@ -12,11 +12,11 @@ import pytest
 from pipelines.doctor.examination import MAX_REQUESTS, Examination, examine
 from pipelines.doctor.findings import CheckResult, CheckStatus, worst
 from pipelines.errors import ExitStatus
+from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, Registration, StoredSignIn
 from pipelines.settings.loading import load_settings
-from pipelines.settings.tenant import SCOPES
 from tests.doctor.conftest import Patient, ShiftedClock
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import TENANT

@@ -15,10 +15,10 @@ import httpx
 from pipelines.backup.flow import Backup
 from pipelines.migration.flow import AppliedPlan, Migration
 from pipelines.migration.model.plan import Plan
+from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.login import signing_in
 from pipelines.settings.loading import load_settings
-from pipelines.settings.tenant import SCOPES
 from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.signing import sign_in

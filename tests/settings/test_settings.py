@@ -18,6 +18,7 @@ from sqlalchemy import make_url
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.service.redaction import redact
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
+from pipelines.settings.former_keys import FORMER_KEYS
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.password_command import first_line
 from pipelines.settings.settings import Settings
@@ -191,6 +192,18 @@ def test_partial_dates_are_sent_to_version_3_only(load: Load) -> None:
     assert load(text % ("v2", "leave_out")).tenant("new").partial_dates == "leave_out"
     assert "tenants.new: has partial_dates, which is for" in mistake(load, text % ("v2", "first_day"))
     assert "'last_day' input should be 'leave_out' or 'first_day'" in mistake(load, text % ("v3", "last_day"))
+
+
+@pytest.mark.parametrize("key", FORMER_KEYS)
+def test_a_former_key_says_what_to_do_instead(tmp_path: Path, key: str) -> None:
+    """Whatever its value is."""
+    table, _, name = key.rpartition(".")
+    heading = {"": "", "tenants": "[tenants.old]", "identifiers": "[identifiers.some]"}.get(table, f"[{table}]")
+    path = tmp_path / "bookferry.toml"
+    path.write_text(f"{heading}\n{name} = 1")
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(path)
+    assert f"{name} is no longer a setting. {FORMER_KEYS[key]}" in str(caught.value)
 
 
 def test_types_of_identifiers(load: Load) -> None:

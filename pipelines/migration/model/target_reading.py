@@ -6,7 +6,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +87,7 @@ class TargetReader:
         capture = self._capture(target, run, resource)
         facts = capture.facts.resources.get(resource)
         if facts is None:
-            walks = self._settings.tenant(target).walks
-            result = read.read_raw(
-                capture, client, resource, self._on_progress, walks=walks, alone=True, kinds=self._kinds
-            )
+            result = read.read_raw(capture, client, resource, self._on_progress, alone=True, kinds=self._kinds)
             if isinstance(result, Unreadable):
                 raise StopError(result.message)
             facts = result
@@ -137,9 +133,8 @@ class TargetReader:
         """The interrupted capture of an earlier run, or a new one."""
         tenant, now = self._settings.tenant(target), self._clock.now()
         library = {"base_url": tenant.base_url, "api": tenant.api}
-        oldest = now - timedelta(hours=tenant.resume_hours)
         name, wanted = f"{run}-{resource}", (resource, f"to {run}")
-        resumed = resume_capture(self._data, target, name, wanted, **library, begun_after=oldest)
+        resumed = resume_capture(self._data, target, name, wanted, **library, now=now)
         return resumed or begin_capture(self._data, target, name, wanted, **library, now=now)
 
 

@@ -55,10 +55,9 @@ class _PageGoneError(Exception):
 class Listing:
     """One walk over a resource. Iterate `pages()` once; `facts` is complete when the iteration ended.
 
-    `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `may_go_back`: the walk may
-    read pages again where the collection changed. `may_restart`: a walk that cannot determine the change raises `CollectionMovedError`, so
-    that a new walk can start. `walk`: its number; `earlier_pages` has the pages of the walks before it. `may_go_down`: the list may be
-    in the order of its ids.
+    `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `may_restart`: a walk that
+    cannot determine a change of the collection raises `CollectionMovedError`, so that a new walk can start. `walk`: its number;
+    `earlier_pages` has the pages of the walks before it. `may_go_down`: the list may be in the order of its ids.
     """
 
     def __init__(
@@ -68,14 +67,13 @@ class Listing:
         *,
         log: PageCheckpoints | None = None,
         may_restart: bool = False,
-        may_go_back: bool = False,
         walk: int = 1,
         may_go_down: bool = True,
     ) -> None:
         self._client = client
         self._requests = PageRequests(client, endpoints)
         self._log = log or NoCheckpoints()
-        self._may_restart, self._may_go_back = may_restart, may_go_back
+        self._may_restart = may_restart
         self._number, self._may_go_down = walk, may_go_down
         self._descent: Descent | None = None
         self._template = httpx.URL()
@@ -302,11 +300,8 @@ class Listing:
     def _moved(self) -> Generator[Page, None, SavedPage] | None:
         """Return the way back to where X-Total changed; `None` if the walk just goes on and proves nothing any more."""
         moves = self.facts.movements + 1
-        if (
-            self._may_go_back
-            and self._furthest > RESTART_PAGES
-            and moves * moves * PAGES_PER_MOVEMENT <= self._furthest + PAGES_PER_MOVEMENT
-        ):
+        few = moves * moves * PAGES_PER_MOVEMENT <= self._furthest + PAGES_PER_MOVEMENT
+        if few and self._furthest > RESTART_PAGES:
             self.facts.movements = moves
             return self._back()
         self._give_up()

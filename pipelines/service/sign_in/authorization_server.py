@@ -59,7 +59,6 @@ class OAuthClient:
     secret: str | None = field(repr=False)
     auth: str
     """`none`, `client_secret_basic` or `client_secret_post` (service.md#clients)."""
-    pkce: bool = True
 
 
 class AuthorizationServer:
@@ -106,9 +105,9 @@ class AuthorizationServer:
             "scope": " ".join(scopes),
             "state": challenge.state,
             "resource": self.resource,
+            "code_challenge": challenge.s256,
+            "code_challenge_method": "S256",
         }
-        if client.pkce:
-            query |= {"code_challenge": challenge.s256, "code_challenge_method": "S256"}
         return f"{self.base_url}/oauth/authorize?{urlencode(query)}"
 
     def exchange(self, client: OAuthClient, code: str, redirect_uri: str, challenge: Challenge) -> TokenResponse:
@@ -119,9 +118,8 @@ class AuthorizationServer:
             "code": code,
             "redirect_uri": redirect_uri,
             "resource": self.resource,
+            "code_verifier": challenge.verifier,
         }
-        if client.pkce:
-            form["code_verifier"] = challenge.verifier
         return self._tokens(client, form)
 
     def refresh(self, client: OAuthClient, refresh_token: str, before_sending: Callable[[], None]) -> TokenResponse:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from pipelines.errors import ConfigurationError, SignInError
+from pipelines.scopes import SCOPES
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.sign_in.authorization_code import Challenge, authorization_code
@@ -19,7 +20,7 @@ from pipelines.service.sign_in.token_refresh import current_client, issued_clien
 from pipelines.service.sign_in.token_response import TokenResponse
 from pipelines.service.sign_in.token_store import LockedSignIn, TokenStore
 from pipelines.settings.settings import Settings
-from pipelines.settings.tenant import SCOPES, TenantSettings
+from pipelines.settings.tenant import TenantSettings
 from pipelines.state.store import State
 
 DEFAULT_REDIRECT_URI = "http://127.0.0.1:8421/callback"
@@ -75,7 +76,7 @@ class Login:
 
         `code_alone`: a person pasted the code without the rest of the address, so there is no `state` to compare.
         """
-        if code_alone and request.client.pkce:
+        if code_alone:
             parameters = {**parameters, "state": request.challenge.state}  # PKCE ties the code to us
         code = authorization_code(parameters, request.challenge, self._chosen.base_url)
         tokens = self._exchanged(request, code)
@@ -110,7 +111,7 @@ class Login:
     def _client(self, *, new_client: bool) -> tuple[OAuthClient, str]:
         issued = self._settings.oauth_client(self._tenant)
         if issued is not None:
-            client = OAuthClient(issued.client_id, issued.secret, issued.auth, issued.pkce)
+            client = OAuthClient(issued.client_id, issued.secret, issued.auth)
             return client, self._chosen.redirect_uri or DEFAULT_REDIRECT_URI
         stored = self._change(lambda old, locked: self._registered(old, locked, new_client=new_client))
         registration = stored.registration
@@ -127,12 +128,11 @@ class Login:
         Registrations are limited, so a stored one is reused (service.md#clients).
         """
         auth = self._chosen.client_auth or "none"
-        wanted = self._chosen.scopes or SCOPES
-        if not new_client and old.registration is not None and _fits(old.registration, auth, wanted):
+        if not new_client and old.registration is not None and _fits(old.registration, auth):
             return old
         locked.write(old)  # on a full disk, a registration that cannot be stored would waste one of the day's few
         try:
-            registration = self._server.register(free_addresses(REDIRECT_ADDRESSES), wanted, auth)
+            registration = self._server.register(free_addresses(REDIRECT_ADDRESSES), SCOPES, auth)
         except LostResponseError as error:
             raise LostResponseError(
                 f"{error} Nobody was signed in. Run `bookferry login {self._tenant}` again."
@@ -151,9 +151,9 @@ class Login:
         return changed
 
 
-def _fits(registration: Registration, auth: str, wanted: Sequence[str]) -> bool:
+def _fits(registration: Registration, auth: str) -> bool:
     """Whether an earlier registration can be used again. The server may have granted fewer scopes than it was asked for."""
-    enough = registration.auth == auth and set(wanted) <= set(registration.asked)
+    enough = registration.auth == auth and set(SCOPES) <= set(registration.asked)
     return enough and any(is_free(each) for each in registration.redirect_uris)
 
 

@@ -130,7 +130,7 @@ def authorization_refused(error: str, description: str) -> BookferryError:
         return _wrong_target(answered)
     if error == "invalid_scope":
         return ConfigurationError(
-            f"{answered}: this client may not ask for these scopes. Ask for fewer, with --for backup or `scopes = [...]` in bookferry.toml."
+            f"{answered}: this client may not ask for these scopes. Ask for fewer, with --for backup."
         )
     if error in ("unauthorized_client", "invalid_client", "unsupported_response_type"):
         return ConfigurationError(

@@ -314,7 +314,7 @@ def current_client(settings: Settings, tenant: str, stored: StoredSignIn) -> OAu
     """Returns our OAuth client: the one that an administrator issued, else the registered one."""
     issued, registered = settings.oauth_client(tenant), stored.registration
     if issued is not None:
-        return OAuthClient(issued.client_id, issued.secret, issued.auth, issued.pkce)
+        return OAuthClient(issued.client_id, issued.secret, issued.auth)
     if registered is None:
         raise SignInError(f"Bookferry is not registered with '{tenant}'. Run `bookferry login {tenant}`.")
     return OAuthClient(registered.client_id, registered.client_secret, registered.auth)

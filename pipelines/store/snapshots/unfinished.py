@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -50,19 +50,24 @@ def begin_capture(
     return Capture.create(_path(data, tenant, run), facts, data.keys.to_write())
 
 
+RESUME_HOURS = 12
+"""Hours after its beginning within which an interrupted capture is continued."""
+
+
 def resume_capture(
-    data: DataFolder, tenant: str, run: str, wanted: Collection[str], *, base_url: str, api: str, begun_after: datetime
+    data: DataFolder, tenant: str, run: str, wanted: Collection[str], *, base_url: str, api: str, now: datetime
 ) -> Capture | None:
     """Hand the unfinished capture of an interrupted run, of the same resources, to `run`. Returns None where there is none.
 
-    Captures that began at `begun_after` or before are too old to continue, and are removed. One without a single record is not continued:
+    Captures that began `RESUME_HOURS` before `now` are too old to continue, and are removed. One without a single record is not continued:
     its name would say that the library was read sooner than it was.
     """
     if data.is_shared:
         _fetch_copies(data, tenant)
+    oldest = now - timedelta(hours=RESUME_HOURS)
     resumable, current = None, (sorted(wanted), base_url, api, VERSION, data.keys.to_write())
     for path, unfinished in _unfinished(data, tenant):
-        if unfinished is None or datetime.fromisoformat(unfinished.facts.started_at) <= begun_after:
+        if unfinished is None or datetime.fromisoformat(unfinished.facts.started_at) <= oldest:
             _give_up(data, path, unfinished)
             continue
         facts = unfinished.facts

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from pipelines.migration.model.plan import CONFLICTS, HTML
-from pipelines.settings.tenant import SCOPES
+from pipelines.scopes import SCOPES
 from tests.backup.other_resources.signing import sign_in
 from tests.cli.command import run
 from tests.migration.decide.conftest import Librarian

@@ -101,7 +101,7 @@ def listed(library: MovingLibrary, budget: Budget) -> tuple[ResourceFacts, list[
     )
     before = None
     for walk in range(1, WALKS + 1):
-        listing = Listing(client, ["publications"], may_restart=walk < WALKS, may_go_back=True, walk=walk)
+        listing = Listing(client, ["publications"], may_restart=walk < WALKS, walk=walk)
         try:
             rows = [(one, page.number) for page in listing.pages() for one in page.ids if one is not None]
         except CollectionMovedError:

@@ -15,13 +15,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 
+from pipelines.scopes import SCOPES
 from pipelines.service.client import LibraryClient, open_client
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.login import signing_in
 from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
-from pipelines.settings.tenant import SCOPES
 from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess
 

@@ -138,14 +138,13 @@ def test_confidential_clients(visit: Visit, auth: str) -> None:
 
 
 def test_a_client_that_an_administrator_issued(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    """service.md#clients: an issued client is always confidential, and PKCE is optional. A rotated secret is reported, exit 2."""
-    more = 'client_id = "foreign client"\nclient_secret_env = "FOREIGN_SECRET"\npkce = false\nredirect_uri = "https://connector.example/callback"'
+    """service.md#clients: an issued client is always confidential. A rotated secret is reported, exit 2."""
+    more = 'client_id = "foreign client"\nclient_secret_env = "FOREIGN_SECRET"\nredirect_uri = "https://connector.example/callback"'
     home, service = visit(Liberties(secret="s3cret of the administrator", auth="client_secret_basic"), more)
     with pytest.raises(ConfigurationError, match="FOREIGN_SECRET, which is not set"):
         sign_in(home, service)
     monkeypatch.setenv("FOREIGN_SECRET", "s3cret of the administrator")
     sign_in(home, service)
-    assert "code_verifier" not in service.tokens_asked("authorization_code")[0].form
     service.access.clear()
     assert home.read().status_code == 200
     assert service.count("/oauth/clients") == 0

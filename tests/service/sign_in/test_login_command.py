@@ -21,10 +21,10 @@ import httpx
 import pytest
 
 from cli.commands.sign_in import STOPPED
+from pipelines.scopes import SCOPES
 from pipelines.service.sign_in.loopback_redirect import free_addresses, pasted_parameters
 from pipelines.service.sign_in.loopback_redirect import query_parameters as read_answer
 from pipelines.settings.loading import load_settings
-from pipelines.settings.tenant import SCOPES
 from tests.cli import command
 from tests.cli.command import BOOKFERRY, Outcome, environment
 from tests.sandbox.process import SandboxProcess
@@ -121,12 +121,9 @@ def test_fewer_scopes_say_which_job_will_not_work(  # noqa: PLR0917
 
 
 def test_only_the_needed_scopes_are_requested(home: Home, browser: Callable[..., dict[str, str]]) -> None:
-    """`--for backup`, and `scopes` of the file."""
+    """`--for backup`."""
     run(home, "login", "new", "--for", "backup", variables=browser())
     assert home.grant.scopes == BACKUP_SCOPES
-    limited = Home.make(home.folder, home.base_url, home.sandbox, 'scopes = ["library:read", "users:read"]')
-    run(limited, "login", "new", variables=browser())
-    assert limited.grant.scopes == ("library:read", "users:read")
     run(home, "login", "new", "--for", "nothing").assert_failed(2, "say one of backup, migration")
 
 

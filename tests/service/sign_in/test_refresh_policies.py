@@ -7,8 +7,8 @@ import re
 import pytest
 
 from pipelines.errors import SignInError
+from pipelines.scopes import SCOPES
 from pipelines.service.client import LibraryClient
-from pipelines.settings.tenant import SCOPES
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import SECONDS, Home
 

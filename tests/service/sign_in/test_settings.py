@@ -29,10 +29,8 @@ def test_without_a_client_one_is_registered(tmp_path: Path) -> None:
 @pytest.mark.parametrize("auth", ["client_secret_basic", "client_secret_post"])
 def test_an_issued_client(tmp_path: Path, auth: str) -> None:
     """service.md#clients: an issued client is always confidential."""
-    settings = load(
-        tmp_path, 'client_id = "abc"', 'client_secret_env = "NEW_SECRET"', f'client_auth = "{auth}"', "pkce = false"
-    )
-    assert settings.oauth_client("new", {"NEW_SECRET": SECRET}) == IssuedClient("abc", SECRET, auth, pkce=False)  # type: ignore[arg-type]
+    settings = load(tmp_path, 'client_id = "abc"', 'client_secret_env = "NEW_SECRET"', f'client_auth = "{auth}"')
+    assert settings.oauth_client("new", {"NEW_SECRET": SECRET}) == IssuedClient("abc", SECRET, auth)  # type: ignore[arg-type]
     assert SECRET not in repr(settings.oauth_client("new", {"NEW_SECRET": SECRET}))
     with pytest.raises(ConfigurationError, match="NEW_SECRET, which is not set"):
         settings.check_sign_in("new", {})
@@ -44,7 +42,6 @@ def test_an_issued_client(tmp_path: Path, auth: str) -> None:
     ("lines", "expected"),
     [
         (['client_secret_env = "S"'], "has client_secret_env but no client_id"),
-        (["pkce = false"], "has pkce but no client_id"),
         (['redirect_uri = "https://h/cb"'], "has redirect_uri but no client_id"),
         (['client_id = "abc"'], "has client_id but no client_secret_env"),
         (
@@ -52,8 +49,6 @@ def test_an_issued_client(tmp_path: Path, auth: str) -> None:
             "a public client: it has no client_secret_env",
         ),
         (['client_auth = "basic"'], "client_auth: "),
-        (['scopes = ["library:reed"]'], "scopes.0: "),
-        (['scopes = "library:read"'], "scopes: "),
         ([f'client_secret_env = "{SECRET}"'], "must be the name of an environment variable"),
         (
             ['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "http://localhost/cb"'],

@@ -1,0 +1,14 @@
+"""Keys that bookferry.toml had once, and what a person does instead of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+FORMER_KEYS: Mapping[str, str] = {
+    "tenants.owners": "Remove it: a library's assets are grouped by its name.",
+    "tenants.pkce": "Remove it: every sign-in sends a challenge, and a client without PKCE ignores it.",
+    "tenants.resume_hours": "Remove it: an interrupted backup is continued within 12 hours.",
+    "tenants.scopes": "Remove it: `bookferry login TENANT --for backup` asks for fewer, and so does the consent page.",
+    "tenants.walks": "Remove it: a list that moves is read three times at most.",
+}
+"""Key, without the name of a tenant → one sentence."""
