@@ -87,8 +87,8 @@ class FileLibrary:
             records = self.listed()[(page - 1) * PER_PAGE : page * PER_PAGE]
             total = {"x-total": str(len(self.publications))}
             return Answer({"records": [self._signed(one) for one in records]}, headers=total)
-        if isinstance(stored := self.stored.get(request.path), bytes):
-            return Answer(stored)
+        if (stored := self.stored.get(request.path)) is not None:
+            return Answer(stored) if isinstance(stored, bytes) else stored(request)
         if (
             path.startswith("/publications/")
             and path[14:].isdigit()
