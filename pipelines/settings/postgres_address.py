@@ -17,8 +17,11 @@ from pipelines.settings.storage import POSTGRES_TIMEOUTS
 SCHEME = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
 """How an address of Postgres begins; some name a driver."""
 
-_ADDRESS = re.compile(rf"{SCHEME.pattern}(?:([^/?]*)@)?([^/?@]*)(?:/([^?@]*))?(?:\?([^@]*))?")
-"""Nothing after the host has a plain `@`: what seems to be there would be the rest of a password with a `/` or `?`."""
+_ADDRESS = re.compile(rf"{SCHEME.pattern}(?:([^/?]*)@)?([^/?@]*)(?:/([^?@]*))?(?:\?(.*))?")
+"""No name of a database has a plain `@`, as libpq would allow: what seems to be one may be the rest of a password with a `/`."""
+
+_SIGN_IN = frozenset({"user", "password"})
+"""Parameters that may have a plain `@`, as names of accounts do; in others it is the end of a password with a `?`."""
 
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\[\]:]*))(?::(\d{0,5}))?")
 
@@ -60,6 +63,8 @@ class PostgresAddress:
         parameters = {name: _decoded(text) for name, text in found.items() if text}
         for option in filter(None, (match[4] or "").split("&")):
             name, _, value = option.partition("=")
+            if "@" in option and name not in _SIGN_IN:
+                raise refused
             parameters[_decoded(name)] = _decoded(value)
         if parameters.pop("ssl", None) == "true":  # as libpq reads it
             parameters.setdefault("sslmode", "require")

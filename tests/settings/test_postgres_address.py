@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
@@ -40,6 +41,13 @@ def test_every_text_arrives_as_it_is(user: str, password: str, name: str) -> Non
         "dbname": name,
     }
     assert parsed.place == f"postgresql://db.example.org:5433/{encoded[2]}"
+
+
+def test_a_sign_in_among_the_parameters() -> None:
+    """Names of accounts have a plain @ there, as libpq takes it."""
+    parsed = PostgresAddress.parse("postgresql://db.example.org/d?user=me@server&password=p@ss")
+    assert parsed.parameters == {"host": "db.example.org", "dbname": "d", "user": "me@server", "password": "p@ss"}
+    assert conninfo_to_dict("postgresql://db.example.org/d?user=me@server&password=p@ss") == parsed.parameters
 
 
 @pytest.mark.parametrize(
