@@ -297,7 +297,6 @@ class Migration:
             open_blob=self.session.open_blob,
             forms=forms,
             presign=PresignForms(known, plan.facts.description.operations if plan.facts.description else ()),
-            files_with_record=self.settings.tenant(plan.facts.target.tenant).files_with_record,
         )
         try:
             yield writer

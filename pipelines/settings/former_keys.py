@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 FORMER_KEYS: Mapping[str, str] = {
+    "tenants.files_with_record": "Remove it: each file is attached by a request of its own.",
     "tenants.owners": "Remove it: a library's assets are grouped by its name.",
     "tenants.pkce": "Remove it: every sign-in sends a challenge, and a client without PKCE ignores it.",
     "tenants.resume_hours": "Remove it: an interrupted backup is continued within 12 hours.",

@@ -56,17 +56,13 @@ class TenantSettings(BaseModel):
     """Whether a migration into this library also sends identifiers that break the rules of their type."""
     record_url: Annotated[str, AfterValidator(checked_record_url)] | None = None
     """Address of a publication's page in the library, with `{id}` for its number: lists of issues link to it."""
-    files_with_record: bool = Field(default=False, strict=True)
-    """Whether a migration into this library sends a record's files with the record, which saves a request for each file.
-
-    The first record shows whether the service accepts that (`assets_attributes`): it is read back."""
 
     partial_dates: Literal["leave_out", "first_day"] = "leave_out"
     """What a migration into this library does with a date that is only a year or a month: it takes whole dates only."""
 
     @model_validator(mode="after")
     def _only_v3_is_migrated_into(self) -> Self:
-        for key in ("send_invalid_identifiers", "files_with_record", "partial_dates"):
+        for key in ("send_invalid_identifiers", "partial_dates"):
             if getattr(self, key) != type(self).model_fields[key].default and self.api == "v2":
                 raise ValueError(f'has {key}, which is for a library that is migrated into: one with api = "v3"')
         return self

@@ -7,7 +7,7 @@ record is read again, and a new asset that is like the file is the one created. 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from http import HTTPStatus
@@ -25,7 +25,7 @@ from pipelines.errors import (
 )
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
-from pipelines.migration.apply.payload import Uploaded, asset_body
+from pipelines.migration.apply.payload import asset_body
 from pipelines.migration.apply.request_forms.presign_forms import PresignForms
 from pipelines.migration.apply.row_result import IF_NOT_FOUND, RowResult
 from pipelines.migration.model.journal import Journal
@@ -140,21 +140,16 @@ class Attachments:
             uploaded["metadata"]["filename"] = ""
         return uploaded
 
-    def upload_with_record(
-        self, row: PlanRow, files: Iterable[PlannedFile], cover: PlannedFile | None, result: RowResult
-    ) -> Uploaded:
-        """Upload what is sent with a record. A file that cannot be uploaded becomes a problem, and the record goes without it."""
-        sent = [(file, one) for file in files if (one := self._try_to_upload(row, file, result)) is not None]
-        return Uploaded(self._try_to_upload(row, cover, result) if cover is not None else None, tuple(sent))
-
-    def _try_to_upload(self, row: PlanRow, file: PlannedFile, result: RowResult) -> dict[str, Any] | None:
+    def upload_cover(self, row: PlanRow, cover: PlannedFile | None, result: RowResult) -> dict[str, Any] | None:
+        """Upload the cover that is sent with a record. Where that fails, it is a problem, and the record goes without it."""
+        if cover is None:
+            return None
         try:
-            return self.upload(file)
+            return self.upload(cover)
         except FILE_ERRORS as refusal:
-            message = f"{describe_file(file)}: {refusal}"
-            kind = WriteKind.COVER if file.kind == COVER else WriteKind.ASSET
-            number = self._journal.intend(self._plan, row.resource, row.source_id, kind, part_of(file))
-            self._journal.refused(number, message, getattr(refusal, "status", None))
+            message = f"{describe_file(cover)}: {refusal}"
+            key = (self._plan, row.resource, row.source_id, WriteKind.COVER, part_of(cover))
+            self._journal.refused(self._journal.intend(*key), message, getattr(refusal, "status", None))
             result.problems.append(message)
             result.may_pass |= isinstance(refusal, UnavailableStorageError)
             return None
@@ -167,14 +162,6 @@ class Attachments:
         number = self._journal.intend(*key, target_id=target_id)
         self._journal.done(number, target_id=target_id, message=changes_in(cover, response))
         result.files += 1
-
-    def has_sent_files(self, row: PlanRow, target_id: int, result: RowResult) -> bool:
-        """Reads a record back. Returns whether it has the files that were sent with it."""
-        record = self._client.get_record(f"{row.resource}/{target_id}")
-        result.files += self.enter_sent_files(row, target_id, record)
-        written = self._journal.of_record(row.resource, row.source_id)
-        done = {(one.kind, one.part) for one in written if one.plan == self._plan and is_done(one)}
-        return all((WriteKind.ASSET, part_of(file)) in done for file in row.attached)
 
     def _post(
         self, row: PlanRow, target_id: int, file: PlannedFile, sends: Counter[str]
@@ -257,29 +244,6 @@ class Attachments:
         new = [asset for asset in attached_files(record) if asset.kind == ASSET and asset.asset_id not in known]
         alike = [asset.asset_id for asset in new if asset.asset_id is not None and is_like(file, asset)]
         return min(alike, default=None)
-
-    def enter_sent_files(self, row: PlanRow, target_id: int, record: Mapping[str, Any]) -> int:
-        """Enter the files that were sent together with a record, as far as the record shows them. Returns how many."""
-        known, entered = self._known_asset_ids(row), 0
-        entries = self._journal.of_record(row.resource, row.source_id)
-        done = {
-            entry.part
-            for entry in entries
-            if entry.kind == WriteKind.ASSET and entry.plan == self._plan and is_done(entry)
-        }
-        for file in row.attached:
-            if part_of(file) in done:
-                continue
-            new = (asset for asset in attached_files(record) if asset.kind == ASSET and asset.asset_id not in known)
-            if (asset := next((asset for asset in new if is_like(file, asset)), None)) is not None:
-                known.add(asset.asset_id)
-                number = self._journal.intend(
-                    self._plan, row.resource, row.source_id, WriteKind.ASSET, part_of(file), target_id=target_id
-                )
-                changes = _changes(file, asset)
-                self._journal.done(number, target_id=target_id, asset_id=asset.asset_id, message=changes)
-                entered += 1
-        return entered
 
     def _known_asset_ids(self, row: PlanRow) -> set[int | None]:
         """The assets of a record that the journal or the plan accounts for."""

@@ -1,36 +1,17 @@
-"""Puts uploaded files into the payload of a record."""
+"""The bodies of writes: a record with its cover, a change, an asset."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import OCTETS
 
 
-@dataclass(frozen=True)
-class Uploaded:
-    """The uploaded files that are sent with a record: its cover, and attached files."""
-
-    cover: dict[str, Any] | None = None
-    files: tuple[tuple[PlannedFile, dict[str, Any]], ...] = ()
-
-    def __bool__(self) -> bool:
-        return self.cover is not None or bool(self.files)
-
-    def added_to(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload with `cover` and `assets_attributes` (service.md#covers, service.md#assets)."""
-        body = dict(payload)
-        if self.cover is not None:
-            body["cover"] = self.cover
-        if self.files:
-            body["assets_attributes"] = [asset_body(file, uploaded) for file, uploaded in self.files]
-        return body
-
-
-NOTHING_UPLOADED = Uploaded()
+def with_cover(payload: Mapping[str, Any], uploaded: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The payload with the cover that was uploaded for it (service.md#covers)."""
+    return dict(payload) if uploaded is None else {**payload, "cover": uploaded}
 
 
 def change_request(

@@ -6,7 +6,6 @@ intended there is looked up first.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial
@@ -25,7 +24,7 @@ from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
 from pipelines.migration.apply.attachments import Attachments, is_upload_lost
 from pipelines.migration.apply.digests import RecordDigests, content_of, shows_any
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
-from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded, create_body, names_sent
+from pipelines.migration.apply.payload import create_body, names_sent, with_cover
 from pipelines.migration.apply.references import References, UntriedReferenceError
 from pipelines.migration.apply.request_forms.forms import RequestForms
 from pipelines.migration.apply.request_forms.known_forms import Operation
@@ -63,9 +62,8 @@ OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
 class Writer:
     """Writes rows, from several threads at once.
 
-    `files_with_record`: sends the files of a new record together with it, which saves a request for each. The first record is read back;
-    where its files are missing, files are attached one by one from then on. `known_before`: returns those ids of a resource that were in
-    the target when the plan was made. `unproved`: additional fields of publications that no description proves the target to take.
+    `known_before`: returns those ids of a resource that were in the target when the plan was made. `unproved`: additional fields of
+    publications that no description proves the target to take.
     """
 
     def __init__(
@@ -81,7 +79,6 @@ class Writer:
         open_blob: OpenBlob,
         forms: RequestForms,
         presign: PresignForms,
-        files_with_record: bool = False,
     ) -> None:
         self._plan = plan
         self._journal = journal
@@ -96,9 +93,6 @@ class Writer:
             client, kinds, journal, self._digests, known_before, may_be_empty=forms.is_on_trial
         )
         self._attachments = Attachments(plan, journal, client, uploads, open_blob, presign=presign, late=self._late)
-        self._trial_lock = threading.Lock()
-        self._takes_files: bool | None = None if files_with_record else False
-        """Whether the service takes files together with their record; None until that was tried."""
         self.find_adopted: FindAdopted | None = None
         """Finds the record that a row adopts; set while authorities are written (`authorities/adoption.py`)."""
         self.stopped = False
@@ -187,18 +181,11 @@ class Writer:
         return {(entry.kind, entry.part): entry for entry in entries if entry.plan == self._plan}
 
     def _create(self, row: PlanRow, entry: JournalEntry | None, cover: PlannedFile | None, result: RowResult) -> int:
-        """Create the record of a row with its cover, and with its files if the service takes them. Returns its id."""
+        """Create the record of a row with its cover. Returns its id."""
         if entry is not None and is_done(entry) and entry.target_id is not None:
             target_id, has_cover = entry.target_id, False
-        elif self._takes_files is None and row.attached and not (entry is not None and is_unsettled(entry)):
-            with self._trial_lock:
-                with_files = self._takes_files is not False
-                target_id, has_cover = self._create_record(row, entry, cover, result, with_files=with_files)
-                if self._takes_files is None:
-                    self._takes_files = self._attachments.has_sent_files(row, target_id, result)
         else:
-            with_files = bool(self._takes_files)
-            target_id, has_cover = self._create_record(row, entry, cover, result, with_files=with_files)
+            target_id, has_cover = self._create_record(row, entry, cover, result)
         if cover is not None and not has_cover:
             self._change(row, target_id, {}, cover, result)
         return target_id
@@ -209,12 +196,11 @@ class Writer:
         entry: JournalEntry | None,
         cover: PlannedFile | None,
         result: RowResult,
-        *,
-        with_files: bool,
     ) -> tuple[int, bool]:
         """Returns the id of the record, and whether its cover is done: it is sent with the record, which saves a request."""
-        content, sent, uploaded = content_of(row.expected), NOTHING_UPLOADED, NOTHING_UPLOADED
+        content = content_of(row.expected)
         record: Mapping[str, Any] | None = None
+        uploaded: Mapping[str, Any] | None = None
         if entry is not None and is_unsettled(entry):
             if not result.sends[""] and not self._late.is_over(entry):
                 raise PendingWriteError(self._late.due(entry))  # the reading of the target was the first look
@@ -222,9 +208,9 @@ class Writer:
         adopted = record is not None
         has_cover = bool(record and record.get("cover"))
         if record is None:
-            uploaded = self._attachments.upload_with_record(row, row.attached if with_files else (), cover, result)
+            uploaded = self._attachments.upload_cover(row, cover, result)
             written, record, sent, adopted = self._post(row, content, uploaded, result)
-            has_cover = bool(record.get("cover", sent.cover is not None))
+            has_cover = bool(record.get("cover", sent is not None))
             if not adopted:
                 record = self._first.as_kept(row, self._shown(row, int(record["id"]), record, row.expected))
                 record = self.forms.repaired(written, self._creation(row).number, record)
@@ -236,9 +222,7 @@ class Writer:
         result.created = True
         if cover is not None and has_cover:
             self._attachments.enter_cover(row, cover, target_id, result, record)
-        if sent.files or adopted:
-            result.files += self._attachments.enter_sent_files(row, target_id, record)
-        return target_id, has_cover or (uploaded.cover is None and not adopted)
+        return target_id, has_cover or (uploaded is None and not adopted)
 
     def _shown(
         self, row: PlanRow, target_id: int, answer: Mapping[str, Any], wanted: Mapping[str, str | None]
@@ -282,15 +266,15 @@ class Writer:
         return None
 
     def _post(
-        self, row: PlanRow, content: str, sent: Uploaded, result: RowResult
-    ) -> tuple[PlanRow, dict[str, Any], Uploaded, bool]:
-        """Create a record; look it up after a lost response. Returns the row and the files as sent, and whether it was looked up."""
+        self, row: PlanRow, content: str, cover: Mapping[str, Any] | None, result: RowResult
+    ) -> tuple[PlanRow, dict[str, Any], Mapping[str, Any] | None, bool]:
+        """Create a record; look it up after a lost response. Returns the row and the cover as sent, and whether it was looked up."""
         row = self.forms.known(row, Operation.CREATE)
         while True:
             number = self._intend_create(row, content)
             result.sends[""] += 1
             try:
-                body = create_body(row, sent.added_to(row.payload))
+                body = create_body(row, with_cover(row.payload, cover))
                 fields, leave = names_sent(row, body), partial(self._journal.sent, number)
                 record = self._client.create(row.resource, body, fields=fields, on_leave=leave)
             except UnnamedRecordError as unnamed:
@@ -300,10 +284,10 @@ class Writer:
             except RefusedError as refusal:
                 entry = self._creation(row)
                 if entry.repeated and (found := self._ambiguous.find(row, entry, final=True)) is not None:
-                    return row, found, sent, True  # the service refused a twin of the first one
+                    return row, found, cover, True  # the service refused a twin of the first one
                 self._journal.answered(number)
                 result.sends[""] -= 1
-                row, sent = self._without_refused_part(row, number, sent, refusal, result)
+                row, cover = self._without_refused_part(row, number, cover, refusal, result)
                 continue
             except BookferryError:
                 self._journal.withdraw(number)  # it had no effect
@@ -311,34 +295,39 @@ class Writer:
             else:
                 if result.refusal is not None:
                     self._unproved.confirm(row, result.refusal)
-                return row, record, sent, False
+                return row, record, cover, False
             if (found := self._look_up(row, self._creation(row), result)) is not None:
-                return row, found, sent, True
+                return row, found, cover, True
 
     def _without_refused_part(
-        self, row: PlanRow, number: int, sent: Uploaded, refusal: RefusedError, result: RowResult
-    ) -> tuple[PlanRow, Uploaded]:
-        """Returns what to try next after a refusal: the record without a missing reference, then without files; neither must cost it.
+        self,
+        row: PlanRow,
+        number: int,
+        cover: Mapping[str, Any] | None,
+        refusal: RefusedError,
+        result: RowResult,
+    ) -> tuple[PlanRow, Mapping[str, Any] | None]:
+        """Returns what to try next after a refusal: the record without a missing reference, then without its cover; neither must cost it.
 
         A 404 says that something was not found. Where its code does not say what, the record is refused.
         """
         if (other := self.forms.alternative(row, Operation.CREATE, refusal)) is not None:
-            return other, sent
+            return other, cover
         if (reduced := self._references.without_missing(row, refusal, result.lasting)) is not None:
-            return reduced, sent
+            return reduced, cover
         if (reduced := self._unproved.without(row, refusal, result.omitted)) is not None:
             result.refusal = refusal
-            return reduced, sent
-        if sent and (refusal.status != HTTPStatus.NOT_FOUND or is_upload_lost(refusal)):
-            return row, NOTHING_UPLOADED  # the files follow one by one, each with a new upload
+            return reduced, cover
+        if cover is not None and (refusal.status != HTTPStatus.NOT_FOUND or is_upload_lost(refusal)):
+            return row, None  # it follows alone, with a new upload
         raise self._refused(number, str(refusal), refusal.status) from None
 
     def _change(
         self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, result: RowResult
     ) -> None:
         """Change fields and set the cover, in one request, which may be repeated at any time."""
-        sent = self._attachments.upload_with_record(row, (), cover, result)
-        if not payload and not sent:
+        sent = self._attachments.upload_cover(row, cover, result)
+        if not payload and sent is None:
             return
         wanted = {name: row.expected.get(name) for name in payload}
         number = cover_number = None
@@ -359,7 +348,7 @@ class Writer:
         path = f"{row.resource}/{target_id}"
         try:
             row = self.forms.known(row, Operation.CHANGE)
-            method, body = self.forms.change_request(row, target_id, sent.added_to(payload), row.before)
+            method, body = self.forms.change_request(row, target_id, with_cover(payload, sent), row.before)
             response = self._client.write(method, path, body, on_leave=partial(self._journal.sent, *intended))
         except RefusedError as refusal:
             self._journal.answered(*intended)

@@ -247,7 +247,6 @@ class PlanBuilder:
             decisions=decisions,
             same_library=is_same_library(manifest.base_url, tenant.base_url),
             overwrite=request.overwrite,
-            files_with_record=tenant.files_with_record,
         )
         key = session.data.keys.to_write()
         with table_writer(folder / ROWS, PLAN) as writer:

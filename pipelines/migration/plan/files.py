@@ -150,18 +150,12 @@ def _alike(file: PlannedFile, source_file: AttachedFile, other: AttachedFile) ->
     return (source_file.name or None) == (other.name or None)
 
 
-def requests_of(
-    action: str, payload: Mapping[str, Any] | str | None, files: Sequence[PlannedFile], *, together: bool = False
-) -> int:
+def requests_of(action: str, payload: Mapping[str, Any] | str | None, files: Sequence[PlannedFile]) -> int:
     """Requests to the library for one record; those to the storage do not count.
 
     The record takes one, and includes its cover. Each upload takes one for its presigned form, and an attached file one more for the asset
-    (service.md#upload), unless files are sent with the record that is created (`together`).
+    (service.md#upload).
     """
     assets = sum(file.action == FileAction.UPLOAD and file.kind == ASSET for file in files)
     covers = sum(file.action == FileAction.UPLOAD and file.kind == COVER for file in files)
-    return (
-        (action == Action.CREATE or (action == Action.PATCH and bool(payload or covers)))
-        + covers
-        + assets * (1 if together and action == Action.CREATE else 2)
-    )
+    return (action == Action.CREATE or (action == Action.PATCH and bool(payload or covers))) + covers + assets * 2

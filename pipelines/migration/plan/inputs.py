@@ -29,5 +29,4 @@ class PlanInputs:
     same_library: bool = False
     overwrite: bool = False
     """Where both sides have different values, the source's value counts."""
-    files_with_record: bool = False
     """Files are sent with the record that is created."""

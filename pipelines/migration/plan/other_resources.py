@@ -218,7 +218,7 @@ def _load(store: MatchStore, resource_type: ResourceType, source: TargetListing,
         (number, prepare(store.target_of, resource_type, record)) for number, record in numbered(source.records())
     )
     records = store.load(resource_type, prepared, in_target)
-    return Totals(records, target.rows, source.rows - records, together=False)
+    return Totals(records, target.rows, source.rows - records)
 
 
 def _row(

@@ -70,8 +70,6 @@ class PreparedRows:
     """The folder of the comparison, whose database is closed."""
     fields: Sequence[str]
     """Those that are compared."""
-    together: bool
-    """Whether files are sent with the record that is created."""
 
 
 def write_rows(writer: TableWriter, prepared: PreparedRows, links: PublicationLinks, totals: Totals) -> None:
@@ -207,7 +205,7 @@ def _row(  # noqa: PLR0917  the parts of a row
         totals.files.count(file)
     totals.invalid += record["invalid"]
     at_once = {**payload, **{name: one for name, one in references.items() if not one.later}}
-    totals.requests += requests_of(action, at_once, files, together=totals.together)
+    totals.requests += requests_of(action, at_once, files)
     differing, kept = (
         {name: [record[column_of(name)], target[column_of(name)] if target else None] for name in outcome[part]}
         for part in ("conflicts", "kept")

@@ -46,7 +46,7 @@ def plan_publications(
     read (`with_users`).
     """
     source, journal = inputs.source, inputs.journal
-    totals = Totals(source.records, inputs.target.records, source.unfit, inputs.files_with_record)
+    totals = Totals(source.records, inputs.target.records, source.unfit)
     if with_users:
         write_contributors(source, store)
     links = PublicationLinks(store, inputs.links)
@@ -71,7 +71,7 @@ def plan_publications(
         fields = [name for name in source.names if name not in REFERENCES or name in references]
         create_table(database, WRITTEN_FILES, batches_of(WRITTEN_FILES, journal.written_files(PUBLICATIONS)))
         _prepare(database, source, inputs.files, mapped=with_users)
-    write_rows(writer, PreparedRows(source, folder, tuple(fields), totals.together), links, totals)
+    write_rows(writer, PreparedRows(source, folder, tuple(fields)), links, totals)
     shutil.rmtree(folder)
     return totals
 

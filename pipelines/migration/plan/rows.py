@@ -32,8 +32,6 @@ class Totals:
     target: int
     unfit: int
     """Records of the source without an id."""
-    together: bool
-    """Whether files are sent with the record that is created."""
     actions: Counter[str] = field(default_factory=Counter)
     matched_by: Counter[str] = field(default_factory=Counter)
     fields: Counter[str] = field(default_factory=Counter)

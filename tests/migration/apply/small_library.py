@@ -25,7 +25,6 @@ class SmallLibrary:
 
     records: dict[int, dict[str, Any]] = field(default_factory=dict)
     shows_files: bool = True
-    takes_files_with_record: bool = True
     changes: Callable[[dict[str, Any]], dict[str, Any]] = dict
     writes: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     """Method, path and body of each write, but those to the storage."""
@@ -92,12 +91,7 @@ class SmallLibrary:
             record = self.records[int(path.rpartition("/")[2])]
             record.update(self.changes(body))
             return self._shown(record)
-        files = body.pop("assets_attributes", [])
-        record = self.add(self.changes(body))
-        if self.takes_files_with_record:
-            for file in files:
-                self.attach(record["id"], **file)
-        return self._shown(record)
+        return self._shown(self.add(self.changes(body)))
 
     def add(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Add a record, as people or an earlier request did."""

@@ -56,9 +56,7 @@ class Home:
         self.before: set[int] = set()
         """Ids in the target when the plan was made."""
 
-    def apply(
-        self, rows: Iterable[PlanRow], plan: str = "plan", *, files_with_record: bool = False, unfit: int = 0
-    ) -> ApplyResult:
+    def apply(self, rows: Iterable[PlanRow], plan: str = "plan", *, unfit: int = 0) -> ApplyResult:
         """Apply a plan of these rows as a process that begins now."""
         rows = list(rows)
         counts = {"publications": dict(Counter(str(one.action) for one in rows))}
@@ -75,7 +73,6 @@ class Home:
                 open_blob=lambda sha256: BytesIO(CONTENTS[sha256]),
                 forms=self._forms(known),
                 presign=PresignForms(known, ()),
-                files_with_record=files_with_record,
             )
             late = LateEffects(self.client)
             run = ApplyRun(
@@ -191,12 +188,9 @@ def test_a_record_is_created_with_its_cover_and_then_gets_its_files(home: Home, 
     assert (again.unchanged, again.created, again.files_uploaded, library.writes) == (1, 0, 0, [])
 
 
-@pytest.mark.parametrize(
-    ("answer", "files_with_record"),
-    [(403, True), (404, False), (413, True), (501, False), (503, True), ("reset", False), ("nothing", True)],
-)
+@pytest.mark.parametrize("answer", [403, 404, 413, 501, 503, "reset", "nothing"])
 def test_whatever_a_storage_answers_to_a_file_is_about_that_file(
-    home: Home, library: SmallLibrary, answer: int | str, *, files_with_record: bool
+    home: Home, library: SmallLibrary, answer: int | str
 ) -> None:
     """It is named; its record, the other files and all other records are written, and a later apply sends the one that is missing."""
 
@@ -209,11 +203,11 @@ def test_whatever_a_storage_answers_to_a_file_is_about_that_file(
 
     usual, library.storage = library.storage, store
     rows = [new(number, {**BOOK, "title": str(number)}, [cover(), *map(file, (1, 2, 3))]) for number in range(1, 9)]
-    applied = home.apply(rows, files_with_record=files_with_record)
+    applied = home.apply(rows)
     assert (applied.created, applied.files_uploaded, applied.failed) == (8, 24, 8)
     assert all(failure.problem.startswith("The file 2.pdf: POST http") for failure in applied.failures)
     library.storage = usual
-    again = home.apply(rows, files_with_record=files_with_record)
+    again = home.apply(rows)
     assert (again.created, again.files_uploaded, again.failed, again.complete) == (0, 8, 0, True)
     assert sorted(len(record["assets"]) for record in library.records.values()) == [3] * 8
 
@@ -525,27 +519,6 @@ def test_an_empty_file_name_is_sent_as_it_is_and_replaced_where_it_is_refused(
     assert "another file name and name" in (home.entries(2)[A_FILE, 1].message or "")
 
 
-def test_files_go_with_their_record_where_the_first_one_shows_that_they_arrive(
-    home: Home, library: SmallLibrary
-) -> None:
-    rows = [new(1, files=[file(1), file(2, OTHER)]), new(2, {"title": "Another"}, files=[cover(), file(3)])]
-    applied = home.apply(rows, files_with_record=True)
-    assert (applied.created, applied.files_uploaded, applied.complete) == (2, 4, True)
-    assert library.sent("POST assets") == []
-    assert [len(record["assets"]) for record in library.records.values()] == [2, 1]
-    assert set(home.states(1).values()) | set(home.states(2).values()) == {DONE}
-
-
-def test_files_that_did_not_arrive_with_their_record_are_attached_one_by_one(home: Home, library: SmallLibrary) -> None:
-    library.takes_files_with_record = False
-    rows = [new(1, files=[file(1), file(2, OTHER)]), new(2, {"title": "Another"}, files=[file(3)])]
-    applied = home.apply(rows, files_with_record=True)
-    assert (applied.created, applied.files_uploaded, applied.complete) == (2, 3, True)
-    assert [len(record["assets"]) for record in library.records.values()] == [2, 1]
-    assert len(library.sent("POST assets")) == 3
-    assert "assets_attributes" not in library.writes[-2][2], "only the first record was sent with files"
-
-
 def test_fields_and_cover_of_a_record_are_changed_in_one_request(home: Home, library: SmallLibrary) -> None:
     there = library.add({"title": "Old"})
     rows = [changed(there["id"], {"title": "New"}, before={"title": "Old"}, files=[cover()])]
@@ -605,12 +578,13 @@ def test_a_cover_that_the_service_changed_is_named(home: Home, library: SmallLib
         assert (entry.state, "another file name" in (entry.message or "")) == (DONE, True)
 
 
-def test_a_record_that_is_refused_with_its_files_is_sent_without_them(home: Home, library: SmallLibrary) -> None:
-    library.order("POST publications", refusal(422, "Invalid", "assets are not allowed"))
-    applied = home.apply([new(files=[file(1)])], files_with_record=True)
+def test_a_record_that_is_refused_with_its_cover_is_sent_without_it(home: Home, library: SmallLibrary) -> None:
+    """The cover follows alone."""
+    library.order("POST publications", refusal(422, "Invalid", "cover is not allowed"))
+    applied = home.apply([new(files=[cover()])])
     assert (applied.created, applied.files_uploaded, applied.failed, applied.complete) == (1, 1, 0, True)
-    assert ["assets_attributes" in body for body in library.sent("POST publications")] == [True, False]
-    assert len(library.sent("POST assets")) == 1
+    assert ["cover" in body for body in library.sent("POST publications")] == [True, False]
+    assert [method for method, _, _ in library.writes if method == "PATCH"] == ["PATCH"]
 
 
 def test_files_alone_are_a_change_of_their_record(home: Home, library: SmallLibrary) -> None:

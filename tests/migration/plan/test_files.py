@@ -172,21 +172,20 @@ def test_parts_of_a_record_have_different_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "payload", "files", "together", "requests"),
+    ("action", "payload", "files", "requests"),
     [
-        (Action.CREATE, {}, [], False, 1),
-        (Action.CREATE, {"title": "A"}, [COVER, ASSET, ASSET], False, 1 + 1 + 2 * 2),
-        (Action.CREATE, {"title": "A"}, [COVER, ASSET, ASSET], True, 1 + 1 + 2),
-        (Action.PATCH, {"title": "A"}, [ASSET], True, 1 + 2),
-        (Action.PATCH, {}, [COVER], False, 1 + 1),
-        (Action.PATCH, {}, [ASSET], False, 2),
-        (Action.UNCHANGED, {}, [ASSET], False, 2),
-        (Action.UNCHANGED, {}, [], False, 0),
+        (Action.CREATE, {}, [], 1),
+        (Action.CREATE, {"title": "A"}, [COVER, ASSET, ASSET], 1 + 1 + 2 * 2),
+        (Action.PATCH, {"title": "A"}, [ASSET], 1 + 2),
+        (Action.PATCH, {}, [COVER], 1 + 1),
+        (Action.PATCH, {}, [ASSET], 2),
+        (Action.UNCHANGED, {}, [ASSET], 2),
+        (Action.UNCHANGED, {}, [], 0),
     ],
 )
 def test_the_requests_of_a_record_are_counted(
-    action: Action, payload: dict[str, Any], files: list[str], together: bool, requests: int
+    action: Action, payload: dict[str, Any], files: list[str], requests: int
 ) -> None:
     planned = [PlannedFile(kind=kind, position=0, action=UPLOAD) for kind in files]
     planned += [PlannedFile(kind=kind, position=0, action=one) for kind in (ASSET, COVER) for one in (THERE, MISSING)]
-    assert requests_of(action, payload, planned, together=together) == requests
+    assert requests_of(action, payload, planned) == requests
