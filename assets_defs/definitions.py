@@ -16,10 +16,10 @@ from assets_defs.snapshot import snapshot_asset
 from assets_defs.staging import staging_assets
 from assets_defs.verification import verification_assets, verification_job, verification_schedule
 from pipelines.backup.flow import nightly_resources
+from pipelines.file_access import restrict_new_files
 from pipelines.migration.flow import Migration
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.settings import Settings
-from pipelines.store.access import protect
 from resources.backup import BackupResource
 from resources.migration import MigrationResource
 
@@ -80,5 +80,5 @@ def defs() -> dg.Definitions:
     Without a configuration loading fails with a message that says what to do. An empty page would look as if there were nothing to back up.
     """
     settings = load_settings(find_config())
-    protect(settings)  # of this code server, or of the run that loads the definitions
+    restrict_new_files(settings.group)  # of this code server, or of the run that loads the definitions
     return build_definitions(settings)

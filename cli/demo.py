@@ -20,7 +20,7 @@ from cli.progress import ProgressDisplay
 from cli.query import print_rows, run_sql
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import ExampleQuery, example
-from pipelines.file_access import FileAccess, restrict_new_files
+from pipelines.file_access import restrict_new_files
 from pipelines.inventory import default_resources
 from pipelines.migration.apply.run import as_json
 from pipelines.migration.flow import AppliedPlan, MigrationResults
@@ -30,7 +30,6 @@ from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.service.sandbox_process import CLIENT_ID, sandbox_process, store_sign_in
 from pipelines.settings.loading import CONFIG_FILE, load_settings
 from pipelines.settings.settings import Settings
-from pipelines.store.access import protect
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.reports import report_address
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -80,7 +79,7 @@ MOST_PRINTED = 15
 
 def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatus:
     """Start a sandbox; backup, three queries, plan, apply, verify, a second plan; stop the sandbox. The files stay in `folder`."""
-    restrict_new_files(FileAccess())
+    restrict_new_files(None)
     config = _own_config(folder)
     with sandbox_process(_SANDBOX) as ready:
         tenant = ready["tenants"][TENANT]
@@ -92,7 +91,6 @@ def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatu
         _write_config(config, tenant["base_url"], ready["tenants"][TARGET]["base_url"])
         os.environ["BOOKFERRY_DEMO_USER"], os.environ["BOOKFERRY_DEMO_PASSWORD"] = tenant["user"], tenant["password"]
         settings = load_settings(config)
-        protect(settings)  # an earlier demonstration may have left it open
         store_sign_in(settings, TARGET, ready, TARGET)
         with ProgressDisplay() as display:
             snapshot = run_backup(settings, TENANT, default_resources("v2"), display).snapshot

@@ -19,12 +19,11 @@ from pipelines.doctor.examination import Examination, examine
 from pipelines.doctor.findings import CheckResult, CheckStatus, failed, problem, worst
 from pipelines.doctor.machine import access
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.file_access import Mended
+from pipelines.file_access import restrict_new_files
 from pipelines.humanize import counted, duration
 from pipelines.service.client import Waiting
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.settings import Settings
-from pipelines.store.access import protect
 
 STYLES = {
     CheckStatus.OK: "green",
@@ -44,7 +43,7 @@ def examine_tenants(config: str | None, tenant: str | None, output: Output) -> E
     """Examine one tenant or all. The status is 0 only if the nightly backup would work for each of them."""
     try:
         settings = load_settings(find_config(Path(config) if config else None))
-        mended = protect(settings)  # before a database in these folders is open
+        restrict_new_files(settings.group)
     except ConfigurationError as error:
         return _print_results([], [failed("configuration", error)], output)
     names = [tenant] if tenant is not None else list(settings.tenants)
@@ -54,14 +53,12 @@ def examine_tenants(config: str | None, tenant: str | None, output: Output) -> E
         message = f"{settings.path} names no tenant: there is nothing to back up"
         todo = "Add a table [tenants.NAME] with base_url, api and the names of the variables that hold the sign-in."
         return _print_results([], [problem("configuration", message, todo, exit_status=ExitStatus.USAGE)], output)
-    return _print_results([_examined(settings, name, mended, output) for name in names], [], output)
+    return _print_results([_examined(settings, name, output) for name in names], [], output)
 
 
-def _examined(settings: Settings, tenant: str, mended: Sequence[Mended], output: Output) -> Examination:
+def _examined(settings: Settings, tenant: str, output: Output) -> Examination:
     found = examine(settings, tenant, on_wait=lambda why: _say_wait(why, output))
-    return Examination(
-        tenant, [*found.findings, access(settings, mended), nightly_runs(settings, tenant)], found.requests
-    )
+    return Examination(tenant, [*found.findings, access(settings), nightly_runs(settings, tenant)], found.requests)
 
 
 def _say_wait(why: Waiting, output: Output) -> None:

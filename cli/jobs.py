@@ -24,10 +24,9 @@ from cli.stop_signals import StopRequest, received_signal
 from pipelines.backup.flow import Backup
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
-from pipelines.file_access import make_folder
+from pipelines.file_access import make_folder, share_databases
 from pipelines.python_process import import_on_demand, importing
 from pipelines.settings.settings import Settings
-from pipelines.store.access import DAGSTER_MARK, protect
 from pipelines.store.durable import storage_error, storage_errors, write_atomically
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -44,8 +43,8 @@ FOLLOWS = "  # as bookferry.toml says; without this comment it is yours"
 """The end of the line with the number of runs that Bookferry keeps as the configuration has it."""
 
 INSTANCE = (
-    DAGSTER_MARK
-    + """ this file once; you may change it.
+    """\
+# Dagster's settings for this data folder. Bookferry wrote this file once; you may change it.
 telemetry: {enabled: false}
 nux: {enabled: false}
 concurrency:
@@ -225,8 +224,8 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
         opened.enter_context(instance)
         opened.enter_context(history_kept_open(instance))
         yield instance
-    if settings.group:
-        protect(settings)  # Dagster's new SQLite files
+    history = home / "history"
+    share_databases(history / "runs.db", history / "runs" / "index.db", home / "schedules" / "schedules.db")
 
 
 def _is_sqlite(home: Path) -> bool:

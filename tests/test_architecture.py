@@ -57,7 +57,7 @@ FLOORS = {
     ),
     "pipelines.store": (
         {"iceberg", "maintenance", "postgres"},
-        {"access", "catalogue", "duplicates", "field_values", "findings", "stores"},
+        {"catalogue", "duplicates", "field_values", "findings", "stores"},
         {"snapshots"},
         {"parquet"},
         {"encryption", "objects"},

@@ -10,7 +10,6 @@ import typer
 
 from cli.command_lines import remember_config
 from cli.commands import completion
-from cli.output import Output
 
 if TYPE_CHECKING:
     from pipelines.settings.settings import Settings
@@ -40,14 +39,12 @@ SnapshotIdOption = Annotated[
 
 
 def settings_of(config: str | None) -> Settings:
-    """The settings of the file that --config names, or of the default one. Folders of data that are open are closed first."""
+    """The settings of the file that --config names, or of the default one. New files are only for whom it names from now on."""
+    from pipelines.file_access import restrict_new_files
     from pipelines.settings.loading import find_config, load_settings
-    from pipelines.store.access import closed_message, protect
 
     settings = load_settings(find_config(Path(config) if config else None))
-    for mended in protect(settings):
-        if mended.opened:
-            Output(as_json=True).say(closed_message(mended, settings.group))
+    restrict_new_files(settings.group)
     return settings
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,13 +16,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
-from pipelines.file_access import Mended
+from pipelines.file_access import wrong_entries
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.settings import Settings
 from pipelines.state.local import LocalState
 from pipelines.state.store import State
-from pipelines.store.access import allowed_people, closed_message
 from pipelines.store.durable import storage_error
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
@@ -124,27 +125,57 @@ def _bytes(count: float) -> str:
     return f"{count:,.1f} TB"
 
 
-def access(settings: Settings, mended: Sequence[Mended]) -> CheckResult:
-    """Whether other users of the machine can open data or state. `mended`: what was changed at the start of this command."""
-    opened = [one for one in mended if one.opened]
-    left = [path for one in mended for path in one.left]
-    facts: dict[str, Any] = {
-        "mended": sum(one.opened for one in mended),
-        "not_mended": len(left),
-        "group": settings.group,
-    }
-    closed = " ".join(closed_message(one, settings.group) for one in opened)
-    if left:
-        return warning(
-            "access",
-            f"{closed} {len(left):,} files and folders have other permissions than configured and cannot be changed by this user, such as "
-            f"{left[0]}".strip(),
-            "Run `bookferry doctor` once as their owner or as root, or keep the data on a file system with permissions.",
-            **facts,
-        )
-    if opened:
-        return note("access", closed, **facts)
-    return ok("access", f"{settings.data}: {allowed_people(settings.group)} can open it", **facts)
+OWN_ENTRIES = (
+    *(
+        "snapshots",
+        "files",
+        "plans",
+        "work",
+        "reports",
+        "verifications",
+        "drills",
+        "trash",
+        "lists",
+        "dagster",
+        "iceberg",
+    ),
+    *("state.db", "library.duckdb", "owner", ".lease-", ".catalogue.", ".report-", ".iceberg."),
+)
+"""Beginnings of the names in a data folder: a person may have other files there, too."""
+
+
+def access(settings: Settings, environ: Mapping[str, str] = os.environ) -> CheckResult:
+    """Whether others on this machine can open data or sign-ins, or the configured group cannot use the data. Nothing is changed."""
+    folders: list[tuple[Path, tuple[str, ...], str | None]] = [(settings.data, OWN_ENTRIES, settings.group)]
+    with suppress(ConfigurationError):  # a user without a home folder; the commands that need a sign-in say so
+        folders.append((settings.tokens_folder(environ), tuple(f"{tenant}-" for tenant in settings.tenants), None))
+    wrong = [(folder, group, wrong_entries(folder, names, group)) for folder, names, group in folders]
+    wrong = [(folder, group, entries) for folder, group, entries in wrong if entries]
+    people = f"this user and the group {settings.group}" if settings.group else "this user"
+    facts: dict[str, Any] = {"wrong": sum(len(entries) for _, _, entries in wrong), "group": settings.group}
+    if not wrong:
+        return ok("access", f"{settings.data}: only {people} can open it", **facts)
+    opened = [
+        f"{'others can open, or the group cannot use' if group else 'other users of this machine can open'} "
+        f"{', '.join(entry.name for entry in entries)} in {folder} (mode {stat.S_IMODE(folder.stat().st_mode):04o})"
+        for folder, group, entries in wrong
+    ]
+    commands = [_closing(folder, group, entries) for folder, group, entries in wrong]
+    share = "" if settings.group else " To share data, set `group` in bookferry.toml."
+    return warning(
+        "access", "; ".join(opened), f"Run as their owner or as root: {' and '.join(commands)}.{share}", **facts
+    )
+
+
+def _closing(folder: Path, group: str | None, entries: Sequence[Path]) -> str:
+    """The command that gives entries of a folder the permissions that new ones have."""
+    names = shlex.join(entry.name for entry in entries)
+    shared = (
+        f"chgrp {group} . && chmod g+rwxs . && chgrp -R {group} {names} && find {names} -type d -exec chmod g+s {{}} + && "
+        if group
+        else ""
+    )
+    return f"`cd {shlex.quote(str(folder))} && {shared}chmod -R {'g+rwX,o=' if group else 'go='} {names}`"
 
 
 def database(state: State) -> CheckResult:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.doctor.findings import CheckStatus
+from pipelines.doctor.machine import access
 from pipelines.settings.loading import load_settings
-from pipelines.store import access
 from tests.cli.command import BOOKFERRY, PATIENCE, Installation, environment, run
 from tests.cli.conftest import BackedUp
 from tests.sandbox.process import SandboxProcess
@@ -60,7 +61,7 @@ def test_a_user_without_a_home_folder(library: BackedUp, monkeypatch: pytest.Mon
     monkeypatch.setattr(pwd, "getpwuid", nobody)
     with pytest.raises(RuntimeError, match="home"):
         Path.home()
-    access.protect(load_settings(library.folder / "bookferry.toml"))
+    assert access(load_settings(library.folder / "bookferry.toml"), {}).status == CheckStatus.OK
 
 
 def test_unusual_names_of_folders(sandbox: SandboxProcess, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from pipelines.errors import ConfigurationError, StopError, StorageError
-from pipelines.file_access import folder_mode, make_folder
+from pipelines.file_access import make_folder
 from pipelines.migration.model.plan import FACTS, FORMAT, Plan, PlanFacts
 from pipelines.migration.model.shared_plans import PLANS, fetch_plans
 from pipelines.store.durable import storage_errors, temporary_folder, write_atomically
@@ -94,7 +94,7 @@ def unfinished_plan(data: DataFolder, name: str) -> Iterator[Path]:
     folder = plans_folder(data) / name
     with storage_errors(folder):
         make_folder(folder.parent)
-        folder.mkdir(mode=folder_mode())
+        folder.mkdir()
     try:
         yield folder
     except BaseException:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
+from pipelines.file_access import make_file, make_folder
 from pipelines.settings.postgres_address import SCHEME, PostgresAddress
 from pipelines.settings.settings import Settings
 from pipelines.state.postgres_errors import without
@@ -124,16 +125,23 @@ def open_catalogue(settings: CatalogueSettings, folder: Path) -> Catalog:
     except ImportError:
         raise ConfigurationError(f"[iceberg] needs PyIceberg, which is not installed. Run `{INSTALL}`.") from None
     os.environ.setdefault(_CHECKSUMS, "when_required")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
+    if _is_in(folder, settings):
+        make_file(folder / SQLITE)
     return AVAILABLE_CATALOGS[CatalogType(settings.kind)](settings.name, {**settings.properties})
 
 
 def check_catalogue(settings: CatalogueSettings, folder: Path) -> None:
     """Raises if the catalogue cannot be used. One that is a file in the data folder is not created."""
-    if settings.properties.get("uri") == f"sqlite:///{folder / SQLITE}" and not (folder / SQLITE).exists():
+    if _is_in(folder, settings) and not (folder / SQLITE).exists():
         return
     with catalogue_errors("Opening", settings, "bookferry doctor"), open_catalogue(settings, folder) as catalog:
         catalog.list_namespaces()
+
+
+def _is_in(folder: Path, settings: CatalogueSettings) -> bool:
+    """Whether the catalogue is a SQLite file in the data folder."""
+    return settings.properties.get("uri") == f"sqlite:///{folder / SQLITE}"
 
 
 @contextmanager
