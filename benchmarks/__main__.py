@@ -33,7 +33,6 @@ BENCHMARKS: dict[str, tuple[list[str], list[str]]] = {
     "plan": ([], ["--records", "2000"]),
     "report": ([], ["--records", "2000"]),
     "postgres": ([], ["--records", "2000", "--pandas", "500"]),
-    "identifiers": ([], ["--runs", "1", "--rounds", "1"]),
     "movement": ([], ["--histories", "2"]),
 }
 """Module of each benchmark → its arguments, and those for a quick run."""

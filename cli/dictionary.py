@@ -1,9 +1,11 @@
-"""The data dictionary as Markdown: docs/tables.md, made from the descriptions of the tables."""
+"""The data dictionary as Markdown: docs/tables.md, made from the descriptions of the tables and of the rules."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from pipelines.records.advice import advice_of
+from pipelines.records.identifiers.rules import Rule, Sort
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
 from pipelines.records.tables.shared_columns import VIEW_COLUMNS
@@ -55,6 +57,13 @@ from date to text, and the backup says so. A described column that cannot hold a
 
 """
 
+_RULES = """
+## Rules
+
+What the column `rule` of [publication_identifiers](#publication_identifiers) and the column `code` of tables of issues say, in the words of
+the reports. [identifiers.md](identifiers.md) tells how identifiers are read.
+"""
+
 
 def markdown() -> str:
     """The page docs/tables.md."""
@@ -73,7 +82,15 @@ def markdown() -> str:
         parts += [f"\n## From {resource}\n", *(_section(table) for table in tables)]
     parts += ["\n## About the snapshots\n", _section(SNAPSHOTS), _section(TABLES_READ)]
     parts += ["\n## As the service sent it\n", *(_section(table) for table in RAW_TABLES)]
+    parts += [_RULES, *(f"\n### {sort.value}\n\n{_table(('rule', 'meaning'), _rules_of(sort))}" for sort in Sort)]
     return "".join(parts)
+
+
+def _rules_of(sort: Sort) -> Iterator[tuple[str, str]]:
+    for rule in Rule:
+        if rule.sort is sort:
+            label = f"**{rule.label}**:" if rule.label else ""
+            yield f"`{rule}`", " ".join(filter(None, (label, *advice_of(rule)))).replace("&", "&amp;")
 
 
 def _section(table: Table) -> str:

@@ -10,7 +10,7 @@ contributors and organizations, which belong to their own records, and addresses
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
@@ -259,18 +259,16 @@ def _identifiers(
     Entries of version 3's list are sent unchanged. Flat fields are sent as canonical values, if their verdict is in `sent`.
     """
     found = form.identifiers
-    values = [record.get(field) for field, _kind in kinds.fields]
-    read_fields(values, found, kinds)
+    filled = {field: value for field, _kind in kinds.fields if (value := record.get(field)) is not None}
+    read_fields(filled, found, kinds)
     chosen: dict[tuple[str, str], None] = {}
     for one in found:
         if is_sent(one, sent):
             chosen[one.type, one.value] = None
         else:
             rest.unsent[one.source_field] = one.raw
-    if not _list_is_enough(values, found, kinds):
-        rest.residue.update(
-            (field, value) for (field, _kind), value in zip(kinds.fields, values, strict=True) if value is not None
-        )
+    if not _list_is_enough(filled, found, kinds):
+        rest.residue |= filled
     entries, exact = [], True
     for number, entry in enumerate(_items(record, IDENTIFIER_LIST, rest)):
         where = f"{IDENTIFIER_LIST}[{number}]"
@@ -293,15 +291,12 @@ def _identifiers(
         rest.residue[IDENTIFIER_LIST] = record[IDENTIFIER_LIST]
 
 
-def _list_is_enough(values: Iterable[Any], found: list[Identifier], kinds: Kinds) -> bool:
+def _list_is_enough(filled: Json, found: list[Identifier], kinds: Kinds) -> bool:
     """Whether the flat fields can be rebuilt from the list alone: each has one unchanged value, in the first field of its type."""
-    filled = [value for value in values if value is not None]
-    if len(found) != len(filled):
-        return False
-    for one, value in zip(found, filled, strict=True):
-        if one.rule or type(value) is not str or one.value != one.raw or kinds.homes[one.type] != one.source_field:
-            return False
-    return True
+    return len(found) == len(filled) and all(
+        not one.rule and one.value == filled[one.source_field] and kinds.homes[one.type] == one.source_field
+        for one in found
+    )
 
 
 def _add_file_residue(record: Mapping[str, Any], rest: _Remainder) -> None:

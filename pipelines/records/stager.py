@@ -313,7 +313,7 @@ def _identifiers(batch: _Batch, kinds: Kinds) -> tuple[Table, pa.RecordBatch]:
     owners, rows = list[int | None](), list[Identifier]()
     for record, residue, publication_id in zip(batch.records, batch.residues, batch.ids, strict=True):
         identifiers = list[Identifier]()
-        read_fields([record.get(name) for name, _kind in kinds.fields], identifiers, kinds)
+        read_fields(record, identifiers, kinds)
         for number, entry in enumerate(_items(record, IDENTIFIER_LIST, residue)):
             where = f"{IDENTIFIER_LIST}[{number}]"
             if type(entry) is dict:

@@ -17,12 +17,10 @@ import msgspec
 from pipelines.records.advice import (
     Advice,
     advice_of,
-    advice_on_finding,
     advice_on_repair,
     code_of,
     field_name,
     list_identifiers,
-    name_of,
     words_and,
 )
 from pipelines.records.identifiers.rules import SPELLING
@@ -42,8 +40,6 @@ MAX_KINDS = 300
 """Kinds of issues that are counted separately; a library may have any number of identifier types."""
 
 _E_MAIL = re.compile(r"[^\s@<>()\[\]\"',;:]{1,64}@[^\s@<>()\[\]\"',;:]{1,255}")
-
-_SPELLINGS = frozenset(SPELLING)
 
 
 class Issue(NamedTuple):
@@ -143,7 +139,7 @@ def _repaired_issues(found: Iterable[IdentifierFinding], safe: Callable[[str], s
     for (record, field, value), group in groupby(found, key=lambda one: (one.record, safe(one.field), safe(one.value))):
         values = list(group)
         rules = list(dict.fromkeys(rule for one in values for rule in rule_names(one.detail)))
-        if telling := [rule for rule in rules if rule not in _SPELLINGS]:
+        if telling := [rule for rule in rules if rule not in SPELLING]:
             becomes = list_identifiers([(safe(one.type), safe(one.becomes)) for one in values])
             title = safe(values[0].title or "")
             yield Issue(record, title, field, value, *advice_on_repair(telling, becomes), (REPAIRED, ""), to_do=False)
@@ -166,9 +162,9 @@ def _wrong_value(one: IdentifierFinding, safe: Callable[[str], str]) -> Issue:
 
 
 def _advice_on_likeness(kind: str, of_type: str, records: str, many: int) -> Advice:
-    """The advice on a finding that is no rule. `records`: the first of those that look alike."""
+    """The advice on records that look alike. `records`: the first of them."""
     ids = "the records " + words_and(records.split(), many)
-    return advice_on_finding(kind, name=name_of(of_type), many=f"{many:,}", ids=ids)
+    return advice_of(kind, of_type, many=f"{many:,}", ids=ids)
 
 
 def safe_text(text: object, most: int = LONGEST) -> str:

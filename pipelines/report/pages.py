@@ -11,16 +11,14 @@ import msgspec
 
 from pipelines.humanize import counted
 from pipelines.records.advice import (
-    REPAIRED_DATES,
-    REPAIRED_VALUES,
+    advice_of,
     field_name,
-    general_advice,
     incomplete_dates,
     label_of,
     name_of,
     words_and,
 )
-from pipelines.records.identifiers.rules import SPELLING
+from pipelines.records.identifiers.rules import RULES, Sort
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables.publications import PUBLICATIONS
 from pipelines.report.history import Night
@@ -211,7 +209,7 @@ def _tiles(report: Report) -> list[dict[str, str]]:
 
 def _issue_kind(one: IssueKind, links: RecordLinks) -> dict[str, Any]:
     """The variables of one kind of issue. Duplicates have no examples here, because they have a table of their own."""
-    problem, suggestion = general_advice(one.rule, one.type)
+    problem, suggestion = advice_of(one.rule, one.type)
     examples = [] if one.rule in ("shared", "same_title") else one.examples
     left = one.issues - len(examples) if examples else 0
     return {
@@ -243,14 +241,18 @@ def _verdict_row(field: str, one: Verdicts) -> dict[str, str]:
 
 
 def _repaired(figures: Figures) -> list[dict[str, str]]:
-    known = REPAIRED_VALUES | REPAIRED_DATES
+    repairs = (Sort.SPELLING, Sort.REPAIR, Sort.DATE)
     rows = sorted(
-        ((sum(fields.values()), rule, fields) for rule, fields in figures.rules.items() if rule in known),
-        key=lambda row: (row[1] in SPELLING, -row[0]),
+        (
+            (sum(fields.values()), RULES[rule], fields)
+            for rule, fields in figures.rules.items()
+            if rule in RULES and RULES[rule].sort in repairs
+        ),
+        key=lambda row: (row[1].sort is Sort.SPELLING, -row[0]),
     )
     return [
         {
-            "problem": known[rule],
+            "problem": rule.sentence,
             "count": f"{count:,}",
             "fields": words_and([safe_text(field_name(field), 40) for field in fields], 0),
         }

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 FORMER_KEYS: Mapping[str, str] = {
+    "identifiers.addresses": "Remove it: `pattern` describes the whole value, and an address before it makes it invalid.",
+    "identifiers.certain": "Remove it: a value is read in the fields of its own type only.",
+    "identifiers.check_digit": "Remove it: `pattern` alone says which values are right.",
+    "identifiers.labels": "Remove it: `pattern` describes the whole value, and a name before it makes it invalid.",
+    "identifiers.separators": "Remove it: a field of such a type has one value.",
     "tenants.files_with_record": "Remove it: each file is attached by a request of its own.",
     "tenants.owners": "Remove it: a library's assets are grouped by its name.",
     "tenants.pkce": "Remove it: every sign-in sends a challenge, and a client without PKCE ignores it.",

@@ -3,12 +3,7 @@
 [identifiers.pmcid]
 pattern = "PMC[1-9][0-9]{0,7}"          # the whole value, as a regular expression
 fields = ["pmcid", "pmc"]               # v2's fields with this identifier; by default the field of the type's name
-labels = ["PMCID:"]                     # labels that may stand before it
-addresses = ["https://www.ncbi.nlm.nih.gov/pmc/articles/"]
 case = "upper"                          # or "lower", "keep"
-separators = ";,"                       # between several values; without this, a field has one value
-check_digit = "mod_11_2"                # an algorithm of python-stdnum, from the list of CheckDigit
-certain = true                          # the pattern alone is proof, so it is also found in fields of other types
 identifies = true                       # two publications with the same value are the same: a migration may match by it
 """
 
@@ -20,8 +15,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS
-
-CheckDigit = Literal["luhn", "verhoeff", "damm", "mod_11_2", "mod_11_10", "mod_37_2", "mod_37_36", "mod_97_10"]
 
 
 def _expression(pattern: str) -> str:
@@ -43,7 +36,6 @@ def _free(field: str) -> str:
 
 
 TypeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-Text = Annotated[str, StringConstraints(min_length=1)]
 FieldName = Annotated[str, StringConstraints(pattern=r'^[^"\\\x00-\x1f]+$'), AfterValidator(_free)]
 """A key of a record without quotes, backslashes and control characters, which the fast parser does not read."""
 
@@ -53,14 +45,9 @@ class IdentifierSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    pattern: Annotated[Text, AfterValidator(_expression)]
+    pattern: Annotated[str, AfterValidator(_expression)]
     fields: tuple[FieldName, ...] = ()
-    labels: tuple[Text, ...] = ()
-    addresses: tuple[Text, ...] = ()
     case: Literal["upper", "lower", "keep"] = "keep"
-    separators: str = ""
-    check_digit: CheckDigit | None = None
-    certain: bool = Field(default=False, strict=True)
     identifies: bool = Field(default=False, strict=True)
 
 

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import re
-import string
 from pathlib import Path
 
 import pytest
 
 from pipelines.records import advice
-from pipelines.records.identifiers.rules import FAULTS, REPAIRS, SPELLING, UNRECOGNISED_REASONS
+from pipelines.records.identifiers.rules import Rule, Sort
 from pipelines.report.issues import LONGEST
 from pipelines.report.tables import COLUMNS
-
-
-def test_every_rule_has_its_words() -> None:
-    """One table for what was repaired, one for what is to be done; nothing in them that is no rule."""
-    assert advice.REPAIRED_VALUES.keys() == SPELLING.keys() | REPAIRS.keys()
-    assert advice.TO_DO.keys() == FAULTS.keys() | UNRECOGNISED_REASONS.keys()
-    assert advice.LABELS.keys() == advice.TO_DO.keys() | advice.FINDINGS.keys()
 
 
 @pytest.mark.parametrize("kind", [*advice.NAMES, "pmcid", ""])
 def test_the_words_are_sentences(kind: str) -> None:
     """Also for a rule of a later version; nothing in them is left to be filled in."""
-    for rule in (*advice.LABELS, "of_a_later_version", ""):
-        for text in advice.general_advice(rule, kind):
+    for rule in (*(rule for rule in Rule if rule.label), "of_a_later_version", ""):
+        for text in advice.advice_of(rule, kind):
             assert text.endswith(".")
-            assert not any(name for _text, name, _form, _conversion in string.Formatter().parse(text))
+            assert "{" not in text
+
+
+def test_what_asks_for_work_has_a_label_and_advice() -> None:
+    """And what Bookferry repaired has neither; its sentence stands as it is."""
+    for rule in Rule:
+        asks = rule.sort in (Sort.INVALID, Sort.UNRECOGNISED, Sort.RECORD)
+        assert bool(rule.label) == bool(rule.to_do) == asks
+        assert asks or (rule.sentence.endswith(".") and "{" not in rule.sentence)
 
 
 def test_what_a_field_becomes() -> None:

@@ -116,7 +116,7 @@ def test_every_issue_is_a_line_and_every_line_an_issue(real: Report) -> None:
     repaired = {
         (record["id"], field_name(one.source_field))
         for record, one in FOUND
-        if one.verdict == "repaired" and not set(one.rule.split("+")) <= SPELLING.keys()
+        if one.verdict == "repaired" and not set(one.rule.split("+")) <= {*SPELLING}
     } | {(record["id"], "date") for record in real_records() if is_repaired_date(record)}
     lines = [(int(line["record"]), line["field"]) for line in lines_of(real)]
     to_do = bad + in_groups + titles + undated

@@ -24,7 +24,7 @@ from pipelines.migration.model.plan import Plan, PlannedFile
 from pipelines.migration.model.resource_types import PUBLICATIONS, LeftOut
 from pipelines.migration.model.unsent_values import advice_on_unsent, is_reference
 from pipelines.migration.model.wording import advice_on
-from pipelines.records.advice import Advice, advice_on_finding
+from pipelines.records.advice import Advice, advice_of
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.service.redaction import outside_text
@@ -248,7 +248,7 @@ def _kept_file(row: Mapping[str, Any], title: str, file: PlannedFile) -> Lacking
 
 
 def _file(row: Mapping[str, Any], title: str, file: PlannedFile) -> LackingItem:
-    problem, suggestion = advice_on_finding("file")
+    problem, suggestion = advice_of("file")
     kind = LackingKind.COVER if file.kind == COVER else LackingKind.FILE
     name = outside_text(file.filename or file.name or "", MOST_CHARACTERS)
     problem = outside_text(file.problem or "", MOST_CHARACTERS) or problem

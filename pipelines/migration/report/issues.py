@@ -30,7 +30,8 @@ from pipelines.migration.model.unsent_values import (
 )
 from pipelines.migration.model.wording import REASONS, advice_on, noun, plural
 from pipelines.migration.plan.conflicts import differences, target_numbers
-from pipelines.records.advice import OTHER, TO_DO, advice_on_finding, field_name
+from pipelines.records.advice import CODES as RULE_CODES
+from pipelines.records.advice import OTHER, advice_of, field_name
 from pipelines.records.batches import collector_paused
 from pipelines.records.values import compact_json
 from pipelines.report.issues import safe_text
@@ -52,7 +53,7 @@ MOST_GROUPS = 1000
 
 FILE = "file"
 
-CODES = frozenset({*REASONS, *UNSENT_CODES, *TO_DO, FILE, OTHER})
+CODES = frozenset({*REASONS, *UNSENT_CODES, *RULE_CODES})
 """Every code of a line in the table of issues of a plan, by which people filter: docs/reports.md. None is ever renamed."""
 
 _POSITIONS = re.compile(r"\[\d+\]")
@@ -293,7 +294,7 @@ class _IssueLines:
 
     def _missing(self, row: Mapping[str, Any], file: PlannedFile) -> IssueLine:
         name = self._show(file.name or file.filename or "")
-        problem, suggestion = advice_on_finding(FILE)
+        problem, suggestion = advice_of(FILE)
         self._summary.missing.add(self._example(row, "", name))
         advice = self._show(file.problem or "") or problem, suggestion
         return self._line(row, field_name(file.kind), name, advice, FILE)

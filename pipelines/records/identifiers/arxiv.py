@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 from pipelines.records.identifiers.cleaning import AFTER, BEFORE, cleaned, in_ascii
+from pipelines.records.identifiers.rules import Rule
 from pipelines.records.identifiers.verdicts import (
     INVALID,
     UNRECOGNISED,
-    VALID,
     FoundIdentifier,
     accepted,
     without_repetition,
@@ -27,7 +27,6 @@ ARCHIVES = frozenset({
 # fmt: on
 """Every archive that gave identifiers of its own, until March 2007."""
 
-_NEW = re.compile(r"([0-9]{4})\.([0-9]{4,5})")
 _FIRST_NEW, _FIRST_FIVE_DIGITS, _LAST = "0704", "1501", "4912"
 """Months. The scheme lasts until 2106, but today a month after 2049 is a typing error."""
 
@@ -44,13 +43,8 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 _SEPARATOR = re.compile(r"\s*(?:[;,|]|\band\b)?\s*", re.IGNORECASE)
-
-
-def read_clean(text: str) -> FoundIdentifier | None:
-    """The value of a text that is an unchanged identifier of today's scheme; else None."""
-    if (new := _NEW.fullmatch(text)) and not _new_fault(new[1], new[2]):
-        return FoundIdentifier("arxiv_id", text, VALID, "")
-    return None
+_WRITTEN = {"address": Rule.ADDRESS, "doi": Rule.ARXIV_DOI, "label": Rule.LABEL, "version": Rule.VERSION}
+"""What may stand beside an identifier → the rule for it."""
 
 
 def read(text: str) -> list[FoundIdentifier]:
@@ -64,21 +58,21 @@ def read(text: str) -> list[FoundIdentifier]:
         separator = _SEPARATOR.match(tidy, token.end())
         position = separator.end() if separator else token.end()
     if not found:
-        return [FoundIdentifier("arxiv_id", text, UNRECOGNISED, "text")]
+        return [FoundIdentifier("arxiv_id", text, UNRECOGNISED, Rule.TEXT)]
     if rest := tidy[position:].strip():
-        found.append(FoundIdentifier("arxiv_id", rest, UNRECOGNISED, "text"))
+        found.append(FoundIdentifier("arxiv_id", rest, UNRECOGNISED, Rule.TEXT))
     return without_repetition(found)
 
 
 def _validate(token: re.Match[str], rules: list[str]) -> FoundIdentifier:
     written = token["id"]
-    for name, rule in (("address", "address"), ("doi", "arxiv_doi"), ("label", "label"), ("version", "version")):
+    for name, rule in _WRITTEN.items():
         rules += [rule] * (token[name] is not None)
-    rules += ["address"] * (token["end"] != "")
+    rules += [Rule.ADDRESS] * (token["end"] != "")
     if "." in written and "/" not in written:
         value = written
         fault = _new_fault(*written.split("."))
-        rules += ["subject_class"] * (token["class"] is not None)
+        rules += [Rule.SUBJECT_CLASS] * (token["class"] is not None)
     else:
         archive, number, more = _old_parts(token)
         value = f"{archive}/{number}"
@@ -87,30 +81,30 @@ def _validate(token: re.Match[str], rules: list[str]) -> FoundIdentifier:
     return FoundIdentifier("arxiv_id", written, INVALID, fault) if fault else accepted("arxiv_id", value, rules)
 
 
-def _old_parts(token: re.Match[str]) -> tuple[str, str, list[str]]:
+def _old_parts(token: re.Match[str]) -> tuple[str, str, list[Rule]]:
     """Archive and number of an identifier from before April 2007, and the rules that were used."""
     before, slash, number = token["id"].rpartition("/")
     if not slash:
-        return (token["classes"] or "").lower().partition(".")[0], number, ["archive"]
+        return (token["classes"] or "").lower().partition(".")[0], number, [Rule.ARCHIVE]
     archive, point, _class = before.partition(".")
     lower = archive.lower()
-    return lower, number, ["case"] * (lower != archive) + ["subject_class"] * bool(point or token["class"])
+    return lower, number, [Rule.CASE] * (lower != archive) + [Rule.SUBJECT_CLASS] * bool(point or token["class"])
 
 
-def _new_fault(month: str, number: str) -> str | None:
+def _new_fault(month: str, number: str) -> Rule | None:
     if not (_FIRST_NEW <= month <= _LAST and "01" <= month[2:] <= "12"):
-        return "date"
+        return Rule.MONTH
     digits = 5 if month >= _FIRST_FIVE_DIGITS else 4
-    return None if len(number) == digits and number.strip("0") else "serial"
+    return None if len(number) == digits and number.strip("0") else Rule.SERIAL
 
 
-def _old_fault(archive: str, number: str) -> str | None:
+def _old_fault(archive: str, number: str) -> Rule | None:
     if archive not in ARCHIVES:
-        return "archive_unknown"
+        return Rule.ARCHIVE_UNKNOWN
     month = number[:4]
     if not ("01" <= month[2:] <= "12" and (month[:2] >= _FIRST_YEAR or month <= _LAST_OLD)):
-        return "date"
-    return None if number[4:] != "000" else "serial"
+        return Rule.MONTH
+    return None if number[4:] != "000" else Rule.SERIAL
 
 
 UNAMBIGUOUS = rf"{BEFORE}(?:{_ADDRESS}|{_DOI}|arxiv:\s*)(?:{_ID})(?:v[1-9][0-9]*)?{AFTER}"

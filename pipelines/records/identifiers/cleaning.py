@@ -6,6 +6,8 @@ import html
 import re
 from collections.abc import Mapping
 
+from pipelines.records.identifiers.rules import Rule
+
 MAX_CHARACTERS = 2048
 """Longest text that is read; a longer field holds no identifier (I13)."""
 
@@ -57,32 +59,32 @@ _LOOKALIKES: Mapping[int, int | str] = (
 )
 
 
-def cleaned(text: str) -> tuple[str, tuple[str, ...]]:
+def cleaned(text: str) -> tuple[str, tuple[Rule, ...]]:
     """The cleaned text, and the names of the rules that changed it. Idempotent."""
     if _CLEAN.fullmatch(text):
         return text, ()
-    rules: list[str] = []
+    rules: list[Rule] = []
     before = None
     while before != text:
         before = text
         if "&" in text:
             text = _record_rule(
-                text, _ENTITY.sub(lambda entity: html.unescape(entity[0].lower()), text), "entities", rules
+                text, _ENTITY.sub(lambda entity: html.unescape(entity[0].lower()), text), Rule.ENTITIES, rules
             )
         if "\\" in text or "$" in text or "{" in text:
-            text = _record_rule(text, _without_latex(text), "latex", rules)
-        text = _record_rule(text, _INVISIBLE.sub("", text), "invisible", rules)
-        text = _record_rule(text, _BLANKS.sub(" ", text).strip(), "white_space", rules)
+            text = _record_rule(text, _without_latex(text), Rule.LATEX, rules)
+        text = _record_rule(text, _INVISIBLE.sub("", text), Rule.INVISIBLE, rules)
+        text = _record_rule(text, _BLANKS.sub(" ", text).strip(), Rule.WHITE_SPACE, rules)
     return text, tuple(dict.fromkeys(rules))
 
 
-def in_ascii(text: str, lookalikes: Mapping[int, int | str] = _LOOKALIKES) -> tuple[str, tuple[str, ...]]:
+def in_ascii(text: str, lookalikes: Mapping[int, int | str] = _LOOKALIKES) -> tuple[str, tuple[Rule, ...]]:
     """The text with digits of any script, and with lookalikes of hyphens and X, replaced by those of ASCII."""
     if text.isascii():
         return text, ()
     digits = {ord(character): str(int(character)) for character in text if character.isdecimal()}
     ascii_text = text.translate({**lookalikes, **digits})
-    return ascii_text, () if ascii_text == text else ("lookalikes",)
+    return ascii_text, () if ascii_text == text else (Rule.LOOKALIKES,)
 
 
 def _without_latex(text: str) -> str:
@@ -93,7 +95,7 @@ def _without_latex(text: str) -> str:
     return text
 
 
-def _record_rule(before: str, after: str, rule: str, rules: list[str]) -> str:
+def _record_rule(before: str, after: str, rule: Rule, rules: list[Rule]) -> str:
     if after != before:
         rules.append(rule)
     return after

@@ -11,11 +11,10 @@ import re
 from urllib.parse import unquote
 
 from pipelines.records.identifiers.cleaning import BEFORE, DASHES, FULL_WIDTH, cleaned, in_ascii
+from pipelines.records.identifiers.rules import Rule
 from pipelines.records.identifiers.verdicts import (
     INVALID,
-    REPAIRED,
     UNRECOGNISED,
-    VALID,
     FoundIdentifier,
     accepted,
     without_repetition,
@@ -25,12 +24,6 @@ _PREFIX = r"10\.(?:[1-9][0-9]{3,8}(?:\.[0-9]+)*|97[89]\.[0-9]{2,8})"
 """10 and a registrant; in an ISBN-A, an ISBN's prefix, group and publisher."""
 
 _SHORT = r"10/[a-z0-9]{3,12}"
-_PLAIN = re.compile(rf"{_PREFIX}/[-._()/:A-Za-z0-9]+")
-"""DOIs with recommended characters only; these need no further check."""
-
-_WRAPPED = re.compile(rf"(?:(https?://(?:dx\.)?doi\.org/)|doi:)({_PLAIN.pattern})", re.IGNORECASE)
-"""The same in its most frequent forms: in the resolver's address or after its name."""
-
 _RESOLVER = (
     r"(?:https?:/{0,2})?(?:www\.)?(?:(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?|hdl\.handle\.net)(?::[0-9]+)?/+(?:doi:)?"
 )
@@ -69,26 +62,10 @@ _TO_LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWX
 _DASH = re.compile(f"[{DASHES}]")
 
 
-def read_clean(text: str) -> FoundIdentifier | None:
-    """The value of a text that is a DOI of plain characters, alone, in its address or after its name; else None."""
-    if _PLAIN.fullmatch(text):
-        lower = text.lower()
-        return (
-            FoundIdentifier("doi", lower, VALID, "")
-            if lower == text
-            else FoundIdentifier("doi", lower, REPAIRED, "case")
-        )
-    if wrapped := _WRAPPED.fullmatch(text):
-        written, rule = wrapped[2], "address" if wrapped[1] else "label"
-        lower = written.lower()
-        return FoundIdentifier("doi", lower, REPAIRED, rule if lower == written else f"{rule}+case")
-    return None
-
-
 def read(text: str) -> list[FoundIdentifier]:
     """Every DOI in a text, valid or not. Each one is unwrapped until nothing changes."""
     found: list[FoundIdentifier] = []
-    waiting: list[tuple[str, tuple[str, ...]]] = [(text, ())]
+    waiting: list[tuple[str, tuple[Rule, ...]]] = [(text, ())]
     while waiting:
         piece, rules = waiting.pop()
         tidy, more = cleaned(piece)
@@ -106,24 +83,24 @@ def read(text: str) -> list[FoundIdentifier]:
         elif bare:
             found.append(_validate(bare, rules))
     if all(one.verdict == UNRECOGNISED for one in found):
-        return [FoundIdentifier("doi", text, UNRECOGNISED, "text")]
+        return [FoundIdentifier("doi", text, UNRECOGNISED, Rule.TEXT)]
     return without_repetition(found)
 
 
-def _unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
+def _unwrapped(text: str) -> tuple[str, tuple[Rule, ...]]:
     """The text without one layer of wrapping, and the name of the rule; the text itself if it has no wrapping."""
     closing = _BRACKETS.get(text[:1])
     if closing and text[-1:] == closing and _is_balanced(text[1:-1], text[0], closing):
-        return text[1:-1].strip(), ("enclosed",)
+        return text[1:-1].strip(), (Rule.ENCLOSED,)
     if address := _ADDRESS.match(text):
-        return _resolved(text[address.end() :]) or text, ("address",)
+        return _resolved(text[address.end() :]) or text, (Rule.ADDRESS,)
     if label := _LABEL.match(text):
-        return text[label.end() :], ("label",)
+        return text[label.end() :], (Rule.LABEL,)
     if tag := _TAG.search(text):
-        return text[: tag.start()], ("qualifier",)
+        return text[: tag.start()], (Rule.QUALIFIER,)
     decoded = _ENCODED.sub(_decoded, text)
     if decoded != text:
-        return decoded, ("percent_encoding",)
+        return decoded, (Rule.PERCENT_ENCODING,)
     return text, ()
 
 
@@ -154,27 +131,27 @@ def _decoded(encoded: re.Match[str]) -> str:
     return text if text.isprintable() and " " not in text and "\ufffd" not in text else encoded[0]
 
 
-def _validate(text: str, rules: tuple[str, ...]) -> FoundIdentifier:
+def _validate(text: str, rules: tuple[Rule, ...]) -> FoundIdentifier:
     lower = text.translate(_TO_LOWER)
     if not _SHORT_DOI.fullmatch(lower) and (fault := _fault(text)):
-        return FoundIdentifier("doi", text, UNRECOGNISED if fault == "text" else INVALID, fault)
-    return accepted("doi", lower, rules if lower == text else (*rules, "case"))
+        return FoundIdentifier("doi", text, UNRECOGNISED if fault == Rule.TEXT else INVALID, fault)
+    return accepted("doi", lower, rules if lower == text else (*rules, Rule.CASE))
 
 
-def _fault(text: str) -> str | None:
+def _fault(text: str) -> Rule | None:
     if _ONLY_A_PREFIX.fullmatch(text):
-        return "suffix"
+        return Rule.SUFFIX
     whole = _WHOLE.fullmatch(text)
     if not whole:
         if _ADDRESS.match(text):
-            return "fragment" if "#" in text else "suffix"
-        return "prefix" if _LIKE_A_PREFIX.match(text) else "text"
+            return Rule.FRAGMENT if "#" in text else Rule.SUFFIX
+        return Rule.PREFIX if _LIKE_A_PREFIX.match(text) else Rule.TEXT
     suffix = whole[1]
     if " " in suffix:
-        return "blank_inside"
+        return Rule.BLANK_INSIDE
     if not suffix.isprintable() or "\ufffd" in suffix or _ENCODED.search(suffix):
-        return "character"
-    return "dash_inside" if _DASH.search(suffix) else None
+        return Rule.CHARACTER
+    return Rule.DASH_INSIDE if _DASH.search(suffix) else None
 
 
 UNAMBIGUOUS = (

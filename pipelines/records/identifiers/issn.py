@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.check_digits import isbn_13_holds, issn_holds, issn_of
+from stdnum import ean, issn
+
 from pipelines.records.identifiers.cleaning import AFTER, BEFORE
 from pipelines.records.identifiers.numbers_in_text import (
     LABEL_ISSN,
-    ZEROS,
     NumberStandard,
     Validation,
     addresses,
     labels,
     read_numbers,
 )
-from pipelines.records.identifiers.verdicts import REPAIRED, VALID, FoundIdentifier
+from pipelines.records.identifiers.rules import Rule
+from pipelines.records.identifiers.verdicts import FoundIdentifier
 
-_ISSN = re.compile(r"[0-9]{4}-[0-9]{3}[0-9X]")
 _8 = re.compile(r"[0-9]{7}[0-9X]")
 _SHORT = re.compile(r"[1-9][0-9]{5,6}")
 """An ISSN without its hyphen and its first one or two zeros."""
@@ -31,48 +31,38 @@ _MADE_UP = frozenset({"00000000", "12345679"})
 """Placeholders from forms, and examples from textbooks; their check digits are right."""
 
 
-def read_clean(text: str) -> FoundIdentifier | None:
-    """The value of a text that is an ISSN, with or without its hyphen; else None."""
-    if _ISSN.fullmatch(text):
-        number, value, rule = text[:4] + text[5:], text, ""
-    elif _8.fullmatch(text):
-        number, value, rule = text, f"{text[:4]}-{text[4:]}", "hyphens"
-    else:
-        return None
-    if issn_holds(number) and number not in _MADE_UP:
-        return FoundIdentifier("issn", value, REPAIRED if rule else VALID, rule)
-    return None
-
-
 def validate(run: str) -> Validation:
     """The ISSN of a run of digits and separators, or the reason why it is none."""
-    rules: list[str] = []
+    rules: list[Rule] = []
     if decimal := _DECIMAL.fullmatch(run):
         run = decimal[1]
-        rules.append("decimal_zero")
+        rules.append(Rule.DECIMAL_ZERO)
     joined = _BETWEEN.sub("", run)
     number = joined.upper()
-    rules += ["case"] * (number != joined)
+    rules += [Rule.CASE] * (number != joined)
     if not _NUMBER.fullmatch(number):
-        return Validation(None, ("character",))
+        return Validation(None, (Rule.CHARACTER,))
     if not number.strip("0"):
-        return Validation(None, ("placeholder",))
+        return Validation(None, (Rule.PLACEHOLDER,))
     if _EAN.fullmatch(number):
-        return (
-            Validation(issn_of(number[3:10]), (*rules, "ean"))
-            if isbn_13_holds(number)
-            else Validation(None, ("check_digit",))
-        )
-    if _SHORT.fullmatch(number) and number == run.upper() and issn_holds(number.zfill(8)):
-        rules.append(ZEROS)
+        return _from_bar_code(number, rules)
+    if _SHORT.fullmatch(number) and number == run.upper() and issn.is_valid(number.zfill(8)):
+        rules.append(Rule.LEADING_ZEROS)
         number = number.zfill(8)
     if not _8.fullmatch(number):
-        return Validation(None, ("length",))
+        return Validation(None, (Rule.LENGTH,))
     if number in _MADE_UP:
-        return Validation(None, ("placeholder",))
-    value = f"{number[:4]}-{number[4:]}"
-    rules += ["hyphens"] * (run.upper() != value)
-    return Validation(value, tuple(rules)) if issn_holds(number) else Validation(None, ("check_digit",))
+        return Validation(None, (Rule.PLACEHOLDER,))
+    value = issn.format(number)
+    rules += [Rule.HYPHENS] * (run.upper() != value)
+    return Validation(value, tuple(rules)) if issn.is_valid(number) else Validation(None, (Rule.CHECK_DIGIT,))
+
+
+def _from_bar_code(number: str, rules: list[Rule]) -> Validation:
+    if not ean.is_valid(number):
+        return Validation(None, (Rule.CHECK_DIGIT,))
+    seven = number[3:10]
+    return Validation(issn.format(seven + issn.calc_check_digit(seven)), (*rules, Rule.EAN))
 
 
 _YEARS = "(?:1[6-9]|20)[0-9]{2}-(?:1[6-9]|20)[0-9]{2}"

@@ -14,7 +14,8 @@ from pipelines.publication_fields import IDENTIFIER_LIST, PUBLICATION_KEYS
 from pipelines.records.additional_fields import FieldRule
 from pipelines.records.identifiers import arxiv, doi, isbn, issn, pmid
 from pipelines.records.identifiers.cleaning import MAX_CHARACTERS, cleaned
-from pipelines.records.identifiers.numbers_in_text import ZEROS, only_words
+from pipelines.records.identifiers.numbers_in_text import only_words
+from pipelines.records.identifiers.rules import Rule
 from pipelines.records.identifiers.verdicts import (
     GOOD,
     INVALID,
@@ -29,25 +30,24 @@ from pipelines.records.identifiers.verdicts import (
 
 
 class Kind(NamedTuple):
-    """One type of identifiers. `read_clean` reads clean texts and returns None for others; `read` reads any text.
+    """One type of identifiers. `read`: every value in any text. `certain`: matches its values where no field says the type; may be empty.
 
     `identifies`: two publications with the same value are one and the same.
     """
 
     name: str
     fields: tuple[str, ...]
-    read_clean: Callable[[str], FoundIdentifier | None]
     read: Callable[[str], list[FoundIdentifier]]
     certain: str
     identifies: bool
 
 
 STANDARD = (
-    Kind("doi", ("doi",), doi.read_clean, doi.read, doi.UNAMBIGUOUS, identifies=True),
-    Kind("isbn", ("isbn",), isbn.read_clean, isbn.read, isbn.UNAMBIGUOUS, identifies=True),
-    Kind("issn", ("issn",), issn.read_clean, issn.read, issn.UNAMBIGUOUS, identifies=False),
-    Kind("arxiv_id", ("arxiv_id",), arxiv.read_clean, arxiv.read, arxiv.UNAMBIGUOUS, identifies=True),
-    Kind("pmid", ("pmid",), pmid.read_clean, pmid.read, pmid.UNAMBIGUOUS, identifies=True),
+    Kind("doi", ("doi",), doi.read, doi.UNAMBIGUOUS, identifies=True),
+    Kind("isbn", ("isbn",), isbn.read, isbn.UNAMBIGUOUS, identifies=True),
+    Kind("issn", ("issn",), issn.read, issn.UNAMBIGUOUS, identifies=False),
+    Kind("arxiv_id", ("arxiv_id",), arxiv.read, arxiv.UNAMBIGUOUS, identifies=True),
+    Kind("pmid", ("pmid",), pmid.read, pmid.UNAMBIGUOUS, identifies=True),
 )
 """The types that the service documents (service.md#identifiers), in the order of their positions in `publication_identifiers`."""
 
@@ -88,17 +88,12 @@ class Kinds:
         """Every value in the text of a field of this kind, or of an entry with this type. Never raises; never empty."""
         known = self._kinds.get(kind) or self._kinds.get(kind.lower())
         if known is None:
-            return [FoundIdentifier(kind, text, UNRECOGNISED, "unknown_type" if kind else "type_missing")]
-        quick = known.read_clean(text)
-        return [quick] if quick else self.read_unclean(known, text)
-
-    def read_unclean(self, kind: Kind, text: str) -> list[FoundIdentifier]:
-        """The same for a text that `Kind.read_clean` does not read."""
+            return [FoundIdentifier(kind, text, UNRECOGNISED, Rule.UNKNOWN_TYPE if kind else Rule.TYPE_MISSING)]
         if len(text) > MAX_CHARACTERS:
-            return [FoundIdentifier(kind.name, text, UNRECOGNISED, "too_long")]
+            return [FoundIdentifier(known.name, text, UNRECOGNISED, Rule.TOO_LONG)]
         if not text or text.isspace():
-            return [FoundIdentifier(kind.name, text, UNRECOGNISED, "blank")]
-        found = without_repetition(self._read_repeatedly(kind, text))
+            return [FoundIdentifier(known.name, text, UNRECOGNISED, Rule.BLANK)]
+        found = without_repetition(self._read_repeatedly(known, text))
         if found[0].verdict == VALID and found[0].value != text:
             return [found[0]._replace(verdict=REPAIRED, rule=_rule_of_surroundings(found[0].value, text))]
         return found
@@ -115,7 +110,7 @@ class Kinds:
             for one in found
             for again in (
                 [one]
-                if one.verdict in GOOD or one.value == text or one.rule == "zeros_unproved"
+                if one.verdict in GOOD or one.value == text or one.rule == Rule.ZEROS_UNPROVED
                 else self._read_repeatedly(kind, one.value)
             )
         ]
@@ -131,7 +126,7 @@ class Kinds:
             if all(one.verdict in GOOD for one in other):
                 found += self._remaining(kind, tidy[end : token.start()])
                 found += [
-                    one._replace(verdict=REPAIRED, rule=join_rules(("other_type", *rules, *rule_names(one.rule))))
+                    one._replace(verdict=REPAIRED, rule=join_rules((Rule.OTHER_TYPE, *rules, *rule_names(one.rule))))
                     for one in other
                 ]
                 end = token.end()
@@ -144,7 +139,9 @@ class Kinds:
         if only_words(left):
             return []
         return [
-            FoundIdentifier(kind.name, left, INVALID, "zeros_unproved") if ZEROS in rule_names(one.rule) else one
+            FoundIdentifier(kind.name, left, INVALID, Rule.ZEROS_UNPROVED)
+            if Rule.LEADING_ZEROS in rule_names(one.rule)
+            else one
             for one in self._read_repeatedly(kind, left)
         ]
 
@@ -158,9 +155,9 @@ class Kinds:
         return self._others[name]
 
 
-def _rule_of_surroundings(value: str, text: str) -> str:
+def _rule_of_surroundings(value: str, text: str) -> Rule:
     """The rule for words or separators that were removed beside a valid value."""
-    return "qualifier" if any(map(str.isalnum, text.replace(value, "", 1))) else "punctuation"
+    return Rule.QUALIFIER if any(map(str.isalnum, text.replace(value, "", 1))) else Rule.PUNCTUATION
 
 
 STANDARD_KINDS = Kinds()

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pipelines.records.identifiers.cleaning import cleaned, in_ascii
+from pipelines.records.identifiers.rules import Rule
 from pipelines.records.identifiers.verdicts import (
     GOOD,
     INVALID,
@@ -31,7 +32,7 @@ class Validation(NamedTuple):
     """The result of checking one number: its value and the rules used, or no value and the reason."""
 
     value: str | None
-    rules: tuple[str, ...]
+    rules: tuple[Rule, ...]
 
 
 class NumberStandard(NamedTuple):
@@ -111,10 +112,6 @@ _MANY_DIGITS = re.compile(r"(?:[0-9][ -]*){7}")
 _PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|no (?:isbn|issn)|tbd|tba|[-–—?.x]+)\.?", re.IGNORECASE)
 
 
-ZEROS = "leading_zeros"
-"""The rule that depends on the text around the number."""
-
-
 def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
     """Every value in a text. A piece with unknown words around its numbers is not recognised."""
     if _LONE.fullmatch(text):
@@ -123,16 +120,16 @@ def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
         )
     tidy, rules = cleaned(text)
     if _PLACEHOLDER.fullmatch(tidy):
-        return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "nothing")]
+        return [FoundIdentifier(numbers.name, text, UNRECOGNISED, Rule.NOTHING)]
     tidy, more = in_ascii(tidy)
     alone = _BARE.fullmatch(numbers.label.sub("", tidy).strip()) is not None
     used = [*rules, *more]
-    for pattern, replacement, rule in ((numbers.address, r";\1;", "address"), (_PRICE, ";", "qualifier")):
+    for pattern, replacement, rule in ((numbers.address, r";\1;", Rule.ADDRESS), (_PRICE, ";", Rule.QUALIFIER)):
         tidy, count = pattern.subn(replacement, tidy)
         used += [rule] * (count > 0)
     found = _with_zeros(numbers, _read_pieces(numbers, tidy, tuple(used)), alone=alone)
     if all(one.verdict == UNRECOGNISED for one in found):
-        return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "text")]
+        return [FoundIdentifier(numbers.name, text, UNRECOGNISED, Rule.TEXT)]
     return without_repetition(found)
 
 
@@ -144,7 +141,7 @@ def _read_pieces(numbers: NumberStandard, text: str, rules: tuple[str, ...]) -> 
         if read is None:
             read = _read_head(numbers, piece, rules)
         if read or _MANY_DIGITS.search(piece) or not any(one.verdict in GOOD for one in found):
-            found += read if read is not None else [FoundIdentifier(numbers.name, piece, UNRECOGNISED, "text")]
+            found += read if read is not None else [FoundIdentifier(numbers.name, piece, UNRECOGNISED, Rule.TEXT)]
     return found
 
 
@@ -154,16 +151,16 @@ def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> 
     while brackets := _BRACKETS.search(rest):
         content = brackets[0][1:].rstrip(")]")
         if _MANY_DIGITS.search(content):
-            inner += _read_pieces(numbers, content, (*rules, "enclosed"))
+            inner += _read_pieces(numbers, content, (*rules, Rule.ENCLOSED))
         else:
-            used.append("qualifier")
+            used.append(Rule.QUALIFIER)
         rest = f"{rest[: brackets.start()]};{rest[brackets.end() :]}"
-    for pattern, rule in ((numbers.label, "label"), (_WORDS, "qualifier")):
+    for pattern, rule in ((numbers.label, Rule.LABEL), (_WORDS, Rule.QUALIFIER)):
         rest, count = pattern.subn(";", rest)
         used += [rule] * (count > 0)
     runs = [run.strip(_CARD) for run in rest.split(";")]
     if any(run != part.strip() for run, part in zip(runs, rest.split(";"), strict=True)):
-        used.append("punctuation")
+        used.append(Rule.PUNCTUATION)
     runs = [run for run in runs if run]
     if not all(map(_ONLY_NUMBERS.fullmatch, runs)):
         return None
@@ -182,7 +179,7 @@ def _read_head(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> l
         in_a_word = piece[end : end + 1].isalnum() and piece[end] < "\u0590"  # scripts that have blanks between words
         if in_a_word or not numbers.with_words.search(before):
             continue
-        found = _read_piece(numbers, before, (*rules, "qualifier"))
+        found = _read_piece(numbers, before, (*rules, Rule.QUALIFIER))
         if found and all(one.verdict in GOOD for one in found):
             return [*found, *_unread(numbers, rest)]
     return None
@@ -190,7 +187,7 @@ def _read_head(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> l
 
 def _unread(numbers: NumberStandard, words: str) -> list[FoundIdentifier]:
     """Words after a number, if they have another one, whose meaning they may change."""
-    return [FoundIdentifier(numbers.name, words, UNRECOGNISED, "text")] if _MANY_DIGITS.search(words) else []
+    return [FoundIdentifier(numbers.name, words, UNRECOGNISED, Rule.TEXT)] if _MANY_DIGITS.search(words) else []
 
 
 def _read_run(numbers: NumberStandard, run: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
@@ -198,10 +195,10 @@ def _read_run(numbers: NumberStandard, run: str, rules: tuple[str, ...]) -> list
     whole = numbers.validate(run)
     if whole.value is not None:
         one = accepted(numbers.name, whole.value, (*rules, *whole.rules))
-        return [one._replace(value=run, verdict=INVALID) if ZEROS in whole.rules else one]
+        return [one._replace(value=run, verdict=INVALID) if Rule.LEADING_ZEROS in whole.rules else one]
     row = _row(numbers, run)
     if row is None:
-        return [FoundIdentifier(numbers.name, run, INVALID, "ambiguous")]
+        return [FoundIdentifier(numbers.name, run, INVALID, Rule.AMBIGUOUS)]
     if row:
         return [accepted(numbers.name, one.value or "", (*rules, *one.rules)) for one in row]
     chunks = [chunk for part in re.split("[ /]+", run) if (chunk := part.strip(_CARD))]
@@ -219,11 +216,11 @@ def _with_zeros(numbers: NumberStandard, found: list[FoundIdentifier], *, alone:
     proved = {one.value for one in found if one.verdict in GOOD}
     settled: list[FoundIdentifier] = []
     for one in found:
-        if one.verdict == INVALID and ZEROS in one.rule:
+        if one.verdict == INVALID and Rule.LEADING_ZEROS in one.rule:
             value = numbers.validate(one.value).value or ""
             certain = alone or value in proved
             settled.append(
-                one._replace(value=value, verdict=REPAIRED) if certain else one._replace(rule="zeros_unproved")
+                one._replace(value=value, verdict=REPAIRED) if certain else one._replace(rule=Rule.ZEROS_UNPROVED)
             )
         else:
             settled.append(one)
@@ -233,7 +230,7 @@ def _with_zeros(numbers: NumberStandard, found: list[FoundIdentifier], *, alone:
 def _read_chunk(numbers: NumberStandard, chunk: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     if _ONLY_NUMBERS.fullmatch(chunk):
         return _read_run(numbers, chunk, rules)
-    return [FoundIdentifier(numbers.name, chunk, UNRECOGNISED, "text")]
+    return [FoundIdentifier(numbers.name, chunk, UNRECOGNISED, Rule.TEXT)]
 
 
 def _row(numbers: NumberStandard, run: str) -> list[Validation] | None:

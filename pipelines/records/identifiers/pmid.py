@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from pipelines.records.identifiers.cleaning import AFTER, BEFORE, cleaned, in_ascii
+from pipelines.records.identifiers.rules import Rule
 from pipelines.records.identifiers.verdicts import (
     INVALID,
     UNRECOGNISED,
-    VALID,
     FoundIdentifier,
     accepted,
     without_repetition,
@@ -33,56 +33,51 @@ _DIGITS_APART = re.compile(r"[0-9]+(?:[ ,]+[0-9]+)+")
 _PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|[-–—?]+)\.?", re.IGNORECASE)
 
 
-def read_clean(text: str) -> FoundIdentifier | None:
-    """The value of a text that is an unchanged PMID; else None."""
-    return FoundIdentifier("pmid", text, VALID, "") if _PMID.fullmatch(text) else None
-
-
 def read(text: str) -> list[FoundIdentifier]:
     """Every PMID in a text, valid or not."""
     tidy, rules = cleaned(text)
     tidy, more = in_ascii(tidy)
     if _PLACEHOLDER.fullmatch(tidy):
-        return [FoundIdentifier("pmid", text, UNRECOGNISED, "nothing")]
+        return [FoundIdentifier("pmid", text, UNRECOGNISED, Rule.NOTHING)]
     found = [
         one for piece in _SEPARATOR.split(tidy) if piece.strip() for one in _read_piece(piece.strip(), (*rules, *more))
     ]
     if all(one.verdict == UNRECOGNISED for one in found):
-        return [FoundIdentifier("pmid", text, UNRECOGNISED, "text")]
+        return [FoundIdentifier("pmid", text, UNRECOGNISED, Rule.TEXT)]
     return without_repetition(found)
 
 
 def _read_piece(piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     used = list(rules)
     bare = piece
-    for pattern, rule in ((_REMARK, "qualifier"), (_LABEL, "label")):
+    for pattern, rule in ((_REMARK, Rule.QUALIFIER), (_LABEL, Rule.LABEL)):
         bare, count = pattern.subn("", bare)
         used += [rule] * (count > 0)
     if bare.strip(_AROUND) != bare:
         bare = bare.strip(_AROUND)
-        used.append("enclosed")
+        used.append(Rule.ENCLOSED)
     if address := _ADDRESS.fullmatch(bare):
         bare = address[1]
-        used.append("address")
+        used.append(Rule.ADDRESS)
     if decimal := _DECIMAL.fullmatch(bare):
         bare = decimal[1]
-        used.append("decimal_zero")
+        used.append(Rule.DECIMAL_ZERO)
     if bare.isascii() and bare.isdigit():
         return [_validate(bare, used)]
     if _ROW.fullmatch(bare):
         return [_validate(number, used) for number in re.split("[ ,]+", bare)]
     if _DIGITS_APART.fullmatch(bare):
-        return [FoundIdentifier("pmid", bare, INVALID, "ambiguous")]
-    return [FoundIdentifier("pmid", piece, UNRECOGNISED, "text")]
+        return [FoundIdentifier("pmid", bare, INVALID, Rule.AMBIGUOUS)]
+    return [FoundIdentifier("pmid", piece, UNRECOGNISED, Rule.TEXT)]
 
 
 def _validate(digits: str, rules: list[str]) -> FoundIdentifier:
     number = digits.lstrip("0")
     if not number:
-        return FoundIdentifier("pmid", digits, INVALID, "placeholder")
+        return FoundIdentifier("pmid", digits, INVALID, Rule.PLACEHOLDER)
     if not _PMID.fullmatch(number):
-        return FoundIdentifier("pmid", digits, INVALID, "length")
-    return accepted("pmid", number, (*rules, *(["surplus_zeros"] * (number != digits))))
+        return FoundIdentifier("pmid", digits, INVALID, Rule.LENGTH)
+    return accepted("pmid", number, (*rules, *([Rule.SURPLUS_ZEROS] * (number != digits))))
 
 
 UNAMBIGUOUS = rf"{BEFORE}(?:pmid ?[: -] ?[1-9][0-9]{{0,7}}|[1-9][0-9]{{0,7}} ?\[pmid\]|{_ADDRESS.pattern}){AFTER}"

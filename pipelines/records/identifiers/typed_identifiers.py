@@ -11,9 +11,6 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.verdicts import GOOD, UNRECOGNISED, Identifier
 from pipelines.records.values import text_of
 
-_new = tuple.__new__
-"""Makes a named tuple in half the time; every record has two of them."""
-
 RawIdentifier = dict[str, str]
 """One entry of v3's list: type and value."""
 
@@ -21,7 +18,7 @@ RawIdentifier = dict[str, str]
 def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[Identifier]:
     """Every identifier of a record of either version, flat fields first. Accepts any JSON."""
     found: list[Identifier] = []
-    read_fields([record.get(field) for field, _kind in kinds.fields], found, kinds)
+    read_fields(record, found, kinds)
     entries = record.get(IDENTIFIER_LIST)
     if type(entries) is list:
         for entry in entries:
@@ -29,19 +26,14 @@ def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[I
     return found
 
 
-def read_fields(values: Iterable[Any], found: list[Identifier], kinds: Kinds) -> None:
-    """Add to `found` the identifiers of a record's flat fields. `values`: the value of each of `kinds.fields`."""
-    for (field, kind), value in zip(kinds.fields, values, strict=True):
+def read_fields(record: Mapping[str, Any], found: list[Identifier], kinds: Kinds) -> None:
+    """Add to `found` the identifiers of a record's flat fields."""
+    for field, kind in kinds.fields:
+        value = record.get(field)
         if value is None or value == "":
             continue
-        if type(value) is str:
-            quick = kind.read_clean(value)
-            if quick is not None:
-                name, identifier, verdict, rule = quick
-                found.append(_new(Identifier, (name, identifier, value, field, len(found), verdict, rule)))
-                continue
-        for one in value if type(value) is list else (value,):
-            raw = text_of(one) or ""
+        for text in value if type(value) is list else (value,):
+            raw = text_of(text) or ""
             _append(found, kinds.read(kind.name, raw), raw, field)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from pipelines.records.identifiers.rules import Rule
+
 VALID = "valid"
 """The text is an identifier in its canonical form, unchanged."""
 
@@ -69,12 +71,12 @@ def without_repetition(found: list[FoundIdentifier]) -> list[FoundIdentifier]:
             unique[key] = one
         elif one.verdict in GOOD:
             unique[key] = unique[key]._replace(
-                verdict=REPAIRED, rule=join_rules((*rule_names(unique[key].rule), "repeated"))
+                verdict=REPAIRED, rule=join_rules((*rule_names(unique[key].rule), Rule.REPEATED))
             )
     if len(unique) == 1:
         return list(unique.values())
     return [
-        one._replace(verdict=REPAIRED, rule=join_rules(("split", *rule_names(one.rule))))
+        one._replace(verdict=REPAIRED, rule=join_rules((Rule.SPLIT, *rule_names(one.rule))))
         if one.verdict in GOOD
         else one
         for one in unique.values()

@@ -76,7 +76,7 @@ PUBLICATION_IDENTIFIERS = Table(
         Column(
             "rule",
             pa.string(),
-            "The rules that led to the verdict, joined by +; empty for what is valid as it stands. docs/identifiers.md explains each.",
+            "The rules that led to the verdict, joined by +; empty for what is valid as it stands. docs/tables.md explains each.",
         ),
     ),
     indexes=(("value", "type"),),

@@ -13,26 +13,11 @@ from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.identifiers import texts
 from tests.records.identifiers.conversion import to_v3
 
-PMCID = {
-    "pattern": "PMC[1-9][0-9]{0,7}",
-    "fields": ("pmcid", "pmc"),
-    "labels": ("PMCID:",),
-    "addresses": ("https://www.ncbi.nlm.nih.gov/pmc/articles/",),
-    "case": "upper",
-    "separators": ";,",
-    "certain": True,
-}
-ORCID = {
-    "pattern": "[0-9]{4}-[0-9]{4}-[0-9]{4}-[0-9]{3}[0-9X]",
-    "addresses": ("https://orcid.org/",),
-    "check_digit": "mod_11_2",
-}
+PMCID = {"pattern": "PMC[1-9][0-9]{0,7}", "fields": ("pmcid", "pmc"), "case": "upper"}
 HANDLE = {"pattern": r"[0-9.]+/[^\s;]+"}
-TABLES = {
-    name: IdentifierSettings.model_validate(table)
-    for name, table in (("pmcid", PMCID), ("orcid", ORCID), ("handle", HANDLE))
-}
-KINDS = kinds_of(TABLES)
+KINDS = kinds_of(
+    {name: IdentifierSettings.model_validate(table) for name, table in (("pmcid", PMCID), ("handle", HANDLE))}
+)
 
 
 def read(kind: str, text: str) -> list[tuple[str, ...]]:
@@ -43,17 +28,13 @@ def read(kind: str, text: str) -> list[tuple[str, ...]]:
     ("kind", "text", "expected"),
     [
         ("pmcid", "PMC2657264", [("pmcid", "PMC2657264", "valid", "")]),
-        ("pmcid", "pmcid: pmc2657264 ", [("pmcid", "PMC2657264", "repaired", "white_space+label+case")]),
-        ("pmcid", "https://www.ncbi.nlm.nih.gov/pmc/articles/PMC1", [("pmcid", "PMC1", "repaired", "address")]),
-        ("pmcid", "PMC1; PMC2", [("pmcid", "PMC1", "repaired", "split"), ("pmcid", "PMC2", "repaired", "split")]),
-        ("pmcid", "PMC1; x", [("pmcid", "PMC1", "repaired", "split"), ("pmcid", "x", "invalid", "form")]),
+        ("pmcid", "pmc2657264 ", [("pmcid", "PMC2657264", "repaired", "white_space+case")]),
+        ("pmcid", "PMC1; PMC2", [("pmcid", "PMC1; PMC2", "invalid", "form")]),
         ("pmcid", "2657264", [("pmcid", "2657264", "invalid", "form")]),
         ("pmcid", "10.1000/182", [("doi", "10.1000/182", "repaired", "other_type")]),
-        ("pmid", "PMC2657264", [("pmcid", "PMC2657264", "repaired", "other_type")]),
-        ("orcid", "https://orcid.org/0000-0002-1825-0097", [("orcid", "0000-0002-1825-0097", "repaired", "address")]),
-        ("orcid", "0000-0002-1825-0098", [("orcid", "0000-0002-1825-0098", "invalid", "check_digit")]),
-        ("orcid", "0000-0002-1694-233X", [("orcid", "0000-0002-1694-233X", "valid", "")]),
+        ("pmid", "PMC2657264", [("pmid", "PMC2657264", "unrecognised", "text")]),
         ("handle", "1721.1/26698", [("handle", "1721.1/26698", "valid", "")]),
+        ("handle", r"1721.1/a\_b", [("handle", r"1721.1/a\_b", "valid", "")]),
         (
             "urn",
             "urn:nbn:de:101:1-201102033592",
@@ -66,7 +47,7 @@ def test_a_configured_type(kind: str, text: str, expected: list[tuple[str, ...]]
     assert read(kind, text) == expected
 
 
-@given(st.sampled_from(["pmcid", "orcid", "handle", "urn"]), texts.hostile | st.just("PMC12"))
+@given(st.sampled_from(["pmcid", "handle", "urn"]), texts.hostile | st.just("PMC12"))
 def test_what_came_out_comes_out_again(kind: str, text: str) -> None:
     """I7 holds for every type."""
     for one in KINDS.read(kind, text):
