@@ -249,3 +249,4 @@ def test_records_with_a_text_for_an_id_are_counted_in_the_source(pair: LibraryPa
     [loss] = losses_of(plan)
     assert (loss.count, loss.why) == (2, "2 without an id that is a whole number.")
     assert "issues.xlsx" not in loss.remedy
+    assert "2 records\t\tid\t\tIt has no id that is a whole number" in plan.path(ISSUES).read_text("utf-8-sig")

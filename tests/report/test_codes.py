@@ -48,6 +48,8 @@ EVER_IN_PLANS = {
     "several_targets",
     "twins",
     "merge_unclear",
+    "merge_into_another",
+    "no_number",
     "several_sources",
     "identifiers_disagree",
     "deleted_in_target",

@@ -24,7 +24,8 @@ from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 
 _SCHEMA = """
-    CREATE TABLE IF NOT EXISTS records (resource TEXT, id INTEGER, key BLOB, record BLOB, PRIMARY KEY (resource, id)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS records (resource TEXT, id INTEGER, key BLOB, record BLOB, source_id INTEGER,
+        PRIMARY KEY (resource, id)) WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS by_key ON records (resource, key);
 """
 
@@ -66,7 +67,7 @@ class TargetLists:
                 gone = {name for name in gone if not resource_type.has(record, name)}
                 text = seal(msgspec.json.encode(values).decode())
                 self._db.execute(
-                    "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?)",
+                    "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, NULL)",
                     (resource, number, key_digest(resource_type.key(values)), text),
                 )
         self.gone[resource] = set() if is_empty else gone
@@ -78,6 +79,15 @@ class TargetLists:
                 "SELECT record FROM records WHERE resource = ? AND id = ?", (resource, number)
             ).fetchone()
         return msgspec.json.decode(unsealing(RESOURCE_TYPES[resource], self._key)(row[0])) if row else None
+
+    def first_source(self, row: PlanRow, number: int) -> int:
+        """The record of the source for which this was first asked: a record of the target is that of one row only."""
+        with self._lock:
+            ((source_id,),) = self._db.execute(
+                "UPDATE records SET source_id = coalesce(source_id, ?) WHERE resource = ? AND id = ? RETURNING source_id",
+                (row.source_id, row.resource, number),
+            ).fetchall()
+        return int(source_id)
 
     def new_matches(self, plan: Plan, journal: Journal, row: PlanRow) -> list[int]:
         """Ids of records with the key of a row that are new in the target since the plan was made, and that no plan wrote."""

@@ -57,6 +57,7 @@ ADVICE = {
     "several_sources": "It may have been catalogued twice. Say of one that it is this record; leave the others out, or create them.",
     "twins": "Merge them if they are one; nothing can split them again. Without a decision they stay as they are.",
     "merge_unclear": "Merge them in the library by hand, and clear the decision.",
+    "merge_into_another": "Choose one of the records with this name to remain, or clear the decision.",
     "identifiers_disagree": "It is this record if it is the same publication. Create it if it is another one.",
     "deleted_in_target": "Leave it out, and it stays deleted; or create it again.",
     "decided_is_missing": "Choose another record, create it, or leave it out.",
@@ -69,7 +70,7 @@ ADVICE = {
 _NO_RECORD = frozenset({"deleted_in_target", "decided_is_missing"})
 """Reasons for which the target has no record, so that neither its values nor those of the source can count there."""
 
-_MERGED_FOR = frozenset({"several_targets", "twins", "merge_unclear"})
+_MERGED_FOR = frozenset({"several_targets", "twins", "merge_unclear", "merge_into_another"})
 """Reasons for which a merge may be decided."""
 
 

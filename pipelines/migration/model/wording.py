@@ -56,6 +56,10 @@ REASONS = {
         "The target's description does not say clearly how two records are merged.",
         "Merge them in the library by hand, and clear the decision.",
     ),
+    "merge_into_another": Advice(
+        "The record of the target that was decided to remain is none of those with this name.",
+        "Write merge and the number of one that has it, or clear the decision.",
+    ),
     "several_sources": Advice(
         "This record and others of the source fit the same record of the target.",
         "It may have been catalogued twice. Write match and the number for the right one, and skip or create for the others.",
@@ -103,6 +107,10 @@ REASONS = {
     "task_completed": Advice(
         "The task is completed. No program can create a completed task, so it would be open again.",
         "Nothing has to be done: every backup keeps it.",
+    ),
+    "no_number": Advice(
+        "It has no id that is a whole number, so it cannot be sent.",
+        "Enter it in the target by hand; the backup has it.",
     ),
     "required_missing": Advice(
         "The target's description demands a field that this record does not have.",

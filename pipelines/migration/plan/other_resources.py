@@ -35,9 +35,11 @@ from pipelines.migration.plan.match_store import (
     numbered,
 )
 from pipelines.migration.plan.merges.decided import (
+    MERGE_INTO_ANOTHER,
     MERGE_UNCLEAR,
     SEVERAL,
     decided_merge,
+    is_into_another,
     merge_row,
     twin_notes,
 )
@@ -174,6 +176,8 @@ def _row_or_merge(
     merge = decided_merge(match, decision)
     resource = resource_type.resource
     if decision is not None and decision.decision == Decision.MERGE:
+        if is_into_another(match, decision):
+            match = match._replace(reason=MERGE_INTO_ANOTHER)
         decision = None
     if merge is None or any((resource, number) in store.merged for number in (merge.remains, *merge.ids)):
         return _row(resource_type, match, decision, totals, overwrite=overwrite)
@@ -198,7 +202,7 @@ def _match_resource(
 ) -> None:
     """Only match the records, because others refer to them; none is written here. `to_be_created`: whether this plan creates any."""
     totals = _load(store, resource_type, source, target)
-    decisions, merged = _decisions_of(resource_type, inputs) if to_be_created else {}, {**store.merged}
+    decisions, merged = _decisions_of(resource_type, inputs), {**store.merged}
     store.match(resource_type, inputs.journal, decisions)
     rows = (
         _row_or_merge(store, resource_type, match, decisions.get(match.source_id), totals, overwrite=inputs.overwrite)

@@ -1,7 +1,7 @@
 """Quarantine: records of the source that cannot be sent, and why. No decision changes that; issues.tsv lists each with what to do.
 
 `model/wording.py` has the words for each reason. `publications.py` and `other_resources.py` beside this module quarantine a row; records
-without an id never become one and are counted as `unfit`.
+without an id that is a whole number never become one: they are counted as `unfit`, and are one line of issues.tsv.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ REFERENCE_MISSING = "reference_missing"
 TASK_COMPLETED = "task_completed"
 """The task is done; sent, it would be open again."""
 
+NO_NUMBER = "no_number"
+"""The record has no id that is a whole number."""
+
 REQUIRED_MISSING = "required_missing"
 """The target's description demands a field that the record does not have."""
 
@@ -40,6 +43,7 @@ QUARANTINE_REASONS = frozenset(
         AT_MISSING_LOCATION,
         REFERENCE_MISSING,
         TASK_COMPLETED,
+        NO_NUMBER,
         REQUIRED_MISSING,
         REQUIRED_NOT_TAKEN,
     }

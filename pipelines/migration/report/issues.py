@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipelines.humanize import counted
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.formatting import display_both, value_of
@@ -30,6 +31,7 @@ from pipelines.migration.model.unsent_values import (
 )
 from pipelines.migration.model.wording import REASONS, advice_on, noun, plural
 from pipelines.migration.plan.conflicts import differences, target_numbers
+from pipelines.migration.plan.quarantine import NO_NUMBER
 from pipelines.records.advice import CODES as RULE_CODES
 from pipelines.records.advice import OTHER, advice_of, field_name
 from pipelines.records.batches import collector_paused
@@ -183,6 +185,8 @@ def _write(database: duckdb.DuckDBPyConnection, facts: PlanFacts, summary: PlanS
                     tables.write(line)
     for line in issues.common_lines():
         tables.write(line)
+    if facts.unfit:
+        tables.write(IssueLine(counted(facts.unfit, "record"), "", "id", "", *REASONS[NO_NUMBER], NO_NUMBER, ""))
     summary.lines = tables.lines
 
 

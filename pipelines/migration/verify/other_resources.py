@@ -18,6 +18,7 @@ from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, W
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, USERS
 from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.wording import noun
 from pipelines.migration.plan.field_merge import FieldVerdict, merge_field
 from pipelines.migration.verify.discrepancies import DIFFERING, DUPLICATED, MISSING
 from pipelines.migration.verify.verdict import VerificationFinding
@@ -67,11 +68,11 @@ class OtherResourcesComparison:
         for row in self.plan.rows(*PRESENT_ACTIONS, resources=self.resources):
             target_id, why = self._target_of(row)
             record = None if target_id is None else self.lists.record(row.resource, target_id)
-            if record is None:
+            if target_id is None or record is None:
                 yield _finding(row, MISSING, target_id, why=why)
             else:
                 yield from self._differing(row, target_id, record, why)
-                yield from self._duplicates(row)
+                yield from self._duplicates(row, target_id)
 
     def _target_of(self, row: PlanRow) -> tuple[int | None, str]:
         """Id of the record in the target, and what the journal says of the write."""
@@ -126,7 +127,10 @@ class OtherResourcesComparison:
         entry = self._written(row)
         return entry is not None and entry.kind == WriteKind.ADOPT
 
-    def _duplicates(self, row: PlanRow) -> Iterator[VerificationFinding]:
+    def _duplicates(self, row: PlanRow, target_id: int) -> Iterator[VerificationFinding]:
+        if (first := self.lists.first_source(row, target_id)) != row.source_id:
+            why = f"{noun(row.resource)} {first} of the source became the same record"
+            yield _finding(row, DUPLICATED, target_id, why=why)
         if row.action == Action.MERGE:
             for number in row.candidates:
                 if self.lists.record(row.resource, number) is not None:

@@ -243,6 +243,11 @@ def test_only_authorities_and_locations_and_only_twins_are_merged(pair: LibraryP
     decide(plan, "authorities", source_id, "merge 999999")
     later = pair.plan(snapshot, resources=RESOURCES)
     assert "merge" not in later.facts.counts["authorities"]
+    another = min({*records_of(pair, "authorities")} - {*ids})
+    decide(later, "authorities", source_id, f"merge {another}")
+    later = pair.plan(snapshot, resources=RESOURCES)
+    [row] = plan_rows(later, "authorities", Action.CONFLICT)
+    assert (row.source_id, row.reason) == (source_id, "merge_into_another")
     table = later.path(CONFLICTS)
     text = table.read_text("utf-8")
     table.write_text(f"{text}collections\t1\t\t\t\t\tmerge\n", "utf-8")

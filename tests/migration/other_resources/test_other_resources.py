@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import sqlite3
 import stat
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -394,6 +396,41 @@ def test_a_decision_never_writes_to_a_record_that_it_does_not_name(pair: Library
         (first.source_id, second.source_id), ("several_sources", [taken])
     )
     assert len(records_of(pair, "authorities")) == len(before)
+
+
+def test_two_records_that_became_one_are_named(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """I8: the journal has both at one record of the target, whoever brought that about."""
+    plan = pair.plan(snapshot, resources=["authorities"])
+    pair.apply(plan)
+    first, second = plan_rows(plan, "authorities", Action.CREATE)[:2]
+    with closing(sqlite3.connect(pair.config.parent / "library-data" / "state.db")) as state, state:
+        [(target_id,)] = state.execute(
+            "SELECT target_id FROM migration_writes WHERE resource = 'authorities' AND source_id = ?",
+            (first.source_id,),
+        )
+        state.execute(
+            "UPDATE migration_writes SET target_id = ? WHERE resource = 'authorities' AND source_id = ?",
+            (target_id, second.source_id),
+        )
+    with pair.migration() as migration:
+        findings = migration.verify(plan).findings
+    why = f"authority {first.source_id} of the source became the same record"
+    assert (second.source_id, target_id, why) in [
+        (finding.source_id, finding.target_id, finding.why) for finding in findings
+    ]
+
+
+def test_decisions_count_for_records_that_are_only_referred_to(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """The tasks are given to the user whom a person named, in a plan that does not write users, too."""
+    tasks = records_of(pair, "tasks", "library").values()
+    number = next(task["assignee_id"] for task in tasks if task["assignee_id"])
+    [*_others, another] = records_of(pair, "users")
+    table = pair.plan(snapshot, resources=["tasks"]).path(CONFLICTS)
+    table.write_text(f"{table.read_text()}users\t{number}\t\t\t\t\tmatch {another}\n")
+    plan = pair.plan(snapshot, resources=["tasks"])
+    given_to = {task["id"]: task["assignee_id"] for task in tasks}
+    rows = [row for row in plan_rows(plan, "tasks", Action.CREATE) if given_to[row.source_id] == number]
+    assert {row.payload["assignee_id"] for row in rows} == {another}
 
 
 def test_a_record_added_after_the_plan_makes_the_plan_stale(pair: LibraryPair, snapshot: Snapshot) -> None:

@@ -134,6 +134,7 @@ def test_every_unsent_value_is_a_line_of_the_issues(usual: Plan) -> None:
         ("user 2", "", "#3 or #4"),
         ("1", "import_state", "done"),
         ("2", "authors[3].orcid", "0000"),
+        ("2 records", "id", ""),
     ]
     assert lines[0]["problem"] == "404 Not Found"
     assert "check digit" in lines[1]["problem"]
@@ -148,6 +149,7 @@ def test_every_unsent_value_is_a_line_of_the_issues(usual: Plan) -> None:
         "several_targets",
         "deprecated",
         "unknown_part",
+        "no_number",
     ]
     assert {line["code"] for line in lines} <= CODES
     assert [line["title"] for line in lines if line["record"] == "user 2"] == [""], "a title may name a person"

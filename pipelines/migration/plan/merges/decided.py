@@ -23,6 +23,9 @@ SEVERAL = "several_targets"
 MERGE_UNCLEAR = "merge_unclear"
 """The target's description does not say clearly how records are merged."""
 
+MERGE_INTO_ANOTHER = "merge_into_another"
+"""The record of the target that was decided to remain is none of those that fit."""
+
 NAMED = 10
 """Names in a note."""
 
@@ -38,11 +41,21 @@ def decided_merge(match: MatchResult, decision: RecordDecision | None) -> Merge 
     """The merge that a person decided for a record; None where there is nothing, or nothing any more, to merge."""
     if decision is None or decision.decision != Decision.MERGE or match.reason not in (None, SEVERAL):
         return None
-    there = [] if match.target_id is None else [match.target_id]
-    group = [*there, *(match.twins if there else match.candidates)]
-    remains = decision.target_id or (there[0] if there else min(group, default=0))
+    group = _group(match)
+    remains = decision.target_id or match.target_id or min(group, default=0)
     ids = sorted(number for number in group if number != remains)
     return Merge(remains, ids) if ids and remains in group else None
+
+
+def is_into_another(match: MatchResult, decision: RecordDecision) -> bool:
+    """Whether the record that is to remain is none of those that fit, although no other question is open."""
+    remains = decision.target_id
+    return remains is not None and match.reason in (None, SEVERAL) and remains not in _group(match)
+
+
+def _group(match: MatchResult) -> list[int]:
+    """The records of the target that fit."""
+    return match.candidates if match.target_id is None else [match.target_id, *match.twins]
 
 
 def merge_row(
