@@ -52,6 +52,10 @@ class PlanConfig(dg.Config):
     """What to migrate besides the publications and their files: users, authorities, collections, hard_copies, tasks."""
     overwrite: bool = False
     """Where the two libraries differ, take the source's value: for the restore of a snapshot."""
+    first_days: bool | None = None
+    """Send a date that is only a year or a month as its first day. Default: as the plan before."""
+    sends_invalid: bool | None = None
+    """Send identifiers that break the rules of their type, too. Default: as the plan before."""
 
 
 class LoadConfig(dg.Config):
@@ -107,7 +111,12 @@ def _plan_asset(tenant: str) -> dg.AssetsDefinition:
         return dg.MaterializeResult(
             metadata=_plan_metadata(
                 migration.plan(
-                    migration.find_source(config.source), tenant, overwrite=config.overwrite, resources=config.resources
+                    migration.find_source(config.source),
+                    tenant,
+                    overwrite=config.overwrite,
+                    resources=config.resources,
+                    first_days=config.first_days,
+                    sends_invalid=config.sends_invalid,
                 )
             )
         )

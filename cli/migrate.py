@@ -56,6 +56,8 @@ def make_plan(
     *,
     resources: Sequence[str],
     fresh: bool,
+    first_days: bool | None,
+    sends_invalid: bool | None,
     detailed: bool,
 ) -> ExitStatus:
     """Plan a migration, from a new backup of a tenant or from a named snapshot."""
@@ -74,7 +76,12 @@ def make_plan(
             migration,
             "plan_migration",
             (target, "migration_plan"),
-            {"source": source, "resources": list(resources)},
+            {
+                "source": source,
+                "resources": list(resources),
+                "first_days": first_days,
+                "sends_invalid": sends_invalid,
+            },
         )
         plan = result_of(results.plan)
     output.result(plan_document(plan), lambda console: print_plan(console, plan))

@@ -46,7 +46,7 @@ def restore_snapshot(
     check_target(settings, tenant)
     results = MigrationResults()
     with migrating(settings, results) as (migration, _display):
-        config = {"source": snapshot, "overwrite": overwrite, "resources": list(resources)}
+        config = {"source": snapshot, "overwrite": overwrite, "resources": list(resources), "sends_invalid": True}
         run_step(settings, migration, "plan_migration", (tenant, "migration_plan"), config)
         plan = result_of(results.plan)
         if plan_only:

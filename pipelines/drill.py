@@ -82,7 +82,7 @@ def drill(
             locations = create_locations(ready, TENANT, _locations(data, snapshot, Path(folder)))
         with Migration(sandbox_settings, on_progress=on_progress, source_data=data) as migration:
             # overwrite: the snapshot replaces the sandbox's own records, such as the account that signs in
-            plan = migration.plan(snapshot, TENANT, overwrite=True, resources=resources)
+            plan = migration.plan(snapshot, TENANT, overwrite=True, resources=resources, sends_invalid=True)
             applied = migration.apply(plan, limits=NO_LIMITS).applied
             verification = migration.verify(plan, contents=True)
         quarantined = Counter((row.resource, row.reason or "") for row in plan.rows(Action.QUARANTINED))
@@ -188,7 +188,6 @@ def _sandbox_settings(settings: Settings, folder: Path, base_url: str) -> Settin
         client_id=CLIENT_ID,
         client_auth="none",
         requests_per_minute=1_000_000,
-        send_invalid_identifiers=True,
     )
     return replace(
         settings,

@@ -50,6 +50,22 @@ def plan(  # noqa: PLR0917  one parameter for each option
         bool, typer.Option("--newest", help="Use the newest snapshot of the tenant, without a new backup.")
     ] = False,
     resources: ResourcesOption = "",
+    first_days: Annotated[
+        bool | None,
+        typer.Option(
+            "--first-days/--no-first-days",
+            help="Send a date that is only a year or a month as its first day. Default: as the plan before, else not at all.",
+            show_default=False,
+        ),
+    ] = None,
+    invalid_identifiers: Annotated[
+        bool | None,
+        typer.Option(
+            "--invalid-identifiers/--no-invalid-identifiers",
+            help="Send identifiers that break the rules of their type, too. Default: as the plan before, else not at all.",
+            show_default=False,
+        ),
+    ] = None,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 6 when the plan has something to write.")
     ] = False,
@@ -66,6 +82,8 @@ def plan(  # noqa: PLR0917  one parameter for each option
         Output(as_json=json),
         resources=names_in(resources),
         fresh=not newest,
+        first_days=first_days,
+        sends_invalid=invalid_identifiers,
         detailed=detailed_exitcode,
     )
 

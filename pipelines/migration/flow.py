@@ -48,6 +48,7 @@ from pipelines.migration.model.target_reading import TargetListing, reading_name
 from pipelines.migration.model.twins import TwinFinder, ids_before
 from pipelines.migration.normalise import normalise
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
+from pipelines.migration.plan.conflicts import newest_table
 from pipelines.migration.plan.match_store import numbered
 from pipelines.migration.plan.scope import check_movable, check_target, chosen_other_resources, has_all_publications
 from pipelines.migration.report.pages import write_pages
@@ -125,11 +126,22 @@ class Migration:
         movable = [snapshot for snapshot in snapshots if has_all_publications(snapshot)]
         return movable[-1] if movable else self.data.find_snapshot(name)
 
-    def plan(self, source: Snapshot, target: str, *, overwrite: bool = False, resources: Iterable[str] = ()) -> Plan:
+    def plan(
+        self,
+        source: Snapshot,
+        target: str,
+        *,
+        overwrite: bool = False,
+        resources: Iterable[str] = (),
+        first_days: bool | None = None,
+        sends_invalid: bool | None = None,
+    ) -> Plan:
         """Plan a move of a snapshot into the library of a tenant; this writes nothing there.
 
         `overwrite`: where both sides have different values, the source's value counts. `resources`: those that are moved besides
-        publications.
+        publications. `first_days`: send a date that is only a year or a month as its first day. `sends_invalid`: send identifiers that
+        break the rules of their type, too. None: as the newest plan between these two libraries, so that a later plan does not take out
+        again what it sent.
 
         Raises `ConfigurationError` for a target that is not version 3, `StopError` where the records of either side are not all known.
         """
@@ -138,7 +150,20 @@ class Migration:
         other_resources = chosen_other_resources(source, resources)
         self.session.hold(target)
         remove_unfinished(self.data, target)
-        request = PlanRequest(source, target, other_resources, overwrite=overwrite, now=self.session.clock.now())
+        newest = newest_table(self.data, source.manifest.base_url, self.settings.tenant(target).base_url)
+        if first_days is None:
+            first_days = newest is not None and newest[0].first_days
+        if sends_invalid is None:
+            sends_invalid = newest is not None and newest[0].sends_invalid
+        request = PlanRequest(
+            source,
+            target,
+            other_resources,
+            overwrite=overwrite,
+            first_days=first_days,
+            sends_invalid=sends_invalid,
+            now=self.session.clock.now(),
+        )
         name = new_plan_name(self.data, source, target, request.now)
         with unfinished_plan(self.data, name) as folder:
             builder = PlanBuilder(self.session, request, folder)
@@ -147,8 +172,7 @@ class Migration:
                     wait_for_others(journal, client)
                     builder.read_target(client)
                 plan = builder.build(builder.normalise(), journal)
-            sends_invalid = self.settings.tenant(target).send_invalid_identifiers
-            write_pages(plan, now=request.now, sends_invalid=sends_invalid)
+            write_pages(plan, now=request.now)
             self._results.plan = sealed = seal_plan(folder, plan.facts, self.data.keys)
         return sealed
 

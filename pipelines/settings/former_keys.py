@@ -12,9 +12,13 @@ FORMER_KEYS: Mapping[str, str] = {
     "identifiers.separators": "Remove it: a field of such a type has one value.",
     "tenants.files_with_record": "Remove it: each file is attached by a request of its own.",
     "tenants.owners": "Remove it: a library's assets are grouped by its name.",
+    "tenants.partial_dates": "It is a decision of each plan: `bookferry migrate plan SOURCE TARGET --first-days`.",
     "tenants.pkce": "Remove it: every sign-in sends a challenge, and a client without PKCE ignores it.",
     "tenants.resume_hours": "Remove it: an interrupted backup is continued within 12 hours.",
     "tenants.scopes": "Remove it: `bookferry login TENANT --for backup` asks for fewer, and so does the consent page.",
+    "tenants.send_invalid_identifiers": (
+        "It is a decision of each plan: `bookferry migrate plan SOURCE TARGET --invalid-identifiers`."
+    ),
     "tenants.walks": "Remove it: a list that moves is read three times at most.",
 }
 """Key, without the name of a tenant → one sentence."""

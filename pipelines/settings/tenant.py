@@ -52,20 +52,8 @@ class TenantSettings(BaseModel):
     files: bool = Field(default=True, strict=True)
     requests_per_minute: int = Field(default=REQUESTS_PER_MINUTE, ge=1, le=1_000_000, strict=True)
     notify: NotifySettings | None = None
-    send_invalid_identifiers: bool = Field(default=False, strict=True)
-    """Whether a migration into this library also sends identifiers that break the rules of their type."""
     record_url: Annotated[str, AfterValidator(checked_record_url)] | None = None
     """Address of a publication's page in the library, with `{id}` for its number: lists of issues link to it."""
-
-    partial_dates: Literal["leave_out", "first_day"] = "leave_out"
-    """What a migration into this library does with a date that is only a year or a month: it takes whole dates only."""
-
-    @model_validator(mode="after")
-    def _only_v3_is_migrated_into(self) -> Self:
-        for key in ("send_invalid_identifiers", "partial_dates"):
-            if getattr(self, key) != type(self).model_fields[key].default and self.api == "v2":
-                raise ValueError(f'has {key}, which is for a library that is migrated into: one with api = "v3"')
-        return self
 
     @model_validator(mode="after")
     def _one_sign_in(self) -> Self:

@@ -162,8 +162,8 @@ def test_what_is_lost_is_said_first_and_last(service: SandboxProcess, tmp_path: 
     assert [*planned][:2] == ["plan", "losses"]
     assert printed.lines[0] == "Will not arrive in 'new':"
     assert printed.lines[1].startswith("! 3 dates: 2 are only a year or a month")
-    assert 'partial_dates = "first_day"' in printed.lines[1]
-    assert "send_invalid_identifiers" in printed.lines[2]
+    assert "--first-days" in printed.lines[1]
+    assert "--invalid-identifiers" in printed.lines[2]
     assert "conflicts.tsv" in printed.lines[3]
     page = Path(planned["path"], "plan.html").read_text(encoding="utf-8")
     assert page.index("3 dates") < page.index("publications will be created")

@@ -223,18 +223,18 @@ def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
     assert "Cora" not in repr(found)
 
 
-def test_unrecognised_identifiers_are_sent_where_the_setting_says_so(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """`send_invalid_identifiers` sends what breaks the rules as it stands, words too; no page then advises to set it."""
+def test_unrecognised_identifiers_are_sent_where_somebody_wants_it(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """`--invalid-identifiers` sends what breaks the rules as it stands, words too; no page then advises it."""
     without = pair.plan(snapshot)
     assert without.facts.invalid_identifiers == 1
-    assert "send_invalid_identifiers" in without.path("plan.html").read_text()
-    pair.configure("send_invalid_identifiers = true")
-    plan = pair.plan(snapshot)
+    assert "--invalid-identifiers" in without.path("plan.html").read_text()
+    plan = pair.plan(snapshot, sends_invalid=True)
     assert plan.facts.invalid_identifiers == 0
     assert "isbn" not in plan.facts.unsent
-    assert not [name for name in ("plan.html", ISSUES) if "send_invalid" in plan.path(name).read_text()]
+    assert not [name for name in ("plan.html", ISSUES) if "--invalid-ident" in plan.path(name).read_text()]
     assert pair.apply(plan).applied.complete
     assert verify(pair, plan).equal
+    assert pair.plan(snapshot).facts.empty, "the next plan does as this one"
 
 
 def test_records_with_a_text_for_an_id_are_counted_in_the_source(pair: LibraryPair) -> None:

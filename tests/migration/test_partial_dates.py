@@ -1,4 +1,4 @@
-"""Dates that are only a year or a month: `partial_dates` in the target's table leaves them out, or sends their first day with a word."""
+"""Dates that are only a year or a month: a plan leaves them out, or sends their first day with a word (`--first-days`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tests.store.snapshot_factory import STARTED_AT, make_snapshot
 
 DATES = {1: "2021", 2: "2018-11", 3: "2020-02-29", 4: "c. 1900", 5: None}
 SENT = {1: "2021-01-01", 2: "2018-11-01", 3: "2020-02-29", 4: None, 5: None}
-FIRST_DAY = 'partial_dates = "first_day"'
 
 
 def snapshot_of(pair: LibraryPair, dates: Mapping[int, str | None], days: int = 1) -> Snapshot:
@@ -44,8 +43,8 @@ def issues_of(plan: Plan) -> dict[int, list[str]]:
     return {int(line[0]): [line[2], line[3], line[4]] for line in lines}
 
 
-def test_they_are_left_out_unless_the_target_wants_them(pair: LibraryPair) -> None:
-    """The date stays empty; the plan counts it, and names the setting."""
+def test_they_are_left_out_unless_somebody_wants_them(pair: LibraryPair) -> None:
+    """The date stays empty; the plan counts it, and names the option."""
     plan = pair.plan(snapshot_of(pair, DATES))
     assert plan.facts.unsent == {"published_on": 3}
     assert {record: issue[:2] for record, issue in issues_of(plan).items()} == {
@@ -53,7 +52,7 @@ def test_they_are_left_out_unless_the_target_wants_them(pair: LibraryPair) -> No
         2: ["date", "2018-11"],
         4: ["date", "c. 1900"],
     }
-    assert FIRST_DAY in plan.path(ISSUES).read_text(encoding="utf-8").replace('""', '"')
+    assert "--first-days" in plan.path(ISSUES).read_text(encoding="utf-8")
     assert pair.apply(plan).applied.complete
     assert dates_in(pair) == {**dict.fromkeys(DATES), 3: "2020-02-29"}
     assert verify(pair, plan).equal
@@ -61,9 +60,8 @@ def test_they_are_left_out_unless_the_target_wants_them(pair: LibraryPair) -> No
 
 def test_their_first_day_is_sent_with_a_word(pair: LibraryPair) -> None:
     """The plan says how many, and of each what it was and what is sent; it proves equal, and leaves nothing for a second plan."""
-    pair.configure(FIRST_DAY)
     snapshot = snapshot_of(pair, DATES)
-    plan = pair.plan(snapshot)
+    plan = pair.plan(snapshot, first_days=True)
     assert plan.facts.unsent == {"published_on (precision)": 2, "published_on": 1}
     assert [
         note for note in plan.facts.notes if note.startswith("The date of 2 publications is only a year or a month")
@@ -86,13 +84,12 @@ def test_their_first_day_is_sent_with_a_word(pair: LibraryPair) -> None:
 
 
 def test_a_later_plan_fills_what_was_left_out(pair: LibraryPair) -> None:
-    """The setting may come after a first migration; what librarians have entered since is kept, where it is a day of that year."""
+    """The option may come after a first migration; what librarians have entered since is kept, where it is a day of that year."""
     snapshot = snapshot_of(pair, DATES)
     assert pair.apply(pair.plan(snapshot)).applied.complete
     number = next(record["id"] for record in pair.publications() if record["title"] == "Tides 2")
     pair.call("PATCH", f"publications/{number}", {"published_on": "2018-11-30"})
-    pair.configure(FIRST_DAY)
-    plan = pair.plan(snapshot)
+    plan = pair.plan(snapshot, first_days=True)
     assert {row.source_id: row.payload for row in plan.rows(Action.PATCH)} == {1: {"published_on": "2021-01-01"}}
     assert plan.facts.count(Action.CONFLICT) == 0
     assert pair.apply(plan).applied.complete
@@ -105,13 +102,12 @@ def test_a_later_plan_fills_what_was_left_out(pair: LibraryPair) -> None:
 
 def test_a_day_of_the_target_gives_way_only_to_another_year(pair: LibraryPair) -> None:
     """A day within the year says more than its first day, even where the source counts; another year is a conflict for a person."""
-    pair.configure(FIRST_DAY)
     for number, date in ((1, "2021-05-03"), (2, "2019-11-30")):
         identifiers = [{"type": "doi", "value": f"10.1000/{number}"}]
         record = {"title": f"Tides {number}", "published_on": date, "identifiers": identifiers}
         pair.call("POST", "publications", record)
     snapshot = snapshot_of(pair, {1: "2021", 2: "2018-11"})
-    plan = pair.plan(snapshot)
+    plan = pair.plan(snapshot, first_days=True)
     assert {row.source_id: row.action for row in plan.rows()} == {1: Action.UNCHANGED, 2: Action.CONFLICT}
     assert "2018-11-01" in plan.path(CONFLICTS).read_text(encoding="utf-8")
     plan = pair.plan(snapshot, overwrite=True)
@@ -124,24 +120,24 @@ def test_a_day_of_the_target_gives_way_only_to_another_year(pair: LibraryPair) -
 
 def test_a_date_that_the_source_completes_is_sent(pair: LibraryPair) -> None:
     """The journal has what was sent: the source's day replaces the first day that a plan wrote."""
-    pair.configure(FIRST_DAY)
-    assert pair.apply(pair.plan(snapshot_of(pair, {1: "2021"}))).applied.complete
+    assert pair.apply(pair.plan(snapshot_of(pair, {1: "2021"}), first_days=True)).applied.complete
     plan = pair.plan(snapshot_of(pair, {1: "2021-07-09"}, days=2))
     assert [row.payload for row in plan.rows(Action.PATCH)] == [{"published_on": "2021-07-09"}]
     assert pair.apply(plan).applied.complete
     assert dates_in(pair) == {1: "2021-07-09"}
 
 
-def test_a_plan_without_the_setting_takes_the_first_days_out_again(pair: LibraryPair) -> None:
-    """As docs/migrating.md says: then the source has no date that could be sent, and the plan shows the change."""
-    pair.configure(FIRST_DAY)
+def test_a_later_plan_takes_the_first_days_out_only_where_somebody_says_so(pair: LibraryPair) -> None:
+    """Without the option it does as the plan before."""
     snapshot = snapshot_of(pair, {1: "2021"})
-    assert pair.apply(pair.plan(snapshot)).applied.complete
-    pair.config.write_text(pair.config.read_text().replace(FIRST_DAY, ""))
-    plan = pair.plan(snapshot)
+    assert pair.apply(pair.plan(snapshot, first_days=True)).applied.complete
+    again = pair.plan(snapshot)
+    assert (again.facts.empty, again.facts.first_days) == (True, True)
+    plan = pair.plan(snapshot, first_days=False)
     assert [(row.payload, row.before) for row in plan.rows(Action.PATCH)] == [
         ({"published_on": None}, {"published_on": "2021-01-01"})
     ]
+    assert not pair.plan(snapshot).facts.first_days
 
 
 def test_the_report_for_librarians_says_the_same_of_dates(pair: LibraryPair) -> None:

@@ -268,7 +268,7 @@ class TestMatching:
 
 
 def test_values_that_are_no_identifiers_are_sent_as_they_stand_where_all_are() -> None:
-    """The setting `send_invalid_identifiers`; blanks are nothing that could be sent."""
+    """The option --invalid-identifiers; blanks are nothing that could be sent."""
     record = {"id": 1, "isbn": "no number", "issn": "  ", "doi": "n/a"}
     found = form_of(record, sent=frozenset(VERDICTS))
     assert found.fields["identifiers"] == [{"type": "doi", "value": "n/a"}, {"type": "isbn", "value": "no number"}]

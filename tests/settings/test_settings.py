@@ -162,10 +162,7 @@ def test_any_address_is_understood_or_refused(address: str) -> None:
         ),
         ({"password_env": f"{SECRET}"}, "must be the name of an environment variable"),
         ({"password_env": 12345}, "must be the name of an environment variable"),
-        (
-            {"send_invalid_identifiers": "true"},
-            "tenants.old.send_invalid_identifiers: 'true' input should be a valid bool",
-        ),
+        ({"files": "true"}, "tenants.old.files: 'true' input should be a valid bool"),
         ({"session_cookie_env": "C", "username_env": "U"}, "tenants.old: has two sign-ins: keep either"),
     ],
 )
@@ -175,23 +172,6 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
     assert expected in message
     assert not any(secret in message for secret in ("correct horse", "12345"))
     assert redact(message) == message, "a word of the message looks like a secret: nobody could read it"
-
-
-def test_invalid_identifiers_are_sent_to_version_3_only(load: Load) -> None:
-    """Version 2 is a source of a migration, never a target."""
-    invalid = "send_invalid_identifiers = true"
-    text = f'[tenants.new]\nbase_url = "https://library.example.org"\napi = "%s"\n{invalid}\n'
-    settings = load(text % "v3")
-    assert [settings.tenant(name).send_invalid_identifiers for name in ("old", "new")] == [False, True]
-    assert "tenants.new: has send_invalid_identifiers, which is for" in mistake(load, text % "v2")
-
-
-def test_partial_dates_are_sent_to_version_3_only(load: Load) -> None:
-    text = '[tenants.new]\nbase_url = "https://library.example.org"\napi = "%s"\npartial_dates = "%s"\n'
-    assert load(text % ("v3", "first_day")).tenant("new").partial_dates == "first_day"
-    assert load(text % ("v2", "leave_out")).tenant("new").partial_dates == "leave_out"
-    assert "tenants.new: has partial_dates, which is for" in mistake(load, text % ("v2", "first_day"))
-    assert "'last_day' input should be 'leave_out' or 'first_day'" in mistake(load, text % ("v3", "last_day"))
 
 
 @pytest.mark.parametrize("key", FORMER_KEYS)

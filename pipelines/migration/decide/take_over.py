@@ -80,7 +80,7 @@ def _by_record(decisions: Iterable[RecordDecision]) -> dict[tuple[str, int], Rec
 def _check_newest(data: DataFolder, plan: Plan) -> None:
     facts = plan.facts
     newest = newest_table(data, facts.source.base_url, facts.target.base_url)
-    if newest is not None and newest[0] > facts.created_at:
+    if newest is not None and newest[0].created_at > facts.created_at:
         name = newest[1].parent.name
         raise ConfigurationError(
             f"Plan {plan.name} is not the newest between '{facts.source.tenant}' and '{facts.target.tenant}': {name} is, and the next plan "

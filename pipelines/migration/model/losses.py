@@ -85,10 +85,7 @@ def _dates(facts: PlanFacts) -> Iterator[Loss]:
         return
     remedies = []
     if partial:
-        remedies.append(
-            f'To send their first day, set partial_dates = "first_day" in the table [tenants.{facts.target.tenant}] of bookferry.toml, and '
-            "make a new plan."
-        )
+        remedies.append("To send their first day, make the plan with --first-days.")
     if count > partial:
         remedies.append(f"Correct those that are no date in the source: {WORKBOOK} lists them.")
     why = f"{incomplete_dates(partial, count - partial)}."
@@ -102,8 +99,7 @@ def _identifiers(facts: PlanFacts) -> Iterator[Loss]:
             count=count,
             words=counted(count, "identifier"),
             why=f"{'it breaks' if count == 1 else 'they break'} the rules of their type.",
-            remedy=f"Correct them in the source ({WORKBOOK} says what is wrong), or set send_invalid_identifiers = true in the table "
-            f"[tenants.{facts.target.tenant}] of bookferry.toml, and make a new plan.",
+            remedy=f"Correct them in the source ({WORKBOOK} says what is wrong), or make the plan with --invalid-identifiers.",
         )
 
 

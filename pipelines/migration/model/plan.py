@@ -40,7 +40,7 @@ APPROVAL_LENGTH = 8
 
 _JSON_COLUMNS = frozenset(column.name for column in PLAN.columns if column.json)
 
-FORMAT = 3
+FORMAT = 4
 """The format of plan.json. Only a later version can read a later format."""
 
 
@@ -165,6 +165,10 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     same_library: bool
     overwrite: bool = False
     """Where both sides have different values, the source's value counts."""
+    first_days: bool = False
+    """A date that is only a year or a month is sent as its first day."""
+    sends_invalid: bool = False
+    """Identifiers that break the rules of their type are sent, too."""
     resources: list[str]
     """The resources that are moved, in the order in which they are written."""
     counts: dict[str, dict[str, int]]

@@ -50,8 +50,8 @@ NO_DAY = Advice(
 )
 PART_OF_DATE = Advice(
     NO_DAY.problem,
-    'Write year, month and day, such as 1984-06-08, in the source, or set partial_dates = "first_day" in bookferry.toml; the next plan '
-    "will move it.",
+    "Write year, month and day, such as 1984-06-08, in the source, or make the plan with --first-days; it will "
+    "move it.",
 )
 SENT_AS_FIRST_DAY = Advice(
     "This is only a year or a month, and version 3 takes only complete dates: it is sent as its first day, {}, unless the target has a day "
@@ -73,7 +73,7 @@ NO_LINK = Advice(
 NO_IDENTIFIER = Advice(
     "These identifiers break the rules of their type, so they are not sent.",
     "Each is a line in issues.xlsx that says what is wrong. Correct it in the source, or have all of them sent unchanged: "
-    "send_invalid_identifiers in bookferry.toml.",
+    "make the plan with --invalid-identifiers.",
 )
 NO_TEXT = Advice(
     "These fields have only blanks, or no text, so there is nothing to send.",
@@ -247,7 +247,7 @@ def _reason_of_publication(fields: AdditionalFields, name: str, value: object) -
 def advice_on_unsent(path: str, value: object, *, sends_invalid: bool = False, left_out: str = "") -> Advice:
     """The text about a value that is not moved; without a value, about all values with that path.
 
-    `sends_invalid`: whether send_invalid_identifiers is set for the target. `left_out`: the result of `reason_left_out`.
+    `sends_invalid`: whether the plan sends identifiers that break the rules of their type. `left_out`: the result of `reason_left_out`.
     """
     return explain_unsent(path, value, sends_invalid=sends_invalid, left_out=left_out)[1]
 

@@ -93,6 +93,10 @@ class PlanRequest:
     """The other resources that are moved, in the order in which they are written."""
     overwrite: bool
     """Where both sides have different values, the source's value counts."""
+    first_days: bool
+    """A date that is only a year or a month is sent as its first day."""
+    sends_invalid: bool
+    """Identifiers that break the rules of their type are sent, too."""
     now: datetime
 
 
@@ -220,15 +224,13 @@ class PlanBuilder:
     def normalise(self) -> tuple[ComparableLibrary, ComparableLibrary]:
         """Make the publications of both sides comparable: source, target."""
         session = self._session
-        tenant = session.settings.tenant(self._request.target)
-        sent = VERDICTS if tenant.send_invalid_identifiers else GOOD
         return normalise_both(
             self._raw_source(),
             self._raw_target,
             self._folder,
             session.kinds.with_additional(self._additional.moved),
-            sent,
-            first_day=tenant.partial_dates == "first_day",
+            VERDICTS if self._request.sends_invalid else GOOD,
+            first_day=self._request.first_days,
         )
 
     def build(self, libraries: tuple[ComparableLibrary, ComparableLibrary], journal: Journal) -> Plan:
@@ -343,6 +345,8 @@ def plan_facts(
         ),
         same_library=inputs.same_library,
         overwrite=inputs.overwrite,
+        first_days=request.first_days,
+        sends_invalid=request.sends_invalid,
         resources=[*totals],
         counts=counts,
         matched_by=dict(sum((total.matched_by for total in totals.values()), Counter[str]())),
@@ -372,12 +376,12 @@ def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, targe
     newest = newest_table(data, source_url, target_url)
     if newest is None:
         return []
-    planned_at, table = newest
+    earlier, table = newest
 
     def is_applied(decision: RecordDecision) -> bool:
         kinds = (WriteKind.MERGE,) if decision.decision == Decision.MERGE else RECORD_WRITES
         return decision.decision in APPLIED_ONCE and any(
-            entry.state == WriteState.DONE and entry.kind in kinds and entry.begun_at >= planned_at
+            entry.state == WriteState.DONE and entry.kind in kinds and entry.begun_at >= earlier.created_at
             for entry in journal.of_record(decision.resource, decision.source_id)
         )
 

@@ -181,29 +181,31 @@ class _Library(msgspec.Struct):
     base_url: str
 
 
-class _PlanOrigin(msgspec.Struct):
-    """The facts of a plan that every version of Bookferry writes."""
+class EarlierPlan(msgspec.Struct):
+    """The facts of a plan that every version of Bookferry writes, and what later plans do as it did."""
 
     created_at: str
     source: _Library
     target: _Library
+    first_days: bool = False
+    sends_invalid: bool = False
 
 
-def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -> tuple[str, Path] | None:
-    """The moment and the conflicts.tsv of the newest plan between two libraries, whatever their tenants are called.
+def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -> tuple[EarlierPlan, Path] | None:
+    """The newest plan, and its conflicts.tsv, between two libraries, whatever their tenants are called.
 
     Plans of other versions count, too, so that an update loses no decision.
     """
     wanted, found = (source_base_url.lower(), target_base_url.lower()), []
     for path in plans_folder(data).glob(f"*/{FACTS}"):
         try:
-            origin = _PLAN_ORIGIN_DECODER.decode(path.read_bytes())
+            earlier = _EARLIER_PLAN_DECODER.decode(path.read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
-        between, table = (origin.source.base_url.lower(), origin.target.base_url.lower()), path.parent / CONFLICTS
+        between, table = (earlier.source.base_url.lower(), earlier.target.base_url.lower()), path.parent / CONFLICTS
         if between == wanted and table.is_file():
-            found.append((origin.created_at, table))
-    return max(found, default=None)
+            found.append((earlier, table))
+    return max(found, key=lambda pair: (pair[0].created_at, pair[1]), default=None)
 
 
 def asked_rows(plan: Plan) -> Iterator[PlanRow]:
@@ -346,4 +348,4 @@ def _quoted(text: str) -> str:
     return outside_text(text, 60)
 
 
-_PLAN_ORIGIN_DECODER = msgspec.json.Decoder(_PlanOrigin)
+_EARLIER_PLAN_DECODER = msgspec.json.Decoder(EarlierPlan)

@@ -109,8 +109,7 @@ def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey 
     if partial:
         notes.append(
             f"The date of {counted(partial, 'publication')} is only a year or a month. It is sent as its first day, such as 2021-01-01 for "
-            "2021, because the target's table has partial_dates, unless the target has a day of that year or month already. issues.tsv has "
-            "each."
+            "2021 (--first-days), unless the target has a day of that year or month already. issues.tsv has each."
         )
     if linked := sum(total.linked for total in totals.values()):
         notes.append(

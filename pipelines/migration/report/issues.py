@@ -163,10 +163,10 @@ class PlanSummary:
     """Records in which a value is replaced."""
 
 
-def summarise(plan: Plan, *, sends_invalid: bool = False) -> PlanSummary:
-    """Write the tables of issues of a plan, and return a summary of its rows. `sends_invalid`: as send_invalid_identifiers says."""
+def summarise(plan: Plan) -> PlanSummary:
+    """Write the tables of issues of a plan, and return a summary of its rows."""
     additional = plan.facts.additional_fields or AdditionalFields()
-    summary = PlanSummary(sends_invalid=sends_invalid, types=plan.facts.types or {}, additional=additional)
+    summary = PlanSummary(plan.facts.sends_invalid, types=plan.facts.types or {}, additional=additional)
     with plan.reading() as database:
         summary.patched = list(_patched(database, RecordLinks(plan.facts.source.record_url or "")))
         ((summary.replaced,),) = database.execute(_REPLACED).fetchall()

@@ -74,12 +74,9 @@ COLOURS = ("plain", "unrecognised", "valid", "repaired", "invalid")
 """Dark and light by turns, so that neighbours in a bar differ in brightness whichever actions a plan has."""
 
 
-def write_pages(plan: Plan, *, now: datetime, sends_invalid: bool = False) -> PlanSummary:
-    """Write plan.html and issues.tsv of a plan whose conflicts.tsv is written.
-
-    `now`: when an apply would begin. `sends_invalid`: whether send_invalid_identifiers is set for the target.
-    """
-    summary = summarise(plan, sends_invalid=sends_invalid)
+def write_pages(plan: Plan, *, now: datetime) -> PlanSummary:
+    """Write plan.html and issues.tsv of a plan whose conflicts.tsv is written. `now`: when an apply would begin."""
+    summary = summarise(plan)
     losses = losses_of(plan)
     context = {
         **_context(plan.facts, summary, now),

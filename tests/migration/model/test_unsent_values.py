@@ -75,15 +75,15 @@ def test_a_value_of_a_publication_names_what_says_that_the_target_does_not_take_
     assert "own description" in advice_on_unsent("subtitle", "x", left_out=reason("subtitle")).problem
 
 
-def test_nobody_is_told_to_set_what_is_set() -> None:
-    """With send_invalid_identifiers only blanks and values that are no text are left."""
+def test_nobody_is_told_to_do_what_is_done() -> None:
+    """With --invalid-identifiers only blanks and values that are no text are left."""
     assert advice_on_unsent("isbn", None) is NO_IDENTIFIER
     assert advice_on_unsent("isbn", None, sends_invalid=True) is NO_TEXT
     assert "only blanks" in advice_on_unsent("isbn", "  ", sends_invalid=True).problem
 
 
 def test_a_year_can_be_completed_or_sent_as_its_first_day() -> None:
-    assert 'partial_dates = "first_day"' in advice_on_unsent("published_on", "2021").suggestion
+    assert "--first-days" in advice_on_unsent("published_on", "2021").suggestion
     assert advice_on_unsent("published_on", "c. 2021") is advice_on_unsent("published_on", "2021-13") is NO_DAY
     assert "its first day, 2018-11-01, unless" in advice_on_unsent("published_on (precision)", "2018-11").problem
 

@@ -226,9 +226,12 @@ def test_the_newest_plan_of_the_two_libraries_counts(tmp_path: Path) -> None:
         write_conflicts(plan.path(CONFLICTS), plan.facts, [], {one[:2]: one})
     stored = json.loads(plan.path(FACTS).read_text())
     plan.path(FACTS).write_text(json.dumps(stored | {"format": 99, "counts": None}))
-    made_at, table = newest_table(data, OLD.upper(), NEW) or ("", tmp_path)
-    assert (made_at[:10], read_decisions(table)) == ("2026-11-22", [other])
+    newest = newest_table(data, OLD.upper(), NEW)
+    assert newest is not None
+    table = newest[1]
+    assert (newest[0].created_at[:10], read_decisions(table)) == ("2026-11-22", [other])
     assert newest_table(data, NEW, OLD) is None
     table.unlink()
-    _made_at, table = newest_table(data, OLD, NEW) or ("", tmp_path)
-    assert read_decisions(table) == [second]
+    newest = newest_table(data, OLD, NEW)
+    assert newest is not None
+    assert read_decisions(newest[1]) == [second]
