@@ -18,8 +18,9 @@ from pipelines.errors import ConfigurationError
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.flow import Migration
 from pipelines.migration.limits import Limits
+from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import HTML
-from pipelines.migration.report.pages import plan_picture, proof_picture
+from pipelines.migration.model.wording import headline
 from pipelines.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -170,8 +171,9 @@ def _check_given(tenant: str, asset: str, **values: str) -> None:
 def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
     facts = plan.facts
     rows = [(resource, action, count) for resource, counts in facts.counts.items() for action, count in counts.items()]
+    lost = (f"Will not arrive: {loss}" for loss in losses_of(plan))
     return {
-        "picture": dg.MetadataValue.md(plan_picture(plan, now=datetime.now(UTC))),
+        "summary": one_line_each([*lost, *headline(facts, datetime.now(UTC))]),
         "plan": facts.plan,
         "approval": facts.approval,
         "counts": preview(("resource", "action", "records"), rows),
@@ -208,7 +210,6 @@ def _proof_metadata(found: "MigrationVerification") -> Mapping[str, Any]:
         (row.problem, row.resource, row.source_id, row.target_id, row.field) for row in found.findings[:MOST_SHOWN]
     ]
     return {
-        "picture": dg.MetadataValue.md(proof_picture(found)),
         "equal": found.equal,
         "compared": found.compared,
         "missing": found.missing,

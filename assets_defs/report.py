@@ -11,7 +11,6 @@ from assets_defs.metadata import preview
 from pipelines.backup.flow import Backup
 from pipelines.errors import BookferryError
 from pipelines.records.advice import label_of
-from pipelines.report.build import pictures_of
 from pipelines.report.pages import Report
 from pipelines.service.redaction import outside_text
 
@@ -74,7 +73,6 @@ def _metadata(report: Report) -> dict[str, dg.MetadataValue | int | str | bool]:
     since_last_night = msgspec.to_builtins(changes) if changes else {}
     return {
         **{name: since_last_night[name] for name in CHANGES if name in since_last_night},
-        "picture": dg.MetadataValue.md(pictures_of(report)),
         "what_to_look_at": preview(_COLUMNS, rows),
         "to_do": report.to_do,
         "repaired": report.repaired,

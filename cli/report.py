@@ -40,13 +40,11 @@ def document(report: Report) -> dict[str, Any]:
         "complete": report.complete,
         "to_do": report.to_do,
         "repaired": report.repaired,
-        "mended": report.repaired,  # its name in version 0.1, for scripts
         "issues": report.counts,
         "figures": _fit(msgspec.to_builtins(report.figures)),
         "last_night": _changes(report, "last_night"),
         "last_week": _changes(report, "last_week"),
-        "record_url": report.links.template or None,
-        "record_url_learned_from": report.links.learned_from or None,
+        "record_url": report.record_url,
         "paths": msgspec.to_builtins(report.paths),
     }
 

@@ -1,5 +1,5 @@
-"""The report of a snapshot, for librarians: problems of records and their remedies, as a page, as Markdown and as a table.
+"""The report of a snapshot, for librarians: problems of records and their remedies, as a page and as a table.
 
-`issues` turns findings into lines of the table and counts them, `plots` draws, `pages` writes the page and the Markdown, `build` puts it
-together and stores it in the data folder. Jinja is imported when a report is made, not before.
+`issues` turns findings into lines and counts them, `tables` writes the lines, `pages` the page, and `build` puts it together and stores it
+in the data folder. Jinja is imported when a page is made, not before.
 """

@@ -1,4 +1,4 @@
-"""Makes the report of a snapshot: three files beside the snapshots, from one pass over its tables.
+"""Makes the report of a snapshot: three files and a page beside the snapshots, from one pass over its tables.
 
 A report can be made again at any time: it needs the snapshot only, and does not change it. Two processes that make the same report wait
 for each other.
@@ -14,17 +14,15 @@ from pathlib import Path
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
-from pipelines.report.changes import changes_between, open_issue_keys
+from pipelines.records.identifiers.verdicts import REPAIRED
+from pipelines.report.changes import changes_between
 from pipelines.report.history import Night, earlier_snapshots, of_last_week, recent_nights, remember
-from pipelines.report.issues import IssueCounts, issues_of
-from pipelines.report.pages import Paths, Report, html_of, plots_of
-from pipelines.report.plots import as_image
-from pipelines.report.record_links import links_of
+from pipelines.report.issues import IssueKind, count_issues, issues_of
+from pipelines.report.pages import Paths, Report, html_of
 from pipelines.report.tables import open_issue_tables
-from pipelines.report.timeline import TITLE, timeline_as_image
 from pipelines.store.durable import storage_errors, temporary_folder
 from pipelines.store.findings import open_findings, residue_examples
-from pipelines.store.maintenance.reports import HTML, ISSUE_KEYS, ISSUES, WORKBOOK, remove_report, report_key
+from pipelines.store.maintenance.reports import HTML, ISSUE_ROWS, ISSUES, WORKBOOK, remove_report, report_key
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 _SPILLED = "spilled"
@@ -45,7 +43,7 @@ def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime, record_u
 
 def _store_report(data: DataFolder, snapshot: Snapshot, report: Report, workdir: Path) -> None:
     """Store the files of a report, whose tables are in `workdir`, beside the snapshots."""
-    for name in (ISSUES, WORKBOOK, ISSUE_KEYS):
+    for name in (ISSUES, WORKBOOK, ISSUE_ROWS):
         data.objects.replace_file(report_key(snapshot, name), workdir / name)
     data.objects.replace(report_key(snapshot, HTML), html_of(report).encode())
     if report.nights:
@@ -54,53 +52,42 @@ def _store_report(data: DataFolder, snapshot: Snapshot, report: Report, workdir:
         remove_report(data, snapshot)
 
 
-def pictures_of(report: Report) -> str:
-    """The plots of a report as Markdown that needs nothing else."""
-    pictures = [(plot.title, as_image(plot)) for plot in plots_of(report).values() if plot.compares]
-    if timeline := timeline_as_image(report.nights):
-        pictures.insert(0, (TITLE, timeline))
-    return "\n\n".join(f"![{title}]({image})" for title, image in pictures)
-
-
 def _collect(data: DataFolder, snapshot: Snapshot, workdir: Path, *, now: datetime, record_url: str | None) -> Report:
     """Write the tables of issues into `workdir`, and collect the content of the report. Nothing is stored yet."""
-    tally, spilled, keys = IssueCounts(), workdir / _SPILLED, workdir / ISSUE_KEYS
-    html, table, workbook = (data.objects.address_of(report_key(snapshot, name)) for name in (HTML, ISSUES, WORKBOOK))
-    links = links_of(data, snapshot, record_url, spilled)
+    kinds, spilled = dict[tuple[str, str], IssueKind](), workdir / _SPILLED
     with open_findings(data, snapshot, spilled) as findings:
-        with open_issue_tables(workdir / ISSUES, workdir / WORKBOOK) as tables, open_issue_keys(keys) as noted:
-            for issue in tally.counted(noted.noted(issues_of(findings.each()))):
-                tables.write(issue.line(links))
-        figures = findings.figures()
+        with open_issue_tables(workdir) as tables:
+            for issue in count_issues(issues_of(findings.each()), kinds):
+                tables.write(issue.line(record_url))
+        figures, repaired = findings.figures(), kinds.pop((REPAIRED, ""), None)
         report = Report(
-            paths=Paths(html, table, workbook),
+            paths=Paths(*(data.objects.address_of(report_key(snapshot, name)) for name in (HTML, ISSUES, WORKBOOK))),
             manifest=snapshot.manifest,
-            links=links,
+            record_url=record_url,
             figures=figures,
-            issue_kinds=tally.issue_kinds,
-            to_do=tally.to_do,
-            repaired=tally.repaired,
+            issue_kinds=sorted(kinds.values(), key=lambda kind: -kind.issues),
+            repaired=repaired.issues if repaired else 0,
             shared=findings.shared_identifiers(),
             same_titles=findings.same_titles(),
             residue_examples={},
             made_at=now.astimezone(UTC),
         )
     report.residue_examples = residue_examples(data, snapshot, figures.residue, spilled)
-    report.nights = _nights(data, snapshot, tally.to_do, keys, spilled)
+    report.nights = _nights(data, snapshot, report.to_do, workdir / ISSUE_ROWS, spilled)
     return report
 
 
-def _nights(data: DataFolder, snapshot: Snapshot, issues: int, keys: Path, spilled: Path) -> list[Night]:
+def _nights(data: DataFolder, snapshot: Snapshot, to_do: int, issues: Path, spilled: Path) -> list[Night]:
     """The recent nights, and last what changed since the last night and the last week; none for a partial snapshot."""
     if not snapshot.manifest.complete:
         return []
     earlier = earlier_snapshots(data, snapshot)
-    night = Night(snapshot=snapshot.manifest.snapshot, publications=snapshot.counts["publications"], issues=issues)
+    night = Night(snapshot=snapshot.manifest.snapshot, publications=snapshot.counts["publications"], issues=to_do)
     if earlier:
-        night.last_night = changes_between(data, earlier[-1], snapshot, keys, spilled)
+        night.last_night = changes_between(data, earlier[-1], snapshot, issues, spilled)
     if (older := of_last_week(earlier, snapshot)) is not None:
         is_same = older is earlier[-1]
-        night.last_week = night.last_night if is_same else changes_between(data, older, snapshot, keys, spilled)
+        night.last_week = night.last_night if is_same else changes_between(data, older, snapshot, issues, spilled)
     return recent_nights(data, earlier, snapshot, night)
 
 

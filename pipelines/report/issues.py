@@ -25,7 +25,7 @@ from pipelines.records.advice import (
 )
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, rule_names
-from pipelines.report.record_links import RecordLinks
+from pipelines.report.rendering import link_to
 from pipelines.report.tables import CACHED_TEXTS, IssueLine
 from pipelines.service.redaction import MASK, outside_text
 from pipelines.store.findings import IdentifierFinding
@@ -53,7 +53,6 @@ class Issue(NamedTuple):
     suggestion: str
     issue_kind: tuple[str, str]
     """A rule or a finding, and the type of the identifier."""
-    to_do: bool
     part: str = ""
     """The part of the value with the problem; empty if the problem concerns all of it."""
 
@@ -62,11 +61,11 @@ class Issue(NamedTuple):
         """The code of the problem, by which people filter."""
         return code_of(self.issue_kind[0])
 
-    def line(self, links: RecordLinks) -> IssueLine:
+    def line(self, record_url: str | None) -> IssueLine:
         """The line of the table."""
         problem = f"“{self.part}”: {self.problem}" if self.part else self.problem
         number = "" if self.record is None else self.record
-        field, link = field_name(self.field), links.to(self.record)
+        field, link = field_name(self.field), link_to(record_url, self.record)
         return IssueLine(number, self.title, field, self.value, problem, self.suggestion, self.code, link)
 
 
@@ -79,37 +78,17 @@ class IssueKind(msgspec.Struct):
     examples: list[tuple[int | None, str]] = []
 
 
-class IssueCounts:
-    """Counts issues as they pass, and keeps the first ones of each kind."""
-
-    def __init__(self) -> None:
-        self.to_do = 0
-        self.repaired = 0
-        self._issue_kinds: dict[tuple[str, str], IssueKind] = {}
-
-    @property
-    def issue_kinds(self) -> list[IssueKind]:
-        """The sorts of open issues, the commonest first."""
-        return sorted(self._issue_kinds.values(), key=lambda one: -one.issues)
-
-    def counted(self, issues: Iterable[Issue]) -> Iterator[Issue]:
-        """Yields the same issues, counted."""
-        for one in issues:
-            if one.to_do:
-                self.to_do += 1
-                self._count(one)
-            else:
-                self.repaired += 1
-            yield one
-
-    def _count(self, issue: Issue) -> None:
-        entry = self._issue_kinds.get(issue.issue_kind)
-        if entry is None:
-            rule, kind = issue.issue_kind if len(self._issue_kinds) < MAX_KINDS else (issue.issue_kind[0], "")
-            entry = self._issue_kinds.setdefault((rule, kind), IssueKind(rule, kind))
-        entry.issues += 1
-        if len(entry.examples) < EXAMPLES:
-            entry.examples.append((issue.record, issue.part or issue.value))
+def count_issues(issues: Iterable[Issue], kinds: dict[tuple[str, str], IssueKind]) -> Iterator[Issue]:
+    """Yields the same issues, of which `kinds` then has the numbers and the first ones."""
+    for issue in issues:
+        rule, of_type = issue.issue_kind
+        if issue.issue_kind not in kinds and len(kinds) >= MAX_KINDS:
+            of_type = ""
+        kind = kinds.setdefault((rule, of_type), IssueKind(rule, of_type))
+        kind.issues += 1
+        if len(kind.examples) < EXAMPLES:
+            kind.examples.append((issue.record, issue.part or issue.value))
+        yield issue
 
 
 def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
@@ -131,7 +110,7 @@ def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
                 if kind == "file":
                     problem = safe(detail) or problem
                 issue_kind = (kind, shown_type)
-                yield Issue(record, safe(title or ""), safe(field), safe(value), problem, suggestion, issue_kind, True)
+                yield Issue(record, safe(title or ""), safe(field), safe(value), problem, suggestion, issue_kind)
 
 
 def _repaired_issues(found: Iterable[IdentifierFinding], safe: Callable[[str], str]) -> Iterator[Issue]:
@@ -142,7 +121,7 @@ def _repaired_issues(found: Iterable[IdentifierFinding], safe: Callable[[str], s
         if telling := [rule for rule in rules if rule not in SPELLING]:
             becomes = list_identifiers([(safe(one.type), safe(one.becomes)) for one in values])
             title = safe(values[0].title or "")
-            yield Issue(record, title, field, value, *advice_on_repair(telling, becomes), (REPAIRED, ""), to_do=False)
+            yield Issue(record, title, field, value, *advice_on_repair(telling, becomes), (REPAIRED, ""))
 
 
 def _wrong_value(one: IdentifierFinding, safe: Callable[[str], str]) -> Issue:
@@ -156,7 +135,6 @@ def _wrong_value(one: IdentifierFinding, safe: Callable[[str], str]) -> Issue:
         value,
         *advice_of(one.detail, of_type),
         issue_kind=(one.detail, of_type),
-        to_do=True,
         part="" if part == value else part,
     )
 

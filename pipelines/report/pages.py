@@ -1,4 +1,4 @@
-"""The page and the Markdown of a report. Both are made of one context, in which every text from a record is safe for display."""
+"""The page of a report, made of a context in which every text from a record is safe for display (I10)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,18 @@ from pipelines.records.advice import (
     words_and,
 )
 from pipelines.records.identifiers.rules import RULES, Sort
-from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables.publications import PUBLICATIONS
 from pipelines.report.history import Night
 from pipelines.report.issues import IssueKind, safe_text
-from pipelines.report.plots import Bar, Plot
-from pipelines.report.record_links import RecordLinks
-from pipelines.report.rendering import NOT_SHOWN, day, html, names_a_person
-from pipelines.report.timeline import changes_context, timeline_for_page
+from pipelines.report.rendering import NOT_SHOWN, day, html, link_to, longest_bar, names_a_person
+from pipelines.report.timeline import changes_context
 from pipelines.store.findings import DuplicateGroup, Figures, Verdicts
 from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.manifest import Manifest
 from pipelines.version import VERSION
 
 BARS = 10
-"""Most bars of a plot."""
+"""Kinds of issues in the chart at most."""
 
 EXAMPLE = 120
 """Most characters of an example of residue."""
@@ -52,12 +49,11 @@ class Report(msgspec.Struct, kw_only=True):
 
     paths: Paths
     manifest: Manifest
-    links: RecordLinks
+    record_url: str | None
+    """The address of a record's page, with `{id}`, as configured."""
     figures: Figures
     issue_kinds: list[IssueKind]
     """The sorts of open issues, the commonest first."""
-    to_do: int
-    """Issues that a person has to work off."""
     repaired: int
     """Lines about repairs that Bookferry made itself."""
     shared: list[DuplicateGroup]
@@ -78,53 +74,44 @@ class Report(msgspec.Struct, kw_only=True):
         return self.manifest.complete
 
     @property
+    def to_do(self) -> int:
+        """Issues that a person has to work off."""
+        return sum(kind.issues for kind in self.issue_kinds)
+
+    @property
     def counts(self) -> dict[str, int]:
         """Rule or kind of finding → open issues."""
-        found = Counter[str]()
-        for one in self.issue_kinds:
-            found[one.rule] += one.issues
-        return dict(found.most_common())
+        counts = Counter[str]()
+        for kind in self.issue_kinds:
+            counts[kind.rule] += kind.issues
+        return dict(counts.most_common())
 
 
 def html_of(report: Report) -> str:
     """The page."""
-    pictures: dict[str, Plot | str] = {**plots_of(report), "timeline": timeline_for_page(report.nights)}
-    return html("pipelines.report", "report.html", _context(report), pictures)
-
-
-def plots_of(report: Report) -> dict[str, Plot]:
-    """The plots: verdicts by field, open issues by sort, publications by kind."""
-    figures = report.figures
-    verdicts = [
-        Bar(safe_text(field_name(field), 24), [getattr(one, verdict) for verdict in VERDICTS], f"{one.total:,}")
-        for field, one in list(figures.verdicts.items())[:BARS]
-    ]
-    issue_kinds = [
-        Bar(label_of(one.rule, one.type), [one.issues], f"{one.issues:,}") for one in report.issue_kinds[:BARS]
-    ]
-    holdings = [
-        Bar(
-            safe_text(kind, 24),
-            [one.publications - one.without_identifier, one.without_identifier],
-            f"{one.publications:,}",
-        )
-        for kind, one in list(figures.holdings.items())[:BARS]
-    ]
-    return {
-        "verdicts": Plot(
-            "Values of identifiers by field", VERDICTS, verdicts, ("valid", "repaired", "invalid", "unrecognised")
-        ),
-        "issue_kinds": Plot("What to look at", ("plain",), issue_kinds),
-        "holdings": Plot(
-            "Publications by kind", ("valid", "unrecognised"), holdings, ("with an identifier", "without an identifier")
-        ),
-    }
+    return html("pipelines.report", "report.html", _context(report))
 
 
 def _context(report: Report) -> dict[str, Any]:
-    """The values that the templates put into their places."""
+    """The values that the template puts into their places."""
     figures, manifest = report.figures, report.manifest
     started = datetime.fromisoformat(manifest.started_at)
+    problems = [safe_text(problem, 1000) for problem in manifest.problems] or ["Nothing proves that it is complete."]
+    holdings = [
+        {
+            "kind": safe_text(kind, 40),
+            "publications": counts.publications,
+            "without": counts.without_identifier,
+            "parts": [
+                ("valid", counts.publications - counts.without_identifier),
+                ("unrecognised", counts.without_identifier),
+            ],
+        }
+        for kind, counts in figures.holdings.items()
+    ]
+    verdicts = [_verdict_row(field, counts) for field, counts in figures.verdicts.items()]
+    issue_kinds = [_issue_kind(kind, report.record_url) for kind in report.issue_kinds]
+    same_identifier, same_title = figures.same_identifier.groups, figures.same_title_and_year.groups
     return {
         "tenant": manifest.tenant,
         "name": report.snapshot,
@@ -132,52 +119,30 @@ def _context(report: Report) -> dict[str, Any]:
         "moment": f"{day(started)}, {started:%H:%M} UTC",
         "made": f"{day(report.made_at)}, {report.made_at:%H:%M} UTC",
         "tool": f"Bookferry {VERSION}",
-        "problems": []
-        if manifest.complete
-        else [safe_text(one, 1000) for one in manifest.problems] or ["Nothing proves that it is complete."],
-        "notes": [safe_text(one, 1000) for one in manifest.notes],
+        "problems": [] if manifest.complete else problems,
+        "notes": [safe_text(note, 1000) for note in manifest.notes],
         "tiles": _tiles(report),
         "changes": changes_context(report.nights, complete=manifest.complete),
         "to_do": counted(report.to_do, "issue"),
         "repaired_lines": _repaired_lines(report.repaired),
-        "guessed": report.links.learned_from,
-        "issue_kinds": [_issue_kind(one, report.links) for one in report.issue_kinds],
+        "issue_kinds": issue_kinds,
+        "bars": issue_kinds[:BARS],
+        "most_issues": longest_bar(issue_kinds),
         "judged": figures.judged,
-        "verdicts": [_verdict_row(field, one) for field, one in figures.verdicts.items()],
+        "verdicts": verdicts,
+        "most_values": longest_bar(verdicts),
         "repaired": _repaired(figures),
         "without": _without(figures),
-        "holdings": [
-            {
-                "kind": safe_text(kind, 40),
-                "publications": f"{one.publications:,}",
-                "without": f"{one.without_identifier:,}",
-            }
-            for kind, one in figures.holdings.items()
-        ],
+        "holdings": holdings,
+        "most_publications": longest_bar(holdings),
         "duplicates": _duplicates(figures, report.counts.get("shared", 0)),
         "groups": [
-            table
-            for table in (
-                _table(
-                    "The same identifier",
-                    ("type", "identifier"),
-                    report.shared,
-                    figures.same_identifier.groups,
-                    report.links,
-                ),
-                _table(
-                    "The same title and year",
-                    ("year", "title"),
-                    report.same_titles,
-                    figures.same_title_and_year.groups,
-                    report.links,
-                ),
-            )
-            if table["rows"]
+            _table("The same identifier", ("type", "identifier"), report.shared, same_identifier, report.record_url),
+            _table("The same title and year", ("year", "title"), report.same_titles, same_title, report.record_url),
         ],
         "files": _files(manifest.files),
         "residue": [
-            _residue(resource, key, count, report.residue_examples.get((resource, key), []), report.links)
+            _residue(resource, key, count, report.residue_examples.get((resource, key), []), report.record_url)
             for resource, keys in figures.residue.items()
             for key, count in keys.items()
         ],
@@ -189,39 +154,37 @@ def _share(part: int, whole: int) -> str:
     return f"{1000 * part // whole / 10:.1f} %" if whole else ""
 
 
-def _tiles(report: Report) -> list[dict[str, str]]:
+def _tiles(report: Report) -> list[tuple[str, str]]:
+    """Numbers of the library, and what they are."""
     figures = report.figures
-    good = sum(one.valid + one.repaired for one in figures.verdicts.values())
+    good = sum(counts.valid + counts.repaired for counts in figures.verdicts.values())
     tiles = [
         (f"{figures.publications:,}", "publications"),
         (f"{report.to_do:,}", "issues to look at"),
-        (
-            f"{figures.same_identifier.groups + figures.same_title_and_year.groups:,}",
-            "groups of similar records",
-        ),
+        (f"{figures.same_identifier.groups + figures.same_title_and_year.groups:,}", "groups of similar records"),
     ]
     if figures.files.failed or figures.files.kept:
         tiles.append((f"{figures.files.failed:,}", "files missing"))
     if figures.judged and figures.identifiers:
         tiles.insert(1, (_share(good, figures.identifiers), f"of {figures.identifiers:,} identifiers in order"))
-    return [{"number": number, "what": what} for number, what in tiles]
+    return tiles
 
 
-def _issue_kind(one: IssueKind, links: RecordLinks) -> dict[str, Any]:
+def _issue_kind(kind: IssueKind, record_url: str | None) -> dict[str, Any]:
     """The variables of one kind of issue. Duplicates have no examples here, because they have a table of their own."""
-    problem, suggestion = advice_of(one.rule, one.type)
-    examples = [] if one.rule in ("shared", "same_title") else one.examples
-    left = one.issues - len(examples) if examples else 0
+    problem, suggestion = advice_of(kind.rule, kind.type)
+    examples = [] if kind.rule in ("shared", "same_title") else kind.examples
     return {
-        "label": label_of(one.rule, one.type),
-        "count": f"{one.issues:,}",
+        "label": label_of(kind.rule, kind.type),
+        "count": kind.issues,
+        "parts": [("plain", kind.issues)],
         "problem": problem,
         "suggestion": suggestion,
         "examples": [
-            {"record": record, "link": links.to(record), "value": safe_text(value, EXAMPLE)}
+            {"record": record, "link": link_to(record_url, record), "value": safe_text(value, EXAMPLE)}
             for record, value in examples
         ],
-        "more": f"{left:,}" if left else "",
+        "more": kind.issues - len(examples) if examples else 0,
     }
 
 
@@ -234,13 +197,14 @@ def _repaired_lines(lines: int) -> str:
     )
 
 
-def _verdict_row(field: str, one: Verdicts) -> dict[str, str]:
-    counts = {name: f"{count:,}" for name, count in msgspec.structs.asdict(one).items()}
-    share = _share(one.valid + one.repaired, one.total)
-    return {"field": safe_text(field_name(field), 40), "total": f"{one.total:,}", "share": share, **counts}
+def _verdict_row(field: str, counts: Verdicts) -> dict[str, Any]:
+    parts = msgspec.structs.asdict(counts)
+    share = _share(counts.valid + counts.repaired, counts.total)
+    name = safe_text(field_name(field), 40)
+    return {"field": name, "total": counts.total, "share": share, "parts": parts.items()}
 
 
-def _repaired(figures: Figures) -> list[dict[str, str]]:
+def _repaired(figures: Figures) -> list[dict[str, Any]]:
     repairs = (Sort.SPELLING, Sort.REPAIR, Sort.DATE)
     rows = sorted(
         (
@@ -253,7 +217,7 @@ def _repaired(figures: Figures) -> list[dict[str, str]]:
     return [
         {
             "problem": rule.sentence,
-            "count": f"{count:,}",
+            "count": count,
             "fields": words_and([safe_text(field_name(field), 40) for field in fields], 0),
         }
         for count, rule, fields in rows
@@ -286,34 +250,20 @@ def _duplicates(figures: Figures, lines: int) -> str:
     )
 
 
-def _linked(records: Sequence[int], of: int, links: RecordLinks) -> list[dict[str, str]]:
-    """The first `of` some records, each with its link and the text after it: `1, 2 and 7 more`."""
-    more = f" and {of - len(records):,} more" if of > len(records) else ""
-    last = len(records) - 1
-    after = [
-        more if place == last else " and " if place == last - 1 and not more else ", " for place in range(last + 1)
-    ]
-    return [
-        {"number": str(record), "link": links.to(record), "after": text}
-        for record, text in zip(records, after, strict=True)
-    ]
-
-
 def _table(
-    title: str, columns: tuple[str, str], groups: Sequence[DuplicateGroup], count: int, links: RecordLinks
+    title: str, columns: tuple[str, str], groups: Sequence[DuplicateGroup], count: int, record_url: str | None
 ) -> dict[str, Any]:
     rows = [
         {
-            "key": name_of(one.type) if columns[0] == "type" else one.type,
-            "value": safe_text(one.value, EXAMPLE),
-            "title": safe_text(one.title or "", EXAMPLE),
-            "records": f"{one.records:,}",
-            "which": _linked(one.first_records, one.records, links),
+            "key": name_of(group.type) if columns[0] == "type" else group.type,
+            "value": safe_text(group.value, EXAMPLE),
+            "title": safe_text(group.title or "", EXAMPLE),
+            "records": group.records,
+            "which": [(record, link_to(record_url, record)) for record in group.first_records],
         }
-        for one in groups
+        for group in groups
     ]
-    more = f"{count:,}" if count > len(rows) else ""
-    return {"title": title, "key": columns[0], "value": columns[1], "rows": rows, "more": more}
+    return {"title": title, "key": columns[0], "value": columns[1], "rows": rows, "of": count}
 
 
 def _files(files: FileTotals) -> str:
@@ -328,7 +278,7 @@ def _files(files: FileTotals) -> str:
 
 
 def _residue(
-    resource: str, key: str, count: int, examples: Sequence[tuple[int, str]], links: RecordLinks
+    resource: str, key: str, count: int, examples: Sequence[tuple[int, str]], record_url: str | None
 ) -> dict[str, Any]:
     record, value = examples[0] if examples else (None, "")
     if value and names_a_person(key):
@@ -336,8 +286,8 @@ def _residue(
     return {
         "resource": resource.replace("_", " "),
         "key": safe_text(key, EXAMPLE),
-        "count": f"{count:,}",
+        "count": count,
         "record": record,
-        "link": links.to(record) if resource == PUBLICATIONS.name else "",
+        "link": link_to(record_url, record) if resource == PUBLICATIONS.name else "",
         "example": safe_text(value, EXAMPLE),
     }

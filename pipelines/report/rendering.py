@@ -6,15 +6,9 @@ A page needs no network, and its content security policy forbids it, as it forbi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
-from importlib import resources
-from typing import TYPE_CHECKING, Any
-
-from pipelines.report.plots import Plot, for_page
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from typing import Any
 
 NOT_SHOWN = "(not shown: it may name a person)"
 
@@ -22,24 +16,34 @@ _PERSON = re.compile(r"contributor|user|person|owner|editor|_by\b|mail|phone|bor
 """Parts of the names of keys whose values may name a person."""
 
 
-def html(package: str, name: str, context: Mapping[str, Any], plots: Mapping[str, Plot | str]) -> str:
-    """The page of a template with the variables of `context`, `plots` by name (a text is SVG already), and the common style sheet."""
-    from markupsafe import Markup  # noqa: PLC0415  with Jinja
+def html(package: str, name: str, context: Mapping[str, Any]) -> str:
+    """The page of a template of `package`, which may use the parts and the style sheet of this one."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  only a page needs it
 
-    drawn = {key: Markup(_svg(plot)) for key, plot in plots.items()}  # noqa: S704  it escapes its labels
-    css = Markup(_template("pipelines.report", "report.css"))  # noqa: S704  a file of the project
-    return _environment().from_string(_template(package, name)).render(**context, plots=drawn, css=css)
-
-
-def _svg(plot: Plot | str) -> str:
-    return plot if isinstance(plot, str) else for_page(plot)
+    loader = ChoiceLoader([PackageLoader(package), PackageLoader("pipelines.report")])
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.filters |= {"commands_as_code": commands_as_code, "number": number}
+    return environment.get_template(name).render(context)
 
 
-def linked(text: object, link: str) -> str:
-    """A text of a page, as a link where there is an address."""
-    from markupsafe import Markup, escape  # noqa: PLC0415  with Jinja
+def number(count: int | None) -> str:
+    """A number on a page; a dash where it is unknown."""
+    return "–" if count is None else f"{count:,}"
 
-    return Markup('<a href="{}">{}</a>').format(link, text) if link else escape(text)
+
+def longest_bar(rows: Sequence[Mapping[str, Any]]) -> int:
+    """The length of the longest bar of a table whose rows have `parts`: colour and number.
+
+    0 where there is nothing to compare: a single bar says no more than its number, and bars of zeros say nothing.
+    """
+    return max(sum(part for _, part in row["parts"]) for row in rows) if len(rows) > 1 else 0
+
+
+def link_to(record_url: str | None, record: int | None) -> str:
+    """The address of a record's page; empty where it is unknown. `record_url` may come from the file of a plan (I13)."""
+    if record is None or not record_url or not record_url.startswith(("https://", "http://")):
+        return ""
+    return record_url.replace("{id}", str(record))
 
 
 def commands_as_code(text: object) -> str:
@@ -57,16 +61,3 @@ def day(moment: date) -> str:
 def names_a_person(key: str) -> bool:
     """Whether the value of a key may name a person who uses the library; reports leave such a value out."""
     return _PERSON.search(key) is not None
-
-
-def _template(package: str, name: str) -> str:
-    return resources.files(package).joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _environment() -> Environment:
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415  only a page needs it
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    environment.filters["linked"] = linked
-    environment.filters["commands_as_code"] = commands_as_code
-    return environment

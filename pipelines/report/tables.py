@@ -12,9 +12,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from pipelines.records.spreadsheets import safe_cell
 from pipelines.report.workbook import Column, WorkbookWriter, open_workbook
 from pipelines.store.durable import storage_errors
+from pipelines.store.maintenance.reports import ISSUE_ROWS, ISSUES, WORKBOOK
+from pipelines.store.parquet import literal, open_in_duckdb
 
 CACHED_TEXTS = 1000
 """Texts whose safe form is cached, because many records have the same ones."""
@@ -35,6 +40,11 @@ COLUMNS = tuple(column.heading for column in _COLUMNS)
 
 SHEET = "Issues"
 
+_SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
+
+_BATCH = 2_000
+"""Lines in memory at a time."""
+
 
 class IssueLine(NamedTuple):
     """One line of a table of issues. A record that is not a publication is a text, such as `user 12`."""
@@ -51,24 +61,9 @@ class IssueLine(NamedTuple):
 
 def write_lines(columns: Sequence[str], lines: Iterable[Sequence[str | int]], file: IO[str]) -> None:
     """Write a table for librarians: its heading, then its lines."""
-    writer = LineWriter(file, columns)
+    file.write("\ufeff" + "\t".join(columns) + "\n")
     for line in lines:
-        writer.write(line)
-
-
-class LineWriter:
-    """Writes such a table, or a part of it without a heading."""
-
-    def __init__(self, file: IO[str], columns: Sequence[str] = ()) -> None:
-        self._file = file
-        self._cell = lru_cache(CACHED_TEXTS)(cell)
-        if columns:
-            file.write("\ufeff" + "\t".join(columns) + "\n")
-
-    def write(self, line: Sequence[str | int]) -> None:
-        """Append one line."""
-        cells = [str(one) if isinstance(one, int) else self._cell(one) for one in line]
-        self._file.write("\t".join(cells) + "\n")
+        file.write("\t".join(cell(str(value)) for value in line) + "\n")
 
 
 def cell(text: str) -> str:
@@ -78,11 +73,12 @@ def cell(text: str) -> str:
 
 
 class IssueTables:
-    """Writes the same lines as text and as a workbook. Made by `open_issue_tables`."""
+    """Writes the lines of a table of issues. Made by `open_issue_tables`."""
 
-    def __init__(self, text: LineWriter, workbook: WorkbookWriter) -> None:
-        self._text = text
-        self._workbook = workbook
+    def __init__(self, writer: pq.ParquetWriter, workbook: WorkbookWriter) -> None:
+        self._writer, self._workbook = writer, workbook
+        self._safe = lru_cache(CACHED_TEXTS)(safe_cell)
+        self._cells: list[list[str | None]] = []
 
     @property
     def lines(self) -> int:
@@ -90,17 +86,32 @@ class IssueTables:
         return self._workbook.rows
 
     def write(self, line: IssueLine) -> None:
-        """Append one line to both."""
-        self._text.write(line)
+        """Append one line."""
         self._workbook.write(line)
+        self._cells.append([self._safe(str(value)) or None for value in line])
+        if len(self._cells) == _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is in memory."""
+        columns = zip(*self._cells, strict=True) if self._cells else [()] * len(COLUMNS)
+        self._writer.write(pa.table([pa.array(column, pa.string()) for column in columns], schema=_SCHEMA))
+        self._cells = []
 
 
 @contextmanager
-def open_issue_tables(text: Path, workbook: Path) -> Iterator[IssueTables]:
-    """The tables of issues at two paths; memory does not grow with their lines. Raises `StorageError` where the disk takes no more."""
-    with (
-        open_workbook(workbook, SHEET, _COLUMNS) as rows,
-        storage_errors(text),
-        text.open("w", encoding="utf-8", newline="") as file,
-    ):
-        yield IssueTables(LineWriter(file, COLUMNS), rows)
+def open_issue_tables(folder: Path) -> Iterator[IssueTables]:
+    """The tables of issues in a folder: issues.xlsx, issues.parquet and, made of that, issues.tsv.
+
+    Memory does not grow with their lines. Raises `StorageError` where the disk takes no more.
+    """
+    rows = folder / ISSUE_ROWS
+    with storage_errors(folder), open_workbook(folder / WORKBOOK, SHEET, _COLUMNS) as workbook:
+        with pq.ParquetWriter(rows, _SCHEMA, compression="zstd") as writer:
+            tables = IssueTables(writer, workbook)
+            yield tables
+            tables.flush()
+        with open_in_duckdb(rows) as database:
+            marked = 'SELECT record AS "\ufeffrecord", * EXCLUDE (record) FROM file'
+            form = "FORMAT csv, HEADER, DELIMITER '\t'"
+            database.execute(f"COPY ({marked}) TO {literal(str(folder / ISSUES))} ({form})")

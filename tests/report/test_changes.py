@@ -9,14 +9,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from pipelines.report.build import make_report
 from pipelines.report.history import MOST_NIGHTS, Changes
 from pipelines.report.pages import Report
-from pipelines.store.maintenance.reports import HISTORY, ISSUE_KEYS, remove_orphaned_reports, report_key
+from pipelines.store.maintenance.reports import HISTORY, remove_orphaned_reports
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.report.library import NOW, snapshot_of
@@ -139,18 +138,6 @@ def test_issues_that_came_with_other_rules_are_named(data: DataFolder) -> None:
     assert changes is not None
     assert (changes.new, changes.new_by_rules, changes.added) == (3, 1, 1)
     assert "1 issue came and 0 went although their records stayed" in page_of(found)
-
-
-def test_issues_are_kept_small(data: DataFolder) -> None:
-    """Record, code and field; no value of a record."""
-    snapshot = night(data, 0, BAD, GOOD, "123")
-    report(data, snapshot)
-    table = pq.read_table(data.objects.address_of(report_key(snapshot, ISSUE_KEYS)), partitioning=None)
-    assert table.sort_by("record").to_pylist() == [
-        {"record": 1, "code": "check_digit", "field": "isbn"},
-        {"record": 3, "code": "length", "field": "isbn"},
-    ]
-    assert pc.sum(table["record"]).as_py() == 4
 
 
 def test_a_report_that_is_made_again_replaces_its_night(data: DataFolder) -> None:

@@ -33,7 +33,7 @@ from pipelines.migration.plan.rows import in_steps
 from pipelines.records.advice import field_name
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.report.issues import safe_text
-from pipelines.report.record_links import RecordLinks
+from pipelines.report.rendering import link_to
 from pipelines.store.parquet import open_in_duckdb
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ class PageRows:
                 "source": facts.source.tenant,
                 "target": facts.target.tenant,
                 "pages": {
-                    side: links.template
+                    side: end.record_url
                     for side, end in (("source", facts.source), ("target", facts.target))
-                    if (links := RecordLinks(end.record_url or ""))
+                    if link_to(end.record_url or "", 1)
                 },
                 "columns": headings(facts),
                 "file": CONFLICTS,

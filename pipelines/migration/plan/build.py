@@ -55,7 +55,6 @@ from pipelines.migration.plan.scope import additional_notes, plan_notes, unprove
 from pipelines.migration.session import MigrationSession, is_same_library
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.shapes.field_names import names_doer
-from pipelines.report.record_links import addresses_in, learned_links
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
@@ -71,7 +70,7 @@ from pipelines.store.field_values import (
     field_values,
     shown_fields,
 )
-from pipelines.store.parquet import open_in_duckdb, table_writer
+from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
 
@@ -256,8 +255,9 @@ class PlanBuilder:
                 writer, inputs, listed=self._listed, resources=request.resources, types=self._types, key=key
             )
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
-        for end, raw in ((facts.source, self._raw_source()), (facts.target, self._raw_target)):
-            end.record_url = self._record_url(end.tenant, end.base_url, raw)
+        for end in (facts.source, facts.target):
+            if (library := session.settings.tenants.get(end.tenant)) and library.record_url:
+                end.record_url = library.record_url
         facts.description = self._description
         if self._types:
             facts.types = self._types
@@ -275,15 +275,6 @@ class PlanBuilder:
         decided = {(decision.resource, decision.source_id): decision for decision in decisions}
         write_conflicts(folder / CONFLICTS, facts, asked_rows(plan), decided)
         return plan
-
-    def _record_url(self, tenant: str, base_url: str, raw: Path) -> str | msgspec.UnsetType:
-        """The address of a record's page in a library, as configured, else as learned from its records."""
-        settings = self._session.settings.tenants.get(tenant)
-        if settings and settings.record_url:
-            return settings.record_url
-        with open_in_duckdb(raw) as database:
-            rows = database.execute(addresses_in("file")).fetchall()
-        return learned_links(rows, base_url).template or msgspec.UNSET
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
         """What the target has twice because an apply sent it again and the first request took effect late, even after its last look."""

@@ -20,7 +20,7 @@ from pipelines.humanize import counted
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.formatting import display_both, value_of
-from pipelines.migration.model.plan import CONFLICTS, ISSUES, WORKBOOK, Plan, PlanFacts, PlannedFile
+from pipelines.migration.model.plan import CONFLICTS, Plan, PlanFacts, PlannedFile
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, AdditionalFields, ResourceType
 from pipelines.migration.model.unsent_values import (
     NOTHING_TO_DO,
@@ -37,9 +37,9 @@ from pipelines.records.advice import OTHER, advice_of, field_name
 from pipelines.records.batches import collector_paused
 from pipelines.records.values import compact_json
 from pipelines.report.issues import safe_text
-from pipelines.report.record_links import RecordLinks
-from pipelines.report.rendering import NOT_SHOWN, names_a_person
+from pipelines.report.rendering import NOT_SHOWN, link_to, names_a_person
 from pipelines.report.tables import CACHED_TEXTS, IssueLine, IssueTables, open_issue_tables
+from pipelines.store.maintenance.reports import ISSUE_ROWS
 
 if TYPE_CHECKING:
     import duckdb
@@ -168,10 +168,11 @@ def summarise(plan: Plan) -> PlanSummary:
     additional = plan.facts.additional_fields or AdditionalFields()
     summary = PlanSummary(plan.facts.sends_invalid, types=plan.facts.types or {}, additional=additional)
     with plan.reading() as database:
-        summary.patched = list(_patched(database, RecordLinks(plan.facts.source.record_url or "")))
+        summary.patched = list(_patched(database, plan.facts.source.record_url or ""))
         ((summary.replaced,),) = database.execute(_REPLACED).fetchall()
-        with open_issue_tables(plan.path(ISSUES), plan.path(WORKBOOK)) as tables:
+        with open_issue_tables(plan.folder) as tables:
             _write(database, plan.facts, summary, tables)
+    plan.path(ISSUE_ROWS).unlink()
     return summary
 
 
@@ -208,7 +209,7 @@ class _IssueLines:
         self._summary = summary
         self._records = facts.source.records
         self._unsent_paths = facts.unsent
-        self._links = RecordLinks(facts.source.record_url or "")
+        self._record_url = facts.source.record_url or ""
         self._common: dict[tuple[str, str, str], _CommonIssue] = {}
         self._show = lru_cache(CACHED_TEXTS)(safe_text)
         self._path = lru_cache(CACHED_TEXTS)(_path)
@@ -249,7 +250,7 @@ class _IssueLines:
         return IssueExample(_name(row), title, value, link=self._link(row))
 
     def _link(self, row: Mapping[str, Any]) -> str:
-        return _link_to(self._links, row["resource"], row["source_id"])
+        return _link_to(self._record_url, row["resource"], row["source_id"])
 
     def _unwritten(self, row: Mapping[str, Any]) -> IssueLine:
         reason, conflict = row["reason"] or "", row["action"] == Action.CONFLICT
@@ -309,9 +310,9 @@ def _name(row: Mapping[str, Any]) -> str:
     return f"{noun(row['resource'])} {row['source_id']}"
 
 
-def _link_to(links: RecordLinks, resource: str, number: int) -> str:
+def _link_to(record_url: str, resource: str, number: int) -> str:
     """The address of a record's page: only publications have one."""
-    return links.to(number) if resource == PUBLICATIONS else ""
+    return link_to(record_url, number) if resource == PUBLICATIONS else ""
 
 
 def _path(path: str) -> tuple[str, str, bool]:
@@ -325,15 +326,15 @@ def _add(groups: dict[str, IssueGroup], key: str, example: IssueExample, most: i
         groups.setdefault(key, IssueGroup()).add(example, most)
 
 
-def _patched(database: duckdb.DuckDBPyConnection, links: RecordLinks) -> Iterator[PatchedField]:
+def _patched(database: duckdb.DuckDBPyConnection, record_url: str) -> Iterator[PatchedField]:
     """Yield the changed fields; those in which most values are replaced come first."""
     for resource, name, records, replaced, ids in database.execute(_PATCHED).fetchall():
-        examples = [] if resource == USERS else _before_and_after(database, links, resource, name, ids)
+        examples = [] if resource == USERS else _before_and_after(database, record_url, resource, name, ids)
         yield PatchedField(resource, name, records, replaced, examples)
 
 
 def _before_and_after(
-    database: duckdb.DuckDBPyConnection, links: RecordLinks, resource: str, name: str, ids: Sequence[int]
+    database: duckdb.DuckDBPyConnection, record_url: str, resource: str, name: str, ids: Sequence[int]
 ) -> list[IssueExample]:
     rows = database.execute(_EXAMPLES, [resource, name, list(ids)]).fetchall()
     return [
@@ -341,7 +342,7 @@ def _before_and_after(
             f"{noun(resource)} {number}",
             safe_text(title or ""),
             *display_both(name, value_of(new), value_of(old)),
-            _link_to(links, resource, number),
+            _link_to(record_url, resource, number),
         )
         for number, title, new, old in rows
     ]

@@ -1,11 +1,11 @@
-"""The page and the Markdown of a plan, for the people who decide whether it is applied. Both are made from one context."""
+"""The page of a plan, for the people who decide whether it is applied."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import chain, cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -38,17 +38,13 @@ from pipelines.migration.report.issues import (
 from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.advice import field_name
 from pipelines.report.issues import safe_text
-from pipelines.report.plots import Bar, Plot, as_image
-from pipelines.report.rendering import day, html
+from pipelines.report.rendering import day, html, longest_bar
 from pipelines.store.durable import replacing, storage_errors, write_atomically
-
-if TYPE_CHECKING:
-    from pipelines.migration.verify.verdict import MigrationVerification
 
 PACKAGE = "pipelines.migration.report"
 
-BARS = 10
-"""Bars of a plot at most."""
+MOST_MATCHES = 10
+"""Kinds of evidence on the page at most."""
 
 MOST_PATHS = 100
 """Paths of unsent values on the page at most; issues.tsv has all."""
@@ -83,12 +79,11 @@ def write_pages(plan: Plan, *, now: datetime) -> PlanSummary:
         "losses": [{**msgspec.to_builtins(loss), "why": safe_text(loss.why, 1000)} for loss in losses],
     }
     with storage_errors(plan.folder):
-        plots = {**plots_of(plan.facts), "fields": _field_plot(summary)}
-        _write_html(plan, context, plots)
+        _write_html(plan, context)
     return summary
 
 
-def _write_html(plan: Plan, context: Mapping[str, Any], plots: Mapping[str, Plot]) -> None:
+def _write_html(plan: Plan, context: Mapping[str, Any]) -> None:
     """Write plan.html: the template, and in it the conflicts, one after the other, with the script in which people decide them."""
     from markupsafe import Markup  # noqa: PLC0415  with Jinja
 
@@ -96,7 +91,7 @@ def _write_html(plan: Plan, context: Mapping[str, Any], plots: Mapping[str, Plot
     pieces = rows.json()
     first = next(pieces, None)
     if first is None:
-        page = html(PACKAGE, "plan.html", {**context, "decide": None}, plots)
+        page = html(PACKAGE, "plan.html", {**context, "decide": None})
         write_atomically(plan.path(HTML), page.encode())
         return
     code = script()
@@ -106,7 +101,6 @@ def _write_html(plan: Plan, context: Mapping[str, Any], plots: Mapping[str, Plot
         PACKAGE,
         "plan.html",
         {**context, "decide": {name: Markup(text) for name, text in decide.items()}},  # noqa: S704
-        plots,
     )
     before, _, rest = page.partition(_ROWS_HERE)
     between, _, after = rest.partition(_ABOUT_HERE)
@@ -116,64 +110,24 @@ def _write_html(plan: Plan, context: Mapping[str, Any], plots: Mapping[str, Plot
         file.write(between.encode() + rows.about() + after.encode())
 
 
-def plan_picture(plan: Plan, *, now: datetime) -> str:
-    """The summary of a plan as Markdown with its plots, for Dagster."""
-    lost = (f"**Will not arrive:** {loss}" for loss in losses_of(plan))
-    lines = "\n".join(f"- {line}" for line in (*lost, *headline(plan.facts, now)))
-    plots = [f"![{plot.title}]({as_image(plot)})" for plot in plots_of(plan.facts).values() if plot.compares]
-    return "\n\n".join([lines, *plots])
-
-
-def proof_picture(found: MigrationVerification) -> str:
-    """The result of a verification as Markdown with its plot, for Dagster."""
-    rows = (
-        ("records compared", found.compared, 0),
-        ("files checked", found.files_checked, 0),
-        ("missing", 0, found.missing),
-        ("duplicated", 0, found.duplicated),
-        ("differing", 0, found.differing),
-    )
-    bars = [Bar(label, (good, bad), f"{good + bad:,}") for label, good, bad in rows]
-    title = "The library has what the plan says" if found.equal else "The library differs from the plan"
-    if not any(sum(bar.parts) for bar in bars):
-        return f"{title}: there was nothing to compare."
-    plot = Plot(title, ("valid", "invalid"), bars)
-    return f"{title}, {found.verified_at}.\n\n![{plot.title}]({as_image(plot)})"
-
-
-def plots_of(facts: PlanFacts) -> dict[str, Plot]:
-    """The plots of the facts: what happens to the records, and how they were matched."""
-    actions = _colours(facts)
-    records = [
-        Bar(plural(resource), [counts.get(action, 0) for action in actions], f"{sum(counts.values()):,}")
-        for resource, counts in facts.counts.items()
-        if any(counts.values())
-    ]
-    matches = [Bar(evidence(matched_by), [count], f"{count:,}") for matched_by, count in _most(facts.matched_by)]
-    return {
-        "records": Plot(
-            "What happens to the records", [*actions.values()], records, [ACTIONS[action] for action in actions]
-        ),
-        "matches": Plot("How records were matched", ("valid",), matches),
-    }
-
-
 def _colours(facts: PlanFacts) -> dict[Action, str]:
     """The actions of a plan, each with its colour."""
     return dict(zip((action for action in SHOWN_ACTIONS if facts.count(action)), cycle(COLOURS), strict=False))
 
 
-def _field_plot(summary: PlanSummary) -> Plot:
-    bars = [
-        Bar(safe_text(field.field, 24), [field.records - field.replaced, field.replaced], f"{field.records:,}")
-        for field in summary.patched[:BARS]
-    ]
-    return Plot("Fields that are changed", ("plain", "unrecognised"), bars, ("added", "replaced"))
-
-
 def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str, Any]:
     """The values for the templates."""
     unsent = counts_by_path(facts.unsent)
+    colours = _colours(facts)
+    resources = [
+        {"name": plural(name), "parts": [(colour, counts.get(action, 0)) for action, colour in colours.items()]}
+        for name, counts in facts.counts.items()
+    ]
+    patched = [_patched(field) for field in summary.patched]
+    matches = [
+        {"evidence": evidence(matched_by), "count": count, "parts": [("valid", count)]}
+        for matched_by, count in _most(facts.matched_by)
+    ]
     return {
         "plan": facts.plan,
         "source": _end(facts.source),
@@ -186,21 +140,17 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "alarm": _alarm(facts, now),
         "notes": [safe_text(note, 1000) for note in facts.notes],
         "tiles": _tiles(facts, summary, now),
-        "actions": [{"name": ACTIONS[action], "colour": colour} for action, colour in _colours(facts).items()],
-        "resources": [
-            {
-                "name": plural(name),
-                "counts": [f"{counts.get(action, 0):,}" for action in _colours(facts)],
-            }
-            for name, counts in facts.counts.items()
-        ],
+        "actions": [(colour, ACTIONS[action]) for action, colour in colours.items()],
+        "resources": resources,
+        "most_records": longest_bar(resources),
         "times": _times(facts, now),
         "mails": counted(facts.mails, "person") if facts.mails else "",
         "partial_dates": counted(facts.partial_dates, "date") if facts.partial_dates else "",
         "merges": counted(facts.count(Action.MERGE), "record") if facts.count(Action.MERGE) else "",
         "replaced": counted(summary.replaced, "record") if summary.replaced else "",
         "overwrite": facts.overwrite,
-        "patched": [_patched(field) for field in summary.patched],
+        "patched": patched,
+        "most_patched": longest_bar(patched),
         "conflicts": _groups(summary.conflicts),
         "waiting": _who("wait", facts.count(Action.CONFLICT), "record"),
         "decisions": counted(facts.decisions, "decision") if facts.decisions else "",
@@ -210,9 +160,8 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "more_unsent": f"{len(unsent) - MOST_PATHS:,}" if len(unsent) > MOST_PATHS else "",
         "invalid": _who("break", facts.invalid_identifiers, "identifier"),
         "invalid_verb": "is" if facts.invalid_identifiers == 1 else "are",
-        "matches": [
-            {"evidence": evidence(matched_by), "count": f"{count:,}"} for matched_by, count in _most(facts.matched_by)
-        ],
+        "matches": matches,
+        "most_matches": longest_bar(matches),
         "files": _files(facts.files),
         "missing": counted(facts.files.missing, "file") if facts.files.missing else "",
         "missing_examples": summary.missing.examples,
@@ -251,7 +200,7 @@ def _alarm(facts: PlanFacts, now: datetime) -> str:
     )
 
 
-def _tiles(facts: PlanFacts, summary: PlanSummary, now: datetime) -> list[dict[str, str]]:
+def _tiles(facts: PlanFacts, summary: PlanSummary, now: datetime) -> list[tuple[str, str]]:
     tiles = [(f"{facts.count(Action.CREATE):,}", "to be created"), (f"{facts.count(Action.PATCH):,}", "to be changed")]
     if facts.count(Action.MERGE):
         tiles.append(
@@ -270,7 +219,7 @@ def _tiles(facts: PlanFacts, summary: PlanSummary, now: datetime) -> list[dict[s
         tiles.append(
             (f"{abs(days):,}", "days from then until version 2 ends" if days >= 0 else "days after version 2 ends")
         )
-    return [{"number": number, "what": what} for number, what in tiles]
+    return tiles
 
 
 def _times(facts: PlanFacts, now: datetime) -> list[tuple[str, str]]:
@@ -296,8 +245,9 @@ def _patched(field: PatchedField) -> dict[str, Any]:
     return {
         "resource": plural(field.resource),
         "field": safe_text(_named(field.resource, field.field), 40),
-        "records": f"{field.records:,}",
-        "replaced": f"{field.replaced:,}",
+        "records": field.records,
+        "replaced": field.replaced,
+        "parts": [("plain", field.records - field.replaced), ("unrecognised", field.replaced)],
         "examples": field.examples,
     }
 
@@ -346,4 +296,4 @@ def _files(files: FileCounts) -> str:
 
 
 def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:BARS]
+    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:MOST_MATCHES]

@@ -8,8 +8,8 @@ REPORTS = "reports"
 
 HTML, ISSUES, WORKBOOK = "report.html", "issues.tsv", "issues.xlsx"
 
-ISSUE_KEYS = "issues.parquet"
-"""Record, code and field of each open issue: the next reports compare theirs with it."""
+ISSUE_ROWS = "issues.parquet"
+"""The lines of issues.tsv: the next reports compare theirs with them."""
 
 HISTORY = "history.json"
 """What changed in a library from night to night; it outlives the snapshots."""

@@ -1,8 +1,7 @@
-"""The reports on a plan: page, Markdown, issues.tsv, and the summary for Dagster."""
+"""The reports on a plan: page, issues.tsv, and the summary for Dagster."""
 
 from __future__ import annotations
 
-import base64
 import csv
 import json
 import re
@@ -22,7 +21,7 @@ from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, WORKBOOK, Pl
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
 from pipelines.migration.report.issues import CODES
-from pipelines.migration.report.pages import plan_picture, write_pages
+from pipelines.migration.report.pages import write_pages
 from tests.interop.test_consent_page import BROWSER, DRIVER, browser
 from tests.migration.examples import NOW, example, hostile_rows, usual_rows
 from tests.migration.sample_plans import facts, row
@@ -203,20 +202,12 @@ def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:
         assert words is None or words in page
 
 
-def test_the_picture_needs_nothing_else(usual: Plan) -> None:
-    picture = plan_picture(usual, now=NOW)
-    plots = re.findall(r"!\[([^\]]*)\]\(data:image/svg\+xml;base64,([^)]*)\)", picture)
-    assert [title for title, _ in plots] == ["What happens to the records", "How records were matched"]
-    assert all(base64.b64decode(svg).startswith(b"<svg ") for _, svg in plots)
-    assert headline(usual.facts, NOW)[-1] in picture
-
-
 def test_evidence_of_one_kind_is_a_number(tmp_path: Path) -> None:
-    """A picture compares; of one kind there is none to draw."""
+    """A chart compares; of one kind there is none to draw."""
     plan = with_pages(example(tmp_path / "plan", [row(5, Action.UNCHANGED, target_id=50, matched_by="content")]))
     section = text_of(plan, HTML).partition("How records were matched</h2>")[2].partition("</section>")[0]
-    assert "figure" not in section
-    assert ": 1</p>" in section
+    assert "<i " not in section
+    assert '<td class="n">1</td>' in section
 
 
 def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
@@ -268,7 +259,7 @@ def test_a_browser_opens_it_without_errors_or_network(browser: webdriver.Chrome,
         assert browser.title.startswith("old to new: plan of 21 November 2026")
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
         assert browser.execute_script("return [document.scripts.length, document.images.length]") == [3, 0]
-        assert browser.execute_script("return document.querySelectorAll('svg rect').length") > 5
+        assert browser.execute_script("return document.querySelectorAll('.bar i').length") > 5
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     asked = {each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"}
     opened = {plan.path(HTML).as_uri() for plan in (usual, hostile)}
