@@ -4,7 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
-PEERS := $(VENV)/peers/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-all lint format docs site lock bench release-check clean
@@ -44,8 +43,8 @@ docs: $(STAMP)
 site: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# Every benchmark with its peers: about an hour on a quiet machine. Writes benchmarks/results.json and the tables of benchmarks/README.md.
-bench: $(STAMP) $(PEERS)
+# Every benchmark with its peers: some 25 minutes on a quiet machine. Writes benchmarks/results.json and the tables of benchmarks/README.md.
+bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
 # Exact versions and hashes for every platform, and no address of an index: what development needs, what runs of it, and what runs on
@@ -69,12 +68,6 @@ $(RUNS): requirements.lock pyproject.toml
 $(STAMP): $(RUNS) requirements-dev.lock
 	$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $(STAMP)
-
-# Tools that a benchmark compares with and that pin other versions.
-$(PEERS): $(STAMP) benchmarks/peers/requirements.txt
-	$(BIN)/python -m venv $(VENV)/peers
-	$(VENV)/peers/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers/requirements.txt
-	@touch $(PEERS)
 
 # Is this checkout ready to be released? Walks through the list in tests/release.py.
 release-check: $(STAMP)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dlt
 import pyarrow as pa
@@ -16,8 +17,7 @@ from dlt.sources.helpers.rest_client import RESTClient
 from dlt.sources.helpers.rest_client.auth import HttpBasicAuth
 from dlt.sources.helpers.rest_client.paginators import HeaderLinkPaginator
 
-from benchmarks.peers import dlt_parquet
-from benchmarks.peers.arrow_schema import learned_schema
+from benchmarks.peers import dlt_tables
 
 PAGES_A_TABLE = 200
 """10,000 records: its page on performance advises large tables."""
@@ -53,5 +53,11 @@ def copy(base_url: str, folder: Path) -> None:
     pipeline.run(publications(), loader_file_format="parquet").raise_on_failed_jobs()
 
 
+def learned_schema(records: list[dict[str, Any]]) -> pa.Schema:
+    """The schema of the first records, as a person would infer it; a field that was empty in all of them is text."""
+    inferred = pa.Table.from_pylist(records).schema
+    return pa.schema([field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in inferred])
+
+
 if __name__ == "__main__":
-    dlt_parquet.main(sys.argv[1], Path(sys.argv[2]), copy)
+    dlt_tables.main(sys.argv[1], Path(sys.argv[2]), copy)
