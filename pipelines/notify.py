@@ -15,7 +15,7 @@ import msgspec
 from pipelines.python_process import SAFE_PATH_VARIABLE
 from pipelines.service.redaction import redact
 from pipelines.service.webhook import PAUSES, call
-from pipelines.settings.schedule import NotifySettings, Occasion
+from pipelines.settings.schedule import Occasion
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.maintenance.verification import SnapshotVerification
@@ -104,9 +104,9 @@ def _clean(text: str) -> str:
 
 def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment without the variables that bookferry.toml names, which hold secrets (I10), and without one of ours for Python."""
-    tables: list[TenantSettings | NotifySettings] = [settings.notify, *settings.tenants.values()]
-    tables += [tenant.notify for tenant in settings.tenants.values() if tenant.notify]
-    named = {getattr(table, key) for table in tables for key in type(table).model_fields if key.endswith("_env")}
+    tenants = settings.tenants.values()
+    named = {getattr(tenant, key) for tenant in tenants for key in TenantSettings.model_fields if key.endswith("_env")}
+    named = named.union(settings.notify.variables, *(tenant.notify.variables for tenant in tenants if tenant.notify))
     named |= {*settings.iceberg.variables.values()} if settings.iceberg else set()
     return {
         name: value

@@ -47,7 +47,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]
     with SandboxProcess("--tenant=old=real:120", "--requests-per-minute", "0") as sandbox:
         installation = Installation.make(folder, sandbox, "old")
         config = folder / "bookferry.toml"
-        tables = [table for table in TABLES if "[retention]" in table or "success_env" in table]
+        tables = [table for table in TABLES if "[retention]" in table or "success = " in table]
         config.write_text("\n".join([config.read_text(), *tables]))
         yield installation
 

@@ -17,7 +17,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.notify import Ending, notify
 from pipelines.service import webhook
 from pipelines.settings.loading import load_settings
-from pipelines.settings.schedule import Hook, NotifySettings
+from pipelines.settings.schedule import Hook
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.service.scripted import Answer, Received, ScriptedServer
@@ -126,8 +126,8 @@ def test_a_tenant_may_have_a_switch_of_its_own(configure: Configure, tmp_path: P
 def test_a_web_address_gets_one_post(configure: Configure) -> None:
     """As the usual services for such switches take it: a POST, and whatever is in its body."""
     with ScriptedServer(lambda _: Answer(b"OK")) as server:
-        settings = configure(f'success = "{server.url}/{SECRET}"\nfailure_env = "PING"')
-        assert told(settings, COMPLETE) == (None, [])
+        settings = configure('success = "ALIVE"\nfailure = "PING"')
+        assert told(settings, COMPLETE, ALIVE=f"{server.url}/{SECRET}") == (None, [])
         assert told(settings, FAILED, PING=f"{server.url}/{SECRET}/fail") == (None, [])
         assert [(one.method, one.target) for one in server.received] == [
             ("POST", f"/{SECRET}"),
@@ -161,7 +161,7 @@ def test_a_web_address_is_tried_three_times(
         return Answer(status=status, headers={"location": "/elsewhere"})
 
     with ScriptedServer(script) as server:
-        said, pauses = told(configure(f'failure = "{server.url}/{SECRET}"'), FAILED)
+        said, pauses = told(configure('failure = "PING"'), FAILED, PING=f"{server.url}/{SECRET}")
         assert len(server.received) == requests
     assert pauses == [1.0, 2.0][: requests - 1]
     if problem is None:
@@ -177,8 +177,9 @@ def test_who_stops_a_run_does_not_wait(configure: Configure) -> None:
     """One try, no pause."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nobody listens
-        settings = configure(f'failure = "http://127.0.0.1:{taken.getsockname()[1]}/{SECRET}"')
-        said, pauses = told(settings, Ending(job="backup", result="stopped", tenant="old"))
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}/{SECRET}"
+        stopped = Ending(job="backup", result="stopped", tenant="old")
+        said, pauses = told(configure('failure = "PING"'), stopped, PING=address)
     assert said is not None
     assert "ConnectError" in said
     assert pauses == []
@@ -212,14 +213,11 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("notify", "said"),
     [
-        (f'success = "http://monitoring.example.org/{SECRET}"', "notify.success: must be https://"),
-        (f'failure = "ftp://monitoring.example.org/{SECRET}"', "notify.failure: must be an address such as https://"),
-        (f'failure = "https://me:{SECRET}@h/x"', "notify.failure: must be an address without blanks, user name"),
-        ("failure = []", "notify.failure: must be an address such as"),
-        ("failure = [1]", "notify.failure: must be an address such as"),
+        (f'success = "https://monitoring.example.org/{SECRET}"', "notify.success: must be a command"),
+        ('failure = ""', "never the address itself"),
+        ("failure = []", "notify.failure: must be a command as a list of words"),
+        ("failure = [1]", "notify.failure: must be a command as a list of words"),
         (f'failure = ["", "{SECRET}"]', "notify.failure: must begin with the name of a command"),
-        (f'success_env = "https://h/{SECRET}"', "notify.success_env: must be the name of an environment variable"),
-        (f'success = "https://h/{SECRET}"\nsuccess_env = "A"', "notify: has both success and success_env"),
         ('sucess = ["x"]', "unknown key notify.sucess (did you mean 'success'?)"),
     ],
 )
@@ -236,11 +234,13 @@ def test_a_mistake_is_told_without_the_address(configure: Configure, notify: str
         ({}, "names the environment variable PING, which is not set"),
         ({"PING": ""}, "which is empty"),
         ({"PING": f"http://h/{SECRET}"}, "whose value must be https://"),
+        ({"PING": f"ftp://h/{SECRET}"}, "whose value must be an address such as https://"),
+        ({"PING": f"https://me:{SECRET}@h/x"}, "whose value must be an address without blanks, user name"),
     ],
 )
 def test_a_variable_that_does_not_hold_an_address(configure: Configure, variables: dict[str, str], said: str) -> None:
     """Told as a call that could not be made: the backup is what it is."""
-    problem, _ = told(configure('failure_env = "PING"'), FAILED, **variables)
+    problem, _ = told(configure('failure = "PING"'), FAILED, **variables)
     assert problem is not None
     assert said in problem
     assert SECRET not in problem
@@ -248,6 +248,5 @@ def test_a_variable_that_does_not_hold_an_address(configure: Configure, variable
 
 def test_no_repr_shows_an_address(configure: Configure) -> None:
     """I10: they end up in tracebacks and logs."""
-    settings = configure(f'success = "https://h/{SECRET}"')
-    assert SECRET not in repr(settings) + repr(settings.notify.hook("success"))
-    assert SECRET not in repr(NotifySettings(success=f"https://h/{SECRET}"))  # type: ignore[arg-type]
+    settings = configure('success = "PING"\nfailure = ["tell", "{SECRET}"]'.replace("{SECRET}", SECRET))
+    assert SECRET not in repr(settings) + repr(settings.notify.hook("success", {"PING": f"https://h/{SECRET}"}))

@@ -13,9 +13,7 @@ from pipelines.settings.settings import Settings
 
 NAME = "notify"
 
-_WRITE_IT = (
-    "Write a table [notify] with success_env and failure_env into bookferry.toml (docs/operating.md, Notifications)."
-)
+_WRITE_IT = "Write a table [notify] with success and failure into bookferry.toml (docs/operating.md, Notifications)."
 
 _BOTH = "Only a missing call on success reveals a backup that never started; only the call on failure gives the reason of a failure."
 
@@ -64,12 +62,7 @@ def _display_text(hook: Hook | None) -> str:
 
 def _sharing(settings: Settings, tenant: str) -> list[str]:
     """Other tenants with the same address for success."""
-    own = settings.notify_of(tenant)
-    if not (own.success_env or (own.success and own.success.address)):
+    own = settings.notify_of(tenant).success
+    if not isinstance(own, str):
         return []
-    return [
-        name
-        for name in settings.tenants
-        if name != tenant
-        and (settings.notify_of(name).success, settings.notify_of(name).success_env) == (own.success, own.success_env)
-    ]
+    return [name for name in settings.tenants if name != tenant and settings.notify_of(name).success == own]

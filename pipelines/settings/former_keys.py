@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 FORMER_KEYS: Mapping[str, str] = {
+    "notify.failure_env": "Write its value as failure.",
+    "notify.success_env": "Write its value as success.",
     "identifiers.addresses": "Remove it: `pattern` describes the whole value, and an address before it makes it invalid.",
     "identifiers.certain": "Remove it: a value is read in the fields of its own type only.",
     "identifiers.check_digit": "Remove it: `pattern` alone says which values are right.",
     "identifiers.labels": "Remove it: `pattern` describes the whole value, and a name before it makes it invalid.",
     "identifiers.separators": "Remove it: a field of such a type has one value.",
     "tenants.files_with_record": "Remove it: each file is attached by a request of its own.",
+    "tenants.notify.failure_env": "Write its value as failure.",
+    "tenants.notify.success_env": "Write its value as success.",
     "tenants.owners": "Remove it: a library's assets are grouped by its name.",
     "tenants.partial_dates": "It is a decision of each plan: `bookferry migrate plan SOURCE TARGET --first-days`.",
-    "tenants.pkce": "Remove it: every sign-in sends a challenge, and a client without PKCE ignores it.",
+    "tenants.pkce": "Remove it: every sign-in sends a challenge; PKCE is switched off only for clients that send none.",
     "tenants.resume_hours": "Remove it: an interrupted backup is continued within 12 hours.",
     "tenants.scopes": "Remove it: `bookferry login TENANT --for backup` asks for fewer, and so does the consent page.",
     "tenants.send_invalid_identifiers": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
@@ -13,7 +14,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import checked_hook_address
 
-VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+VariableName = Annotated[str, StringConstraints(pattern=_VARIABLE)]
 """Name of an environment variable. A secret that is written here by mistake seldom looks like one."""
 
 WeeklyOrDaily = Annotated[str, StringConstraints(pattern=r"^((mon|tue|wed|thu|fri|sat|sun) )?([01]\d|2[0-3]):[0-5]\d$")]
@@ -65,19 +68,21 @@ class Hook:
     address: str = field(default="", repr=False)
 
 
-def _hook(value: Any) -> Hook:
-    if isinstance(value, str):
-        return Hook(address=checked_hook_address(value))
+def _receiver(value: Any) -> Any:
+    if isinstance(value, str) and re.fullmatch(_VARIABLE, value):
+        return value
     if isinstance(value, list) and value and all(isinstance(word, str) and "\0" not in word for word in value):
         if not value[0]:
             raise ValueError("must begin with the name of a command")
-        return Hook(command=tuple(value))
+        return tuple(value)
     raise ValueError(
-        'must be an address such as "https://..." or a command as a list of words such as ["/usr/local/bin/tell", "--loudly"]'
+        'must be a command as a list of words, such as ["/usr/local/bin/tell", "--loudly"], or the name of the environment variable that '
+        "holds an address, never the address itself"
     )
 
 
-_HookValue = Annotated[Hook | None, BeforeValidator(_hook), Field(repr=False)]
+Receiver = Annotated[str | tuple[str, ...] | None, BeforeValidator(_receiver), Field(repr=False)]
+"""A command, or the name of the variable that holds an address."""
 
 Occasion = Literal["success", "failure"]
 
@@ -87,28 +92,26 @@ class NotifySettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    success: _HookValue = None
-    failure: _HookValue = None
-    success_env: VariableName | None = None
-    failure_env: VariableName | None = None
+    success: Receiver = None
+    failure: Receiver = None
 
-    @model_validator(mode="after")
-    def _one_of_each(self) -> Self:
-        for occasion in ("success", "failure"):
-            if getattr(self, occasion) and getattr(self, f"{occasion}_env"):
-                raise ValueError(f"has both {occasion} and {occasion}_env: keep one of them")
-        return self
+    @property
+    def variables(self) -> set[str]:
+        """The variables that hold addresses."""
+        return {receiver for receiver in (self.success, self.failure) if isinstance(receiver, str)}
 
     def hook(self, occasion: Occasion, environ: Mapping[str, str] = os.environ) -> Hook | None:
-        """Return the receiver, if there is one; an address in an environment variable is read now."""
-        variable: str | None = getattr(self, f"{occasion}_env")
-        if variable is None:
-            return getattr(self, occasion)  # type: ignore[no-any-return]
-        where = f"{occasion}_env of the table notify in bookferry.toml names the environment variable {variable}"
-        if not environ.get(variable):
-            state = "empty" if variable in environ else "not set"
-            raise ConfigurationError(f"{where}, which is {state}. Set it, for example: export {variable}=https://...")
+        """Return the receiver, if there is one; its address is read now."""
+        receiver: str | tuple[str, ...] | None = getattr(self, occasion)
+        if receiver is None:
+            return None
+        if isinstance(receiver, tuple):
+            return Hook(command=receiver)
+        where = f"{occasion} of the table notify in bookferry.toml names the environment variable {receiver}"
+        if not environ.get(receiver):
+            state = "empty" if receiver in environ else "not set"
+            raise ConfigurationError(f"{where}, which is {state}. Set it, for example: export {receiver}=https://...")
         try:
-            return Hook(address=checked_hook_address(environ[variable]))
+            return Hook(address=checked_hook_address(environ[receiver]))
         except ValueError as error:
             raise ConfigurationError(f"{where}, whose value {error}. Correct it.") from None

@@ -112,7 +112,7 @@ CONFIGURATIONS: list[tuple[str, tuple[str, ...]]] = [
     ('timezone = "Mars/Phobos"', ("'Mars/Phobos' is not a time zone", "Europe/Vienna")),
     ('nightly_at = "25:00"', ("'25:00' is not a time of day such as 02:00",)),
     ('data = "s3://"', ("names no bucket", "s3://BUCKET")),
-    ('[notify]\nsucess_env = "X"', ("unknown key notify.sucess_env", "did you mean 'success_env'?")),
+    ('[notify]\nsucess = "X"', ("unknown key notify.sucess", "did you mean 'success'?")),
     (f'postgres_env = "NOT_SET"\n[tenants.a]\n{V3}', ("NOT_SET, which is not set", "export NOT_SET=postgresql://")),
     (f'personal_key_env = "NO_KEY"\n[tenants.a]\n{V3}', ("NO_KEY", "not set")),
 ]

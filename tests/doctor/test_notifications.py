@@ -19,13 +19,13 @@ TENANT = '[tenants.{name}]\nbase_url = "https://{name}.example.org"\napi = "v3"\
     [
         ("", {}, CheckStatus.NOTE, "nobody is notified of a backup that failed"),
         (
-            '[notify]\nsuccess_env = "ALIVE"\nfailure = ["sh"]',
+            '[notify]\nsuccess = "ALIVE"\nfailure = ["sh"]',
             {"ALIVE": f"https://h/{SECRET}"},
             CheckStatus.OK,
             "on success the address at h, on failure the command sh",
         ),
-        ('[notify]\nsuccess_env = "ALIVE"', {}, CheckStatus.WARNING, "ALIVE, which is not set"),
-        ('[notify]\nsuccess_env = "ALIVE"', {"ALIVE": f"http://h/{SECRET}"}, CheckStatus.WARNING, "must be https://"),
+        ('[notify]\nsuccess = "ALIVE"', {}, CheckStatus.WARNING, "ALIVE, which is not set"),
+        ('[notify]\nsuccess = "ALIVE"', {"ALIVE": f"http://h/{SECRET}"}, CheckStatus.WARNING, "must be https://"),
         ('[notify]\nfailure = ["no-such-command"]', {}, CheckStatus.WARNING, "no such command: no-such-command"),
         ('[notify]\nfailure = ["./tell"]', {}, CheckStatus.WARNING, "no such command: ./tell"),
         ('[notify]\nfailure = ["sh"]', {}, CheckStatus.NOTE, "on success nobody, on failure the command sh"),
@@ -45,14 +45,13 @@ def test_the_targets_of_notifications(
 
 def test_one_address_for_two_libraries(tmp_path: Path) -> None:
     """Each would hide a missing run of the other. A tenant with a table of its own is not affected."""
-    own = (
-        f'[tenants.third.notify]\nsuccess = "https://h/3"\nfailure = "https://h/3/fail"\n{TENANT.format(name="third")}'
-    )
-    text = f'[notify]\nsuccess = "https://h/{SECRET}"\nfailure = "https://h/{SECRET}/fail"\n'
+    own = f'[tenants.third.notify]\nsuccess = "THIRD"\nfailure = "THIRD"\n{TENANT.format(name="third")}'
+    text = '[notify]\nsuccess = "ALIVE"\nfailure = "FAILED"\n'
     text += TENANT.format(name="old") + TENANT.format(name="new") + own
     (tmp_path / "bookferry.toml").write_text(text)
     settings = load_settings(tmp_path / "bookferry.toml")
-    found = check_notifications(settings, "old", {})
+    environ = dict.fromkeys(("ALIVE", "FAILED", "THIRD"), f"https://h/{SECRET}")
+    found = check_notifications(settings, "old", environ)
     assert (found.status, "new and old share one address" in found.message) == (CheckStatus.WARNING, True)
-    assert check_notifications(settings, "third", {}).status is CheckStatus.OK
+    assert check_notifications(settings, "third", environ).status is CheckStatus.OK
     assert SECRET not in str(found.document)

@@ -177,10 +177,10 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
 @pytest.mark.parametrize("key", FORMER_KEYS)
 def test_a_former_key_says_what_to_do_instead(tmp_path: Path, key: str) -> None:
     """Whatever its value is."""
-    table, _, name = key.rpartition(".")
-    heading = {"": "", "tenants": "[tenants.old]", "identifiers": "[identifiers.some]"}.get(table, f"[{table}]")
+    table, _, name = f".{key}".rpartition(".")
+    heading = re.sub(r"^\.(tenants|identifiers)", r"\1.some", table).strip(".")
     path = tmp_path / "bookferry.toml"
-    path.write_text(f"{heading}\n{name} = 1")
+    path.write_text(f"[{heading}]\n{name} = 1" if heading else f"{name} = 1")
     with pytest.raises(ConfigurationError) as caught:
         load_settings(path)
     assert f"{name} is no longer a setting. {FORMER_KEYS[key]}" in str(caught.value)
