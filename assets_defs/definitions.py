@@ -29,7 +29,7 @@ def build_definitions(settings: Settings, migration: Migration | None = None) ->
 
     Each run opens its own `Backup` or `Migration`, unless the caller passes a `Migration`.
     """
-    shown = {name: nightly_resources(settings, name) for name in settings.tenants}
+    shown = {name: nightly_resources(tenant) for name, tenant in settings.tenants.items()}
     return dg.Definitions(
         assets=[
             *(

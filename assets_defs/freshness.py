@@ -13,8 +13,8 @@ import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import now_utc, tenant_key, weekly_or_daily
+from pipelines.doctor.backup_age import LATE, last_backup, newest_snapshots
 from pipelines.doctor.findings import warning
-from pipelines.doctor.machine import LATE, last_backup, newest_snapshots
 from pipelines.errors import StorageError
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -102,7 +102,7 @@ def _age(data: DataFolder, tenant: str, now: datetime, before: datetime) -> _Age
         snapshots = newest_snapshots(data, tenant)
         complete, result = snapshots.complete, last_backup(tenant, snapshots, now)
     except StorageError as error:
-        complete, result = None, warning("last backup", str(error))
+        complete, result = None, warning(str(error))
     since = datetime.fromisoformat(complete.manifest.finished_at) if complete else before
     late = now - since > LATE
     message = result.message.removesuffix(".")

@@ -14,7 +14,7 @@ from cli.output import Output, print_warning
 from cli.progress import ProgressDisplay
 from cli.snapshots import print_failed_files
 from cli.stage import load_document, print_load, print_registration
-from pipelines.backup.flow import checked_resources, known_lists
+from pipelines.backup.flow import checked_resources
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
 from pipelines.notify import Ending
@@ -33,7 +33,7 @@ def backup_tenant(
 ) -> ExitStatus:
     """Back up one tenant and print the result."""
     chosen = settings.tenant(tenant)
-    resources = checked_resources(chosen, wanted, known_lists(settings, tenant))
+    resources = checked_resources(chosen, wanted)
     with notifying(settings, "backup", tenant, output) as run:
         with ProgressDisplay() as display:
             done = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,17 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.command_lines import with_command_lines
-from cli.nightly import nightly_runs
+from cli.nightly import NIGHTLY
 from cli.output import Output
-from cli.progress import SHOWN_WAIT_SECONDS
+from cli.progress import say_wait
+from pipelines.doctor.checks import CHECKS
 from pipelines.doctor.examination import Examination, examine
 from pipelines.doctor.findings import CheckResult, CheckStatus, failed, problem, worst
-from pipelines.doctor.machine import access
+from pipelines.doctor.look import Look
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.file_access import restrict_new_files
-from pipelines.humanize import counted, duration
-from pipelines.service.client import Waiting
+from pipelines.humanize import counted
 from pipelines.settings.loading import find_config, load_settings
-from pipelines.settings.settings import Settings
 
 STYLES = {
     CheckStatus.OK: "green",
@@ -45,25 +45,20 @@ def examine_tenants(config: str | None, tenant: str | None, output: Output) -> E
         settings = load_settings(find_config(Path(config) if config else None))
         restrict_new_files(settings.group)
     except ConfigurationError as error:
-        return _print_results([], [failed("configuration", error)], output)
+        return _print_results([], [replace(failed(error), name="configuration")], output)
     names = [tenant] if tenant is not None else list(settings.tenants)
     for name in names:
         settings.tenant(name)
     if not names:
         message = f"{settings.path} names no tenant: there is nothing to back up"
         todo = "Add a table [tenants.NAME] with base_url, api and the names of the variables that hold the sign-in."
-        return _print_results([], [problem("configuration", message, todo, exit_status=ExitStatus.USAGE)], output)
-    return _print_results([_examined(settings, name, output) for name in names], [], output)
-
-
-def _examined(settings: Settings, tenant: str, output: Output) -> Examination:
-    found = examine(settings, tenant, on_wait=lambda why: _say_wait(why, output))
-    return Examination(tenant, [*found.findings, access(settings), nightly_runs(settings, tenant)], found.requests)
-
-
-def _say_wait(why: Waiting, output: Output) -> None:
-    if why.seconds >= SHOWN_WAIT_SECONDS:
-        output.say(f"waiting {duration(why.seconds)}: {why.reason}")
+        nothing = problem(message, todo, exit_status=ExitStatus.USAGE)
+        return _print_results([], [replace(nothing, name="configuration")], output)
+    examined = []
+    for name in names:
+        with Look(settings, name, on_wait=say_wait(output)) as look:
+            examined.append(examine(look, [*CHECKS, NIGHTLY]))
+    return _print_results(examined, [], output)
 
 
 def _print_results(examined: Sequence[Examination], general: list[CheckResult], output: Output) -> ExitStatus:
@@ -89,11 +84,13 @@ def _print(console: Console, examined: Sequence[Examination], general: list[Chec
     _print_findings(console, general)
     for one in examined:
         console.print(Text(one.tenant, "bold"))
-        _print_findings(console, [finding for finding in one.findings if "held" not in finding.facts])
-        guesses = [finding for finding in one.findings if "held" in finding.facts]
-        if guesses:
-            console.print(Text("\n  Assumptions about the service (docs/assumptions.md)", "bold"))
-            _print_findings(console, guesses)
+        checked = [finding for finding in one.findings if not finding.unchecked]
+        _print_findings(console, [finding for finding in checked if "held" not in finding.facts])
+        answers = [finding for finding in checked if "held" in finding.facts]
+        if answers:
+            console.print(Text("\n  How the library answers", "bold"))
+            _print_findings(console, answers)
+        _print_unchecked(console, one.findings)
         console.print()
     _print_verdict(console, examined, general)
 
@@ -108,6 +105,19 @@ def _print_findings(console: Console, findings: Sequence[CheckResult]) -> None:
         lines += _wrapped(f"→ {document['todo']}", console.width - len(indent)) if "todo" in document else []
         begin = f"  {finding.status:<{len(CheckStatus.WARNING)}}", f"  {finding.name:<{names}}  "
         console.print(Text.assemble((begin[0], STYLES[finding.status]), begin[1], f"\n{indent}".join(lines)))
+
+
+def _print_unchecked(console: Console, findings: Sequence[CheckResult]) -> None:
+    """What was not checked, and why; a line for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.unchecked:
+            reasons.setdefault(finding.unchecked, []).append(finding.name)
+    if reasons:
+        console.print(Text("\n  Not checked", "bold"))
+    for reason, names in reasons.items():
+        lines = _wrapped(f"{', '.join(names)}: {reason}", console.width - 4)
+        console.print(Text("  " + "\n    ".join(lines), "dim"))
 
 
 def _wrapped(text: str, width: int) -> list[str]:

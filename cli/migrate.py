@@ -69,7 +69,7 @@ def make_plan(
                 raise ConfigurationError(
                     f"'{target}' is source and target at once. To restore a snapshot: `bookferry restore SNAPSHOT {target}`"
                 )
-            read = nightly_resources(settings, source)
+            read = nightly_resources(settings.tenant(source))
             source = run_backup(settings, source, read, display).snapshot.name
         run_step(
             settings,

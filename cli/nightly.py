@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cli.code_location import dagster_folder
 from cli.output import ago
+from pipelines.doctor.checks import Check
 from pipelines.doctor.findings import CheckResult, note, ok, problem, warning
+from pipelines.doctor.look import Look
 from pipelines.errors import ExitStatus
 from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.settings.settings import Settings
@@ -26,16 +28,14 @@ ALIVE_SECONDS = 300
 """The daemon reports every thirty seconds. After so long without a report it is gone."""
 
 
-def nightly_runs(settings: Settings, tenant: str) -> CheckResult:
-    """The state of the schedule, for information only: cron or a systemd timer may do the same. Never raises."""
+def nightly_runs(look: Look) -> CheckResult:
+    """The nightly backup is scheduled, for information only: cron or a systemd timer may do the same."""
+    settings, tenant = look.settings, look.tenant
     home = dagster_folder(settings)
     if not (home / "dagster.yaml").is_file():
-        return note(
-            "nightly", f"no run yet, and no scheduler: there is no Dagster instance in {home}", _RUN_IT, scheduler=None
-        )
+        return note(f"no run yet, and no scheduler: there is no Dagster instance in {home}", _RUN_IT, scheduler=None)
     if tenant in outdated_tenants(settings, datetime.now(UTC)):
         return problem(
-            "nightly",
             f"`bookferry ui` runs with an earlier {settings.path.name}, which has {tenant} not at all, or otherwise",
             f"{RESTART}.",
             exit_status=ExitStatus.USAGE,
@@ -44,7 +44,11 @@ def nightly_runs(settings: Settings, tenant: str) -> CheckResult:
     try:
         return _from_history(settings, home, tenant)
     except Exception as error:  # noqa: BLE001  Dagster's files may be of any version, or damaged
-        return note("nightly", f"Dagster's history in {home} cannot be read ({type(error).__name__})", scheduler=None)
+        return note(f"Dagster's history in {home} cannot be read ({type(error).__name__})", scheduler=None)
+
+
+NIGHTLY = Check("nightly", nightly_runs)
+"""A check of `doctor`; it is here because pipelines know nothing of Dagster."""
 
 
 def outdated_tenants(settings: Settings, now: datetime) -> list[str]:
@@ -198,7 +202,6 @@ def _from_history(settings: Settings, home: Path, tenant: str) -> CheckResult:
         launcher = ref.run_launcher_data.class_name if ref.run_launcher_data is not None else _ON_THIS_MACHINE[0]
         if launcher not in _ON_THIS_MACHINE and (settings.state == "local" or settings.bucket is None):
             return problem(
-                "nightly",
                 f"Dagster's {launcher} may start the runs of a library on several machines, and what they must share is on this one",
                 'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/operating.md, "Several machines".',
                 exit_status=ExitStatus.USAGE,
@@ -234,14 +237,13 @@ def _check_result(silent: float | None, last: tuple[str, float] | None, tenant: 
     facts = {"scheduler": alive, "last_run": last[0] if last is not None else None}
     if last is not None and last[0] == "FAILURE":
         return warning(
-            "nightly",
             f"{run}; {scheduler}",
             f"`bookferry ui` shows why; `bookferry backup {tenant}` tries again.",
             **facts,
         )
     if not alive:
-        return note("nightly", f"{scheduler}; {run}", _RUN_IT, **facts)
-    return ok("nightly", f"{scheduler}; {run}", **facts)
+        return note(f"{scheduler}; {run}", _RUN_IT, **facts)
+    return ok(f"{scheduler}; {run}", **facts)
 
 
 _ENDED = {"SUCCESS": "ended well", "FAILURE": "FAILED", "CANCELED": "was stopped"}

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from pipelines.backup import files, read, staging
-from pipelines.backup.undocumented_lists import ask_for_lists, found_lists, undocumented
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, resource_problem
 from pipelines.records.identifiers.configured import kinds_of
@@ -89,7 +88,7 @@ class Backup:
         """The resources of this backup: those that were asked for by name, else those of every night."""
         if self._asked:
             return tuple(resource for resource in RESOURCES if resource in self._asked)
-        return nightly_resources(self.settings, tenant)
+        return nightly_resources(self.settings.tenant(tenant))
 
     def read_raw(
         self, tenant: str, run: str, resource: str, wanted: Sequence[str] = ()
@@ -260,7 +259,7 @@ class Backup:
             yield on_page
 
     def learn(self, tenant: str, run: str) -> None:
-        """Ask the service for its own description, and once a month for lists that nothing documents.
+        """Ask the service for its own description.
 
         Whatever comes back, the backup goes on. The requests do not count among those of the snapshot's records.
         """
@@ -270,13 +269,8 @@ class Backup:
         if facts.description is not None or not facts.resources:
             return
         with suppress(BookferryError), self._client(facts.tenant) as client:
-            probe = Probe(client, self._clock or SystemClock(), MOST_REQUESTS + 2 * len(RESOURCES))
+            probe = Probe(client, self._clock or SystemClock(), MOST_REQUESTS)
             facts.description = ask_description(probe, facts.api, self._now().isoformat(timespec="seconds"))
-            if self.settings.tenant(facts.tenant).resources is None:
-                today, read_now = self._now().date(), {*facts.resources}
-                library = facts.tenant, facts.base_url
-                with suppress(BookferryError):
-                    ask_for_lists(probe, self.data, *library, facts.description, read=read_now, today=today)
             facts.description.requests = probe.requests
             capture.save()
 
@@ -290,28 +284,14 @@ class Backup:
         return resumed or begin_capture(self.data, tenant, run, wanted, **library, now=now)
 
 
-def tenant_resources(tenant: TenantSettings, found: Collection[str] = ()) -> tuple[str, ...]:
-    """The resources of a nightly backup: those of the tenant's settings, else those of its API version and those that were `found`."""
-    named = (*default_resources(tenant.api), *found) if tenant.resources is None else tenant.resources
+def nightly_resources(tenant: TenantSettings) -> tuple[str, ...]:
+    """The resources of a nightly backup: those of the tenant's settings, else those that its version of the API documents."""
+    named = tenant.resources or default_resources(tenant.api)
     return tuple(resource for resource in RESOURCES if resource in named)
 
 
-def nightly_resources(settings: Settings, tenant: str) -> tuple[str, ...]:
-    """The resources of a nightly backup, with the lists that the service has although it does not document them."""
-    return tenant_resources(settings.tenant(tenant), known_lists(settings, tenant))
-
-
-def known_lists(settings: Settings, tenant: str) -> tuple[str, ...]:
-    """The lists that a library has although nothing documents them; none while the bucket cannot be read: Dagster must load without it."""
-    chosen = settings.tenant(tenant)
-    if undocumented(chosen.api):
-        with suppress(BookferryError):
-            return found_lists(open_data(settings), tenant, chosen.base_url)
-    return ()
-
-
-def checked_resources(tenant: TenantSettings, wanted: Sequence[str], found: Collection[str] = ()) -> list[str]:
-    """The resources that a person asked for by name, or those of every night; in reading order. `found`: lists that nothing documents."""
-    if mistake := resource_problem(tenant.api, [resource for resource in wanted if resource not in found]):
+def checked_resources(tenant: TenantSettings, wanted: Sequence[str]) -> list[str]:
+    """The resources that a person asked for by name, or those of every night; in reading order."""
+    if mistake := resource_problem(tenant.api, wanted):
         raise ConfigurationError(f"--resources: {mistake}.")
-    return [resource for resource in RESOURCES if resource in (wanted or tenant_resources(tenant, found))]
+    return [resource for resource in RESOURCES if resource in (wanted or nightly_resources(tenant))]

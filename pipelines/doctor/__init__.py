@@ -1,4 +1,5 @@
-"""Checks whether the nightly job would work, and how the service behaves, without changing anything.
+"""Whether the nightly backup of a library would work, and how the library answers. Nothing is changed.
 
-This package has checks, each a plain function from observations to a result. It does not print, and it does not write.
+`checks.py` is the table of all that is checked; `look.py` is what the checks see: settings, machine, and the library's answers, each asked
+for once. `describe` shows the same answers (`described_fields.py`).
 """

@@ -1,4 +1,4 @@
-"""Compares the service's own description, `swagger.yaml`, with the operations that Bookferry uses and with the documented ones."""
+"""Compares a library's own description, `swagger.yaml`, with the operations that Bookferry uses and with the documented ones."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ OPTIONAL_FIELDS = {"import_state", *REFERENCES}
 def compare(api: str, described: Description) -> CheckResult:
     """Differences between the service's description and the operations that Bookferry uses or knows."""
     if described.problem:
-        return note("description", f"nothing to compare with: {described.problem}", found=False)
+        return note(f"nothing to compare with: {described.problem}", found=False)
     operations = described.operations
     fields = {*described.resources["publications"].record} if "publications" in described.resources else set[str]()
     missing = sorted(set(USED[api]) - set(operations))
@@ -93,12 +93,11 @@ def _result(facts: dict[str, Any], operations: int) -> CheckResult:
     message = "; ".join(differences) or "has everything that a backup uses, and nothing unknown"
     if any(facts[key] for key in ("missing", "missing_parameters", "missing_fields")):
         return warning(
-            "description",
             message,
             "Nothing is lost: the raw records keep every field. Compare the service's swagger.yaml with docs/assumptions.md.",
             **facts,
         )
-    return (note if differences else ok)("description", f"{operations} operations; {message}", **facts)
+    return (note if differences else ok)(f"{operations} operations; {message}", **facts)
 
 
 def _name_list(names: list[str]) -> str:

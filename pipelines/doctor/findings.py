@@ -24,12 +24,15 @@ class CheckStatus(StrEnum):
 class CheckResult:
     """One check's result. `facts` are for programs: more may be added."""
 
-    name: str
     status: CheckStatus
     message: str
     todo: str = ""
     exit_status: ExitStatus = ExitStatus.COMPLETE
     facts: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    """The check's; whoever runs it writes it in."""
+    unchecked: str = ""
+    """Why nothing was checked; empty if something was."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -38,31 +41,44 @@ class CheckResult:
         return {"name": self.name, "status": str(self.status), "message": redact(self.message), **todo, **self.facts}
 
 
-def ok(name: str, message: str, **facts: Any) -> CheckResult:
+def ok(message: str, **facts: Any) -> CheckResult:
     """Everything is as it should be."""
-    return CheckResult(name, CheckStatus.OK, message, facts=facts)
+    return CheckResult(CheckStatus.OK, message, facts=facts)
 
 
-def note(name: str, message: str, todo: str = "", **facts: Any) -> CheckResult:
+def note(message: str, todo: str = "", **facts: Any) -> CheckResult:
     """Information; nothing has to be done."""
-    return CheckResult(name, CheckStatus.NOTE, message, todo, facts=facts)
+    return CheckResult(CheckStatus.NOTE, message, todo, facts=facts)
 
 
-def warning(name: str, message: str, todo: str = "", **facts: Any) -> CheckResult:
+def warning(message: str, todo: str = "", **facts: Any) -> CheckResult:
     """The nightly job works today, but may fail later, or keeps less than expected."""
-    return CheckResult(name, CheckStatus.WARNING, message, todo, facts=facts)
+    return CheckResult(CheckStatus.WARNING, message, todo, facts=facts)
 
 
-def problem(
-    name: str, message: str, todo: str = "", *, exit_status: ExitStatus = ExitStatus.FAILED, **facts: Any
-) -> CheckResult:
+def problem(message: str, todo: str = "", *, exit_status: ExitStatus = ExitStatus.FAILED, **facts: Any) -> CheckResult:
     """The nightly job would not work."""
-    return CheckResult(name, CheckStatus.PROBLEM, message, todo, exit_status, facts)
+    return CheckResult(CheckStatus.PROBLEM, message, todo, exit_status, facts)
 
 
-def failed(name: str, error: BookferryError, **facts: Any) -> CheckResult:
+def failed(error: BookferryError, **facts: Any) -> CheckResult:
     """The problem in the message of an error, with its remedy."""
-    return problem(name, str(error), exit_status=error.exit_status, **facts)
+    return problem(str(error), exit_status=error.exit_status, **facts)
+
+
+def expected(message: str) -> CheckResult:
+    """The library behaves as a backup expects."""
+    return ok(message, held=True)
+
+
+def differs(message: str, meaning: str, *, costs: bool = False) -> CheckResult:
+    """The library behaves otherwise; `meaning` is what follows for a backup. `costs`: the backup suffers, else it copes."""
+    return (warning if costs else note)(message, meaning, held=False)
+
+
+def not_checked(reason: str) -> CheckResult:
+    """Nothing could be checked."""
+    return CheckResult(CheckStatus.NOTE, f"not checked: {reason}", facts={"held": None}, unchecked=reason)
 
 
 def worst(findings: Iterable[CheckResult]) -> ExitStatus:

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
+from pipelines.doctor.backup_age import NewestSnapshots, last_backup, newest_snapshots
 from pipelines.doctor.findings import CheckStatus
-from pipelines.doctor.machine import NewestSnapshots, last_backup, newest_snapshots
 from pipelines.errors import BookferryError, ExitStatus
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.overview.open_plans import OpenPlan, open_plans

@@ -53,7 +53,7 @@ class Description(msgspec.Struct, kw_only=True, omit_defaults=True):
     learned_at: str
     sha256: str = ""
     requests: int = 0
-    """Requests to the service, also those for lists that nothing documents."""
+    """Requests to the service."""
     problem: str = ""
     """Why it could not be read; empty where it was."""
     notes: list[str] = []

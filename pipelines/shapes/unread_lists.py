@@ -6,7 +6,7 @@ which publications a collection has must be somewhere, also where there is no de
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from pipelines.inventory import LIST_PATHS
 from pipelines.records.shapes.field_names import names_same, resource_named, stem_of
@@ -22,18 +22,25 @@ _READ_OTHERWISE = frozenset({"/assets", "/publications/all"})
 """Documented lists of files, which publications have, and of all publications."""
 
 
-def unread_lists(description: Description | None, shapes: Mapping[str, RecordShape]) -> list[str]:
-    """What is not read of a service: addresses such as `/collections/:id/publications`. `shapes`: of the records that were read."""
+def unread_lists(
+    description: Description | None, shapes: Mapping[str, RecordShape], left_out: Collection[str] = ()
+) -> list[str]:
+    """What is not read of a service: addresses such as `/collections/:id/publications`.
+
+    `shapes`: of the records that were read. `left_out`: resources that were not asked for, because this version does not document them.
+    """
     described = description or Description(address="", learned_at="")
-    paths = sorted(path for path in described.lists if _is_unread(path, described, shapes))
+    paths = sorted(path for path in described.lists if _is_unread(path, described, shapes, left_out))
     is_said = any(path.startswith("/collections/") for path in paths)
     lacks_members = not is_said and not _has_members("collections", "publications", shapes)
     return [*(path.replace("{}", ":id") for path in paths), *([MEMBERS] if lacks_members else [])]
 
 
-def _is_unread(path: str, description: Description, shapes: Mapping[str, RecordShape]) -> bool:
+def _is_unread(
+    path: str, description: Description, shapes: Mapping[str, RecordShape], left_out: Collection[str]
+) -> bool:
     if path in _RESOURCES or path in _READ_OTHERWISE:
-        return False
+        return _RESOURCES.get(path) in left_out
     root, _, below = path.partition("/{}/")
     resource = _RESOURCES.get(root)
     if below:

@@ -90,7 +90,7 @@ def test_a_partial_snapshot_does_not_count_as_fresh(tmp_path: Path) -> None:
     passed, severity, description = watch.evaluate(STARTED_AT + timedelta(days=3, hours=1))
     assert (passed, severity) == (False, "ERROR")
     assert description.startswith(
-        "The newest complete snapshot, old/20261121T020000Z, is 2 days old. Does the nightly job run?"
+        "The newest complete snapshot, old/20261121T020000Z, is 2 days 0 h old. Does the nightly job run?"
     )
 
 

@@ -12,12 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import msgspec
 import pytest
 
-from pipelines.backup.flow import Backup, nightly_resources
-from pipelines.backup.undocumented_lists import AskedList, AskedLists
-from pipelines.settings.loading import load_settings
+from pipelines.backup.flow import Backup
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.capture_copies import CAPTURES
@@ -160,17 +157,6 @@ def test_a_backup_that_began_before_the_state_was_shared_is_continued(
     with Backup.open(other) as backup:
         assert [*backup.data.objects.below(CAPTURES)] == []
         assert verify(backup.data, snapshot.key, now=backup._now()).ok
-
-
-def test_lists_that_nothing_documents_are_known_to_every_machine(machine: Callable[[str], Path]) -> None:
-    """A worker whose disk is new each night neither asks for them again nor leaves them out."""
-    one, other = machine("one"), machine("other")
-    with Backup.open(one) as backup:
-        known = AskedLists(
-            backup.settings.tenant("old").base_url, {"hard_copies": AskedList("2026-11-01", 200, is_list=True)}
-        )
-        backup.data.common.replace("lists/old.json", msgspec.json.encode(known))
-    assert nightly_resources(load_settings(other), "old") == ("publications", "hard_copies")
 
 
 def test_prune_on_another_machine_keeps_what_an_unfinished_backup_relies_on(

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.doctor.examination import Environment, Examination, examine
+from pipelines.doctor.examination import Examination, examine
 from pipelines.doctor.findings import CheckResult
+from pipelines.doctor.look import Environment, Look
 from pipelines.service.clock import SystemClock
 from pipelines.settings.loading import load_settings
 from tests.cli.command import Installation
@@ -42,7 +43,8 @@ class Patient(Installation):
 
     def examine(self) -> Examination:
         """The results of the examination."""
-        return examine(load_settings(self.folder / "bookferry.toml"), self.tenant, self.around)
+        with Look(load_settings(self.folder / "bookferry.toml"), self.tenant, self.around) as look:
+            return examine(look)
 
     def find(self, name: str) -> CheckResult:
         """The result of that name."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.doctor.examination import MAX_REQUESTS
+from pipelines.doctor.look import MAX_REQUESTS
 from tests.cli.command import Outcome, run
 from tests.doctor.conftest import Patient
 from tests.doctor.test_examination import sign_in_of
@@ -38,7 +38,7 @@ def test_a_healthy_library(patient: Patient) -> None:
     done = doctor(patient, COLUMNS="80")
     assert (done.status, done.err) == (0, "")
     assert re.fullmatch(r"Ready: the nightly backup would work for library \(\d+ requests\)\.", done.lines[-1])
-    for name in ("sign-in", "clock", "rate", "disk", "database", "A20", "end of v2"):
+    for name in ("sign-in", "clock", "rate", "disk", "database", "page size", "end of v2"):
         assert re.search(rf"^  (ok|note|warning) +{name}  ", done.out, re.MULTILINE), done.out
     assert [line for line in done.lines if line != line.rstrip()] == []
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from pipelines.doctor.examination import MAX_REQUESTS
+from pipelines.doctor.checks import CHECKS, V2, V3
 from pipelines.doctor.findings import CheckStatus, worst
+from pipelines.doctor.look import MAX_REQUESTS, Look
 from pipelines.errors import ExitStatus
 from pipelines.settings.credentials import BasicCredentials
 from pipelines.settings.loading import load_settings
@@ -48,14 +49,16 @@ def test_a_healthy_library(patient: Patient) -> None:
     assert examined.requests == patient.sandbox.counts()["requests"] <= MAX_REQUESTS
 
 
-def test_guesses_are_those_of_the_page(patient: Patient) -> None:
-    """Whoever reads `A20` finds it in docs/assumptions.md; each is told once, in the order of that page."""
+def test_assumptions_are_those_of_the_page() -> None:
+    """Each has its entry in docs/assumptions.md."""
     page = (ROOT / "docs" / "assumptions.md").read_text(encoding="utf-8")
-    named = [
-        finding.name for finding in patient.examine().findings if "held" in finding.facts and finding.name[1:].isdigit()
-    ]
-    assert [name for name in named if f"### {name} " not in page] == []
-    assert named == sorted(named, key=lambda name: int(name[1:]))
+    assert [check.name for check in CHECKS if check.assumption and f"### {check.assumption} " not in page] == []
+
+
+@pytest.mark.parametrize("other", [V2, V3], ids=["v3", "v2"])
+def test_the_table_says_what_it_costs(other: Callable[[Look], bool]) -> None:
+    """The checks of one version need no more requests than one look may send."""
+    assert sum(check.requests for check in CHECKS if check.when is not other) <= MAX_REQUESTS
 
 
 def test_it_only_reads(patient: Patient) -> None:
@@ -70,7 +73,9 @@ def test_an_empty_library(service: SandboxProcess, patient_of: PatientOf) -> Non
     """Nothing to be seen of records, and no reason to fail."""
     examined = patient_of(service, tenant="bare").examine()
     assert worst(examined.findings) is ExitStatus.COMPLETE
-    assert {finding.facts["held"] for finding in examined.findings if finding.name in ("A1", "A16", "A20")} == {None}
+    assert {
+        finding.facts["held"] for finding in examined.findings if finding.name in ("fields", "search", "page size")
+    } == {None}
 
 
 def test_a_wrong_password(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +128,7 @@ def test_a_clock_that_is_off_by_an_hour(patient: Patient, hours: int) -> None:
     """Which of the two is wrong nobody can tell; that they differ, and by how much, can be told."""
     found = patient.amid(clock=ShiftedClock(timedelta(hours=hours))).find("clock")
     assert found.status is CheckStatus.WARNING
-    assert f"60 min {'behind' if hours > 0 else 'ahead of'} this machine's" in found.message
+    assert f"1 h 0 min {'behind' if hours > 0 else 'ahead of'} this machine's" in found.message
     assert found.facts["difference_seconds"] == pytest.approx(-3600 * hours, abs=60)
 
 
@@ -207,7 +212,7 @@ def test_a_disk_that_is_nearly_full(patient: Patient, free: int, status: CheckSt
 def test_a_folder_that_cannot_be_made(patient: Patient) -> None:
     (patient.folder / "library-data").write_text("a file")
     examined = patient.examine()
-    assert {finding.name: finding.status for finding in examined.findings}["disk"] is CheckStatus.PROBLEM
+    assert {finding.name: finding.status for finding in examined.findings}["data folder"] is CheckStatus.PROBLEM
     assert worst(examined.findings) is ExitStatus.FAILED
     assert examined.requests == 0
 
@@ -279,7 +284,7 @@ def test_how_old_the_last_backup_is(patient: Patient) -> None:
     assert patient.run("backup", "library", "--json", variables=sign_in_of(patient)).status == 0
     assert patient.find("last backup").status is CheckStatus.OK
     late = patient.amid(clock=ShiftedClock(timedelta(days=3))).find("last backup")
-    assert (late.status, "3 days old" in late.message) == (CheckStatus.WARNING, True)
+    assert (late.status, "is 3 days" in late.message) == (CheckStatus.WARNING, True)
     (manifest,) = patient.folder.rglob("manifest.json")
     manifest.write_text("{")
     damaged = patient.find("last backup")
@@ -296,19 +301,19 @@ def sign_in_of(patient: Patient) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("variations", "name", "held", "said"),
     [
-        ({"all_endpoint": "missing"}, "A5", False, "read /publications instead"),
-        ({"all_endpoint": "bare"}, "A15", False, "bare array"),
-        ({"link": "relative"}, "A21", False, "relative"),
-        ({"link": "none"}, "A21", False, "no Link"),
-        ({"link": "foreign"}, "A21", False, "elsewhere.example"),
-        ({"link": "loop"}, "A21", False, "repeats records of the first"),
-        ({"x_total": "absent"}, "A22", False, "no X-Total"),
-        ({"per_page_limit": 20}, "A20", False, "20 records"),
-        ({"per_page_limit": 1000}, "A20", False, "80 records"),
-        ({"order": "descending"}, "A14", False, "not listed by ascending id"),
-        ({"extra_fields": True}, "A1", False, "more fields"),
-        ({"identifier_search": "contains"}, "A16", True, "finds the record"),
-        ({"nulls": "absent"}, "A26", False, "left out"),
+        ({"all_endpoint": "missing"}, "backup list", False, "read /publications instead"),
+        ({"all_endpoint": "bare"}, "form of the backup list", False, "bare array"),
+        ({"link": "relative"}, "page links", False, "relative"),
+        ({"link": "none"}, "page links", False, "no Link"),
+        ({"link": "foreign"}, "page links", False, "elsewhere.example"),
+        ({"link": "loop"}, "next page", False, "repeats records of the first"),
+        ({"x_total": "absent"}, "page total", False, "no X-Total"),
+        ({"per_page_limit": 20}, "page size", False, "20 records"),
+        ({"per_page_limit": 1000}, "page size", False, "80 records"),
+        ({"order": "descending"}, "order", False, "not listed by ascending id"),
+        ({"extra_fields": True}, "fields", False, "more fields"),
+        ({"identifier_search": "contains"}, "search", True, "finds the record"),
+        ({"nulls": "absent"}, "empty fields", False, "left out"),
     ],
     ids=lambda value: "-".join(f"{key}={one}" for key, one in value.items()) if isinstance(value, dict) else "",
 )
@@ -330,7 +335,7 @@ def test_a_service_that_refuses_larger_pages_is_asked_as_a_backup_asks(patient: 
     patient.sandbox.fault("status", path="per_page=100", **fault)
     examined = patient.examine()
     assert worst(examined.findings) is ExitStatus.COMPLETE
-    (found,) = [finding for finding in examined.findings if finding.name == "A20"]
+    (found,) = [finding for finding in examined.findings if finding.name == "page size"]
     assert found.facts["held"] is (False if fault["status"] < 500 else None)
     assert examined.requests <= MAX_REQUESTS
 
@@ -343,8 +348,8 @@ def test_a_question_that_fails_costs_one_finding(patient: Patient, fault: str, d
     patient.sandbox.fault(fault, path="/publications/all", times=2, **details)
     examined = patient.examine()
     found = {finding.name: finding for finding in examined.findings}
-    assert found["A5"].facts["held"] is None
-    assert found["A12"].facts["held"] is True
+    assert found["backup list"].facts["held"] is None
+    assert found["errors"].facts["held"] is True
     assert worst(examined.findings) is ExitStatus.COMPLETE
 
 
@@ -508,8 +513,8 @@ def test_odd_records_are_told_not_tripped_over(
     server = serve(lambda _: Answer({"records": ODD_RECORDS}, headers={"X-Total": "many", "Link": "<::>; rel=next"}))
     found = {finding.name: finding for finding in patient_of(service, server.url).examine().findings}
     assert found["published_on"].facts["held"] is False
-    assert found["A23"].facts["held"] is False
-    assert found["A22"].facts["held"] is False
+    assert found["categories"].facts["held"] is False
+    assert found["page total"].facts["held"] is False
 
 
 def test_the_same_person_reads_it_twice(patient: Patient, tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.doctor.checks import notify as checked
 from pipelines.doctor.findings import CheckStatus
-from pipelines.doctor.notifications import check_notifications
+from pipelines.doctor.look import Environment, Look
 from pipelines.settings.loading import load_settings
 
 SECRET = "3f0c9d6e-the-address-is-a-secret"
@@ -36,9 +37,8 @@ def test_the_targets_of_notifications(
 ) -> None:
     """The address is a secret: the message has only its host (I10)."""
     (tmp_path / "bookferry.toml").write_text(f"{notify}\n{TENANT.format(name='old')}")
-    found = check_notifications(
-        load_settings(tmp_path / "bookferry.toml"), "old", {"PATH": "/usr/bin:/bin", **variables}
-    )
+    around = Environment(environ={"PATH": "/usr/bin:/bin", **variables})
+    found = checked(Look(load_settings(tmp_path / "bookferry.toml"), "old", around))
     assert (found.status, message in found.message) == (status, True), found
     assert SECRET not in str(found.document)
 
@@ -50,8 +50,8 @@ def test_one_address_for_two_libraries(tmp_path: Path) -> None:
     text += TENANT.format(name="old") + TENANT.format(name="new") + own
     (tmp_path / "bookferry.toml").write_text(text)
     settings = load_settings(tmp_path / "bookferry.toml")
-    environ = dict.fromkeys(("ALIVE", "FAILED", "THIRD"), f"https://h/{SECRET}")
-    found = check_notifications(settings, "old", environ)
+    around = Environment(environ=dict.fromkeys(("ALIVE", "FAILED", "THIRD"), f"https://h/{SECRET}"))
+    found = checked(Look(settings, "old", around))
     assert (found.status, "new and old share one address" in found.message) == (CheckStatus.WARNING, True)
-    assert check_notifications(settings, "third", environ).status is CheckStatus.OK
+    assert checked(Look(settings, "third", around)).status is CheckStatus.OK
     assert SECRET not in str(found.document)

@@ -11,7 +11,7 @@ import msgspec
 
 from pipelines.errors import StorageError
 from pipelines.humanize import counted
-from pipelines.inventory import LAST_DAY_OF_V2, RESOURCES, days_left_of
+from pipelines.inventory import LAST_DAY_OF_V2, LIST_PATHS, NOT_LISTED, RESOURCES, days_left_of, default_resources
 from pipelines.records.shapes.columns import ObservedColumn
 from pipelines.records.shapes.observation import RecordShape
 from pipelines.shapes.changes import changed_description, changed_records
@@ -116,9 +116,10 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
     notes = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes]
     problems += missing[True] + _failed_files(facts)
     notes += missing[False] + _files_not_fetched(facts) + _packed_files(facts)
-    not_read = unread_lists(facts.description, facts.shapes)
+    left_out = {*RESOURCES}.difference(default_resources(facts.api), facts.resources, facts.unreadable)
+    not_read = unread_lists(facts.description, facts.shapes, left_out)
     notes = [
-        *_notes_of_lists(not_read),
+        *_notes_of_lists(facts.api, not_read),
         *_notes_of_announcements(announced),
         *_notes_of_shapes(facts, before),
         *_notes_of_end(facts, days_left),
@@ -166,13 +167,13 @@ def _announcements(facts: CaptureFacts, now: datetime, before: Iterable[Announce
     ]
 
 
-def _notes_of_lists(not_read: Sequence[str]) -> list[str]:
+def _notes_of_lists(api: str, not_read: Sequence[str]) -> list[str]:
     if not not_read:
         return []
     names = ", ".join(not_read)[:MOST_OF_NOTE]
-    return [
-        f"Not read: {names}. Bookferry reads no such lists, and its records do not show what those have, so the snapshot lacks that."
-    ]
+    known = [name for name, path in LIST_PATHS.items() if f"/{path}" in not_read and (api, name) not in NOT_LISTED]
+    remedy = f" To read {' and '.join(known)}, name them in `resources` of bookferry.toml." if known else ""
+    return [f"Not read: {names}. The records do not show what these lists have, so the snapshot lacks that.{remedy}"]
 
 
 def _notes_of_announcements(announced: list[Announcement]) -> list[str]:

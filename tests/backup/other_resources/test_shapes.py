@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pipelines.backup.flow import nightly_resources
 from pipelines.shapes.description import MAX_STEPS, read_description
 from pipelines.shapes.documents import MAX_BYTES, MAX_NODES
 from pipelines.store.catalogue import open_catalogue
@@ -231,40 +230,38 @@ def test_a_report_has_no_value(serve: Serve) -> None:
     assert [word for word in secrets if word in text] == []
 
 
-def test_lists_that_version_2_does_not_document_are_found(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One GET a month asks for each of them; what answers with a list is backed up from then on, and can be named."""
-    monkeypatch.setenv("TEST_USER", "somebody")
-    monkeypatch.setenv("TEST_PASSWORD", "a-password-that-occurs-nowhere-else")
-    books = [{"id": 1, "title": "A title"}]
-    runner, server = serve(Service({"publications": books, "hard_copies": COPIES}))
-    settings = runner.library().settings
-    assert nightly_resources(settings, "old") == ("publications",)
+def test_lists_that_version_2_does_not_document_are_named_and_can_be_read(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`doctor` asks for them and says what to write; a description that has them makes each backup say that it reads none of them."""
     sign_in = {"TEST_USER": "somebody", "TEST_PASSWORD": "a-password-that-occurs-nowhere-else"}
-    described = run("describe", "old", folder=runner.config.parent, variables=sign_in)
-    assert "locations version 2 documents no list of them (the service answered 404)" in " ".join(described.out.split())
-    server.received.clear()
-    first = runner.back_up("publications", tenant="old", run="first", learn=True).manifest
-    assert first.complete
-    assert nightly_resources(settings, "old") == ("publications", "hard_copies")
-    lists = [path.removeprefix("/api/v2/") for path in (request.path for request in server.received)]
-    assert {name: lists.count(name) for name in ("users", "hard_copies", "hard_copies/locations", "tasks")} == {
-        "users": 1,
-        "hard_copies": 1,
-        "hard_copies/locations": 1,
-        "tasks": 1,
+    for name, value in sign_in.items():
+        monkeypatch.setenv(name, value)
+    books = [{"id": 1, "title": "A title"}]
+    copies = {
+        "get": {"responses": {"200": {"content": {"application/json": {"schema": {"type": "array", "items": {}}}}}}}
     }
-    assert first.description is not None
-    assert first.requests + first.description.requests == len(server.received)
-    server.received.clear()
-    resources = nightly_resources(settings, "old")
-    with runner.library() as library:
-        for resource in resources:
-            library.read_raw("old", "second", resource)
-            library.stage("old", "second", resource)
-        library.fetch_files("old", "second")
-        library.learn("old", "second")
-        second = library.publish("old", "second")
-    assert second.manifest.complete
+    description = json.dumps({"openapi": "3.1.0", "paths": {"/hard_copies": copies}}).encode()
+    runner, _server = serve(Service({"publications": books, "hard_copies": COPIES}, description))
+    folder = runner.config.parent
+    described = run("describe", "old", folder=folder, variables=sign_in)
+    assert "locations version 2 documents no list of them (the service answered 404)" in " ".join(described.out.split())
+    first = runner.back_up("publications", tenant="old", run="first", learn=True).manifest
+    assert (first.complete, first.not_read) == (True, ["/hard_copies"])
+    assert "name them in `resources`" in first.notes[0]
+
+    examined = run("doctor", "old", "--json", folder=folder, variables=sign_in).document["tenants"][0]["checks"]
+    [lists] = [check for check in examined if check["name"] == "other lists"]
+    assert (lists["status"], lists["lists"]["hard_copies"], lists["lists"]["tasks"]) == ("warning", 200, 404)
+    assert 'resources = ["publications", "hard_copies"] into [tenants.old]' in lists["todo"]
+
+    runner.config.write_text(
+        runner.config.read_text().replace("[tenants.old]", '[tenants.old]\nresources = ["publications", "hard_copies"]')
+    )
+    examined = run("doctor", "old", "--json", folder=folder, variables=sign_in).document["tenants"][0]["checks"]
+    [lists] = [check for check in examined if check["name"] == "other lists"]
+    assert lists["status"] == "ok"
+    second = runner.back_up("publications", "hard_copies", tenant="old", run="second", learn=True)
+    assert (second.manifest.complete, second.manifest.not_read) == (True, [])
     assert second.counts == {"publications": 1, "hard_copies": 3}
-    assert not [request for request in server.received if request.path == "/api/v2/users"]
     assert [row["location_name"] for row in rows(second, "hard_copies")] == ["Main"] * 3

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from obstore.store import MemoryStore
 
+from pipelines.doctor.checks import TRIAL_FOLDER, trial_of
 from pipelines.doctor.findings import CheckStatus
-from pipelines.doctor.storage import FOLDER, bucket
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
 from pipelines.store.objects.buckets import LONGEST_PAUSE, PART_BYTES, PATIENCE_SECONDS, Bucket, open_bucket
 from pipelines.store.objects.claims import Owner
@@ -237,8 +237,8 @@ class TestDoctor:
     def test_a_good_store(self, s3: S3) -> None:
         """Nothing is left of the test."""
         one = open_bucket(f"s3://{s3.bucket()}/x", lambda _: Owner("me"), s3.environ)
-        assert bucket(one).status is CheckStatus.OK
-        assert list(one.below(FOLDER)) == []
+        assert trial_of(one).status is CheckStatus.OK
+        assert list(one.below(TRIAL_FOLDER)) == []
 
     def test_a_store_that_ignores_the_condition(self) -> None:
         """Some S3-compatible services do: two runs could mix their snapshots there."""
@@ -248,7 +248,7 @@ class TestDoctor:
                 self.replace(key, content)
                 return True
 
-        found = bucket(Replacing(MemoryStore(), "s3://like", lambda _: Owner("me")))
+        found = trial_of(Replacing(MemoryStore(), "s3://like", lambda _: Owner("me")))
         assert (found.status, "If-None-Match" in found.message) == (CheckStatus.PROBLEM, True)
 
     def test_a_store_that_does_not_delete(self) -> None:
@@ -260,11 +260,10 @@ class TestDoctor:
 
         assert (
             "a deleted object is still there"
-            in bucket(Keeping(MemoryStore(), "s3://locked", lambda _: Owner("me"))).message
+            in trial_of(Keeping(MemoryStore(), "s3://locked", lambda _: Owner("me"))).message
         )
 
     def test_no_bucket(self, s3: S3) -> None:
-        """The exit status is that of a configuration error."""
-        found = bucket(open_bucket("s3://no-such-bucket", lambda _: Owner("me"), s3.environ))
-        assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, ConfigurationError.exit_status)
-        assert "no such bucket" in found.message
+        """A configuration error, which doctor shows with its exit status."""
+        with pytest.raises(ConfigurationError, match="no such bucket"):
+            trial_of(open_bucket("s3://no-such-bucket", lambda _: Owner("me"), s3.environ))

@@ -1,0 +1,203 @@
+"""One look at a tenant: its settings, its machine, and what its library answers. Checks and `describe` read it.
+
+A request is sent when its answer is needed for the first time, and only then. Together they are a dozen or two of the 60 a minute that all
+runs share (I1).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Self
+
+from pipelines.doctor.backup_age import NewestSnapshots, newest_snapshots
+from pipelines.errors import BookferryError
+from pipelines.inventory import LIST_PATHS
+from pipelines.service.client import Waiting, open_client
+from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.end_of_v2 import v2_has_ended
+from pipelines.service.http.budget import Budget
+from pipelines.service.probe import Probe, ProbeResponse
+from pipelines.service.self_description import ask_description
+from pipelines.service_limits import PER_PAGE
+from pipelines.settings.settings import Settings
+from pipelines.shapes.model import Description
+from pipelines.store.snapshots.snapshots import DataFolder
+from pipelines.store.stores import open_data
+
+MAX_REQUESTS = 24
+"""Most requests of one look; where all goes well, it needs fewer."""
+
+REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+"""Statuses that concern the account, not the request."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The surroundings: clock, environment variables, free bytes of a disk."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
+
+
+class Look:
+    """What is seen of one tenant. Changes nothing except the budget's count, and a sign-in that must be renewed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        tenant: str,
+        around: Environment | None = None,
+        on_wait: Callable[[Waiting], None] = lambda _: None,
+    ) -> None:
+        self.settings = settings
+        self.tenant = tenant
+        self.chosen = settings.tenant(tenant)
+        self.api = self.chosen.api
+        self.around = around or Environment()
+        self.trouble: BookferryError | None = None
+        """Why the last question without an answer had none."""
+        self._asked: dict[tuple[Any, ...], ProbeResponse | None] = {}
+        self._on_wait = on_wait
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    @cached_property
+    def data(self) -> DataFolder:
+        """The data folder, or the bucket with its work folder."""
+        return open_data(self.settings)
+
+    @cached_property
+    def snapshots(self) -> NewestSnapshots:
+        """The newest snapshots of the tenant."""
+        return newest_snapshots(self.data, self.tenant)
+
+    def requests_of_others(self) -> int:
+        """Requests to the library in the last minute; of others, while this look has sent none."""
+        library, limit = self.settings.budget_of(self.tenant)
+        with closing(Budget(self.data.state, library, limit)) as budget:
+            return budget.used()
+
+    @property
+    def requests(self) -> int:
+        """Requests that this look has sent."""
+        return self._probe.requests if "_probe" in self.__dict__ else 0
+
+    @cached_property
+    def _probe(self) -> Probe:
+        client = open_client(self.settings, self.tenant, state=self.data.state, on_wait=self._on_wait)
+        return Probe(self._opened.enter_context(client), self.around.clock, MAX_REQUESTS)
+
+    def ask(self, path: str, *, signed_in: bool = True, **params: Any) -> ProbeResponse | None:
+        """The response to a GET below the tenant's version, or of a whole address; `None` if there is none, and `trouble` says why.
+
+        The same question is sent once.
+        """
+        question = path, signed_in, *params.items()
+        if question not in self._asked:
+            self._asked[question] = self._answer(path, signed_in, params)
+        return self._asked[question]
+
+    def _answer(self, path: str, signed_in: bool, params: dict[str, Any]) -> ProbeResponse | None:
+        try:
+            address = path if "://" in path else f"{self._probe.api_url}/{path}"
+            answer = self._probe.ask_at(address, signed_in=signed_in, **params)
+        except BookferryError as error:
+            self.trouble = error
+            return None
+        if answer is None and self._probe.failures:
+            self.trouble = self._probe.failures[-1]
+        return answer
+
+    @property
+    def answers(self) -> list[ProbeResponse]:
+        """All responses so far."""
+        return [answer for answer in self._asked.values() if answer is not None]
+
+    def list_of(self, resource: str) -> ProbeResponse | None:
+        """The first page of a resource's list."""
+        return self.first if resource == "publications" else self.ask(LIST_PATHS[resource], page=1, per_page=PER_PAGE)
+
+    @property
+    def first(self) -> ProbeResponse | None:
+        """The first page of publications, requested larger than the service promises; if that is refused, as a backup requests it."""
+        large = self.large_page
+        if large is not None and (not large.response.is_client_error or large.status in REFUSALS):
+            return large
+        return self.ask("publications", page=1, per_page=PER_PAGE)
+
+    @property
+    def large_page(self) -> ProbeResponse | None:
+        """The response to a request for a page that is larger than the service promises."""
+        return self.ask("publications", page=1, per_page=2 * PER_PAGE)
+
+    @property
+    def second(self) -> ProbeResponse | None:
+        """The page that the first one leads to."""
+        named = self.first.next_page if self.first is not None else None
+        return self.ask(named) if named else None
+
+    @property
+    def page(self) -> ProbeResponse:
+        """The first page, for checks that need one. Raises `trouble` where there is none."""
+        if self.first is None:
+            raise self.trouble or BookferryError("No request was sent to the library.")
+        return self.first
+
+    @property
+    def backup_list(self) -> ProbeResponse | None:
+        """The first page of the list with which a backup begins."""
+        return self.ask("publications/all", page=1, per_page=PER_PAGE)
+
+    @property
+    def has_list(self) -> bool:
+        """Whether the first page is one of records."""
+        return self.first is not None and self.first.records is not None
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The publications of the first page."""
+        return (self.first.records if self.first is not None else None) or []
+
+    @property
+    def total(self) -> int | None:
+        """The number of publications that the first page gives."""
+        return total_of(self.first)
+
+    @property
+    def other_version(self) -> ProbeResponse | None:
+        """The list of publications in the version that this tenant does not use, without a sign-in."""
+        other = {"v2": "v3", "v3": "v2"}[self.api]
+        return self.ask(f"{self.chosen.base_url}/api/{other}/publications", signed_in=False, per_page=1)
+
+    @property
+    def v2_has_ended(self) -> bool:
+        """Whether this is a tenant of version 2, and that has ended."""
+        if self.api != "v2" or self.first is None or self.has_list or self.first.status in REFUSALS:
+            return False
+        other = self.other_version
+        described = self.ask("swagger.yaml", signed_in=False) if self.first.status == HTTPStatus.NOT_FOUND else None
+        description, v3 = (answer.response if answer is not None else None for answer in (described, other))
+        return v2_has_ended(self.first.response, description, v3, self.around.clock.now().date())
+
+    @cached_property
+    def description(self) -> Description:
+        """What the library's `swagger.yaml` says (service.md#overview)."""
+        return ask_description(self._probe, self.api, self.around.clock.now().isoformat(timespec="seconds"))
+
+
+def total_of(answer: ProbeResponse | None) -> int | None:
+    """The number of records in the whole list that a page gives (X-Total)."""
+    return answer.paging.total if answer is not None and answer.paging is not None else None
