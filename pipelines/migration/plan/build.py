@@ -70,7 +70,8 @@ from pipelines.store.field_values import (
     field_values,
     shown_fields,
 )
-from pipelines.store.parquet import table_writer
+from pipelines.store.parquet import open_in_duckdb, table_writer
+from pipelines.store.record_url import shown_record_url
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
 
@@ -255,9 +256,11 @@ class PlanBuilder:
                 writer, inputs, listed=self._listed, resources=request.resources, types=self._types, key=key
             )
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
-        for end in (facts.source, facts.target):
-            if (library := session.settings.tenants.get(end.tenant)) and library.record_url:
-                end.record_url = library.record_url
+        for end, raw in ((facts.source, self._raw_source()), (facts.target, self._raw_target)):
+            library = session.settings.tenants.get(end.tenant)
+            with open_in_duckdb(raw) as database:
+                shown = shown_record_url(database, "file", end.base_url)
+            end.record_url = (library and library.record_url) or shown or msgspec.UNSET
         facts.description = self._description
         if self._types:
             facts.types = self._types
