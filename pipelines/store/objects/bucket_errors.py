@@ -1,4 +1,7 @@
-"""Turns the errors of a bucket's service into ours: what was tried, what came back, what to do; without secrets (I10)."""
+"""Turns the errors of a bucket's service into ours: what was tried, what came back, what to do; without secrets (I10).
+
+The kind of an error follows from obstore's type, the status of the answer and, where these do not tell, the code of the service.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 
-from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import BaseError, GenericError, PermissionDeniedError, UnauthenticatedError
 
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
 
@@ -18,49 +21,15 @@ _VARIABLES = {
 }
 """Scheme → the environment variables with the credentials."""
 
-_NO_BUCKET = ("NoSuchBucket", "bucket does not exist", "ContainerNotFound")
-_BAD_CREDENTIALS = (
-    "InvalidAccessKeyId",
-    "SignatureDoesNotMatch",
-    "ExpiredToken",
-    "InvalidToken",
-    "AuthenticationFailed",
-    "TokenRefreshRequired",
-)
-_NOT_PERMITTED = ("AccessDenied", "AllAccessDisabled", "AuthorizationPermissionMismatch", "AuthorizationFailure")
-_NOT_SUPPORTED = ("NotImplemented", "MethodNotAllowed")
-_PASSING = (
-    "SlowDown",
-    "InternalError",
-    "ServiceUnavailable",
-    "RequestTimeout",
-    "OperationAborted",
-    "Throttling",
-    "ThrottlingException",
-    "TooManyRequests",
-    "RequestLimitExceeded",
-    "ServerBusy",
-    "OperationTimedOut",
-)
-"""Codes with which a service asks for another try; likewise each status from 500 on, except 501."""
-_PASSING_STATUSES = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
-_BULK_DELETE_REMEDY = (
-    "If the store cannot delete many objects with one request, set AWS_DISABLE_BULK_DELETE=true in the environment"
-)
-_NO_ANSWER = (
-    "error sending request",
-    "operation timed out",
-    "error decoding response body",
-    "connection closed",
-)
-"""The words of obstore about an answer that did not come, or not to its end: it has no type for that."""
-_NO_CREDENTIALS = (
-    "169.254.169.254",
-    "metadata.google.internal",
-    "Account must be specified",
-    "MissingAccount",
-    "CredentialProvider",
-)
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+"""Codes with status 404, as for a missing object."""
+_FORBIDDEN = ("AccessDenied", "ExpiredToken", "InvalidToken", "TokenRefreshRequired")
+"""Codes of S3 with status 400, or without one in the answer to a deletion."""
+_SLOW = "RequestTimeout"
+"""The code of S3 with status 400 after which another try may succeed."""
+_PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS)
+"""Statuses with which a service asks for another try; likewise each one from 500 on, except 501."""
+_NOT_SUPPORTED = (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
 
 
 class UnreachableError(TemporaryError):
@@ -72,76 +41,82 @@ def bucket_errors(trying: str, address: str) -> Iterator[None]:
     """Converts errors of obstore. A missing object stays a `FileNotFoundError`; a missing bucket does not."""
     try:
         yield
-    except (BaseError, FileNotFoundError, PermissionError) as error:
-        text = str(error)
-        if isinstance(error, FileNotFoundError) and not _is_any(text, _NO_BUCKET):
+    except (BaseError, FileNotFoundError) as error:
+        if isinstance(error, FileNotFoundError) and _code(str(error)) not in _NO_BUCKET:
             raise
-        raise _error_from(
-            error, text, trying, address
-        ) from None  # the rest of obstore's message may show how a request was signed
+        # the rest of obstore's message may show how a request was signed
+        raise _error_from(error, trying, address) from None
 
 
-def _error_from(error: Exception, text: str, trying: str, address: str) -> BookferryError:
+def opening_error(error: BaseError, address: str) -> ConfigurationError:
+    """A bucket cannot even be opened, before any request: a variable is missing or has no usable value."""
+    return ConfigurationError(
+        f"Cannot open {address}: {_summary(str(error))}. Set {_variables(address)} in the environment of this command."
+    )
+
+
+def _error_from(error: Exception, trying: str, address: str) -> BookferryError:
+    text = str(error)
+    status, code, answer = _status(text), _code(text), _summary(text)
     tried = f"Cannot {trying} {address}"
-    variables = _VARIABLES.get(address.partition(":")[0], "its variables in the environment")
-    answer = _summary(text)
-    if _is_any(text, _NO_BUCKET):
+    if code in _NO_BUCKET or status == HTTPStatus.NOT_FOUND:
         return ConfigurationError(
             f"{tried}: there is no such bucket ({answer}). Make it, or correct `data` in bookferry.toml or the region and endpoint in "
             "the environment."
         )
-    if _is_any(text, _NO_CREDENTIALS):
+    refused = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or status in refused or code in _FORBIDDEN:
         return ConfigurationError(
-            f"{tried}: no credentials ({answer}). Set {variables} in the environment of this command, or give this machine a role."
+            f"{tried}: this is not permitted ({answer}). Correct {_variables(address)} in the environment of this command, or let the "
+            "owner of the bucket permit listing, reading, writing and deleting of objects below that address."
         )
-    if _is_any(text, _BAD_CREDENTIALS) or isinstance(error, UnauthenticatedError):
-        return ConfigurationError(
-            f"{tried}: the service does not accept the credentials ({answer}). Correct {variables} in the environment of this "
-            "command."
+    if isinstance(error, GenericError) and status is None and code is None:
+        return UnreachableError(
+            f"{tried}: no answer came ({answer}). Check the endpoint, the region and the credentials in the environment "
+            f"({_variables(address)}), and the network, then run the command again. What was published before is untouched."
         )
-    if _is_any(text, _NOT_PERMITTED) or isinstance(error, PermissionDeniedError | PermissionError):
-        return ConfigurationError(
-            f"{tried}: this is not permitted ({answer}). The owner of the bucket must permit listing, reading, writing and deleting of "
-            "objects below that address."
+    if code == _SLOW or (
+        _is_passing(status) if status else code
+    ):  # a code alone: the failure came after the first status
+        return TemporaryError(
+            f"{tried}: the service fails ({answer}). Run the command again later. What was published before is untouched."
         )
-    status = _status(text)
-    unknown = _is_any(text, _NOT_SUPPORTED) or status == HTTPStatus.NOT_IMPLEMENTED
-    is_passing = _is_any(text, _PASSING) or status in _PASSING_STATUSES or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    is_answered = status > 0 or _code(text) is not None
-    if (is_passing if is_answered else _is_any(text, _NO_ANSWER)) and not unknown:
-        return (TemporaryError if is_answered else UnreachableError)(
-            f"{tried}: the service cannot be reached or fails ({answer}). Check the endpoint and region in the environment, and the "
-            "network, then run the command again. What was published before is untouched."
-        )
-    remedy = _BULK_DELETE_REMEDY if unknown else "Solve this"
+    remedy = (
+        "If the store cannot delete many objects with one request, set AWS_DISABLE_BULK_DELETE=true in the environment"
+        if status in _NOT_SUPPORTED
+        else "Solve this"
+    )
     return StorageError(
         f"{tried}: {answer}. {remedy} and run the command again. What was published before is untouched."
     )
 
 
-def _is_any(text: str, words: tuple[str, ...]) -> bool:
-    """Whether the code of the service is one of these; without a code, whether obstore's text has one."""
-    code = _code(text)
-    return code in words if code is not None else any(word in text for word in words)
+def _is_passing(status: int) -> bool:
+    server_fails = status >= HTTPStatus.INTERNAL_SERVER_ERROR and status not in _NOT_SUPPORTED
+    return server_fails or status in _PASSING
+
+
+def _variables(address: str) -> str:
+    return _VARIABLES.get(address.partition(":")[0], "its variables in the environment")
 
 
 def _code(text: str) -> str | None:
+    """The code of the service in its answer, or in obstore's words about the one to a deletion."""
     code = re.search(r"<Code>([A-Za-z0-9.]{1,60})</Code>|\bcode: ([A-Za-z]{1,60})\b", text)
     return (code[1] or code[2]) if code else None
 
 
-def _status(text: str) -> int:
-    """The status of the answer that obstore's text names; 0 without one."""
+def _status(text: str) -> int | None:
+    """The status of the answer, which obstore has in its text only."""
     status = re.search(r"status code: (\d{3})", text)
-    return int(status[1]) if status else 0
+    return int(status[1]) if status else None
 
 
 def _summary(text: str) -> str:
     """The service's code and first sentence. Of other texts, the end of the first line, which has the cause."""
-    code = re.search(r"<Code>([A-Za-z0-9.]{1,60})</Code>", text)
-    message = re.search(r"<Message>([^<.]{1,200})", text)
+    code, message = _code(text), re.search(r"<Message>([^<.]{1,200})", text)
     if code:
-        return f"{code[1]}: {message[1].strip()}" if message else code[1]
+        return f"{code}: {message[1].strip()}" if message else code
     first = text.partition("\n")[0]
     status = re.search(r"status code: (\d{3}[A-Za-z ]*)", first)
     return status[1].strip() if status else first.rpartition(" - ")[2].rpartition("error: ")[2].strip()[:200]

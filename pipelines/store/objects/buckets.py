@@ -27,7 +27,7 @@ from pipelines.errors import ConfigurationError, TemporaryError
 from pipelines.settings.addresses import is_loopback
 from pipelines.state.store import Ticking
 from pipelines.store.objects import claims
-from pipelines.store.objects.bucket_errors import UnreachableError, bucket_errors
+from pipelines.store.objects.bucket_errors import UnreachableError, bucket_errors, opening_error
 from pipelines.store.objects.objects import ObjectInfo, checked_key
 
 if TYPE_CHECKING:
@@ -154,10 +154,6 @@ class Bucket:
         size = self.size(key)
         if size is None:
             raise FileNotFoundError(self.address_of(key))
-        return self.reader(key, size)
-
-    def reader(self, key: str, size: int) -> io.BufferedReader:
-        """A reader of an object of this size."""
         return io.BufferedReader(_RangeReader(self.read_range, key, size), READ_AHEAD_BYTES)
 
     def size(self, key: str) -> int | None:
@@ -236,7 +232,10 @@ class Bucket:
         """Register a file system, so that DuckDB needs no extension and no credentials of its own."""
         from pipelines.store.objects.bucket_files import BucketFiles  # noqa: PLC0415  fsspec costs a tenth of a second
 
-        database.register_filesystem(BucketFiles(self))
+        def opened(key: str, size: int) -> _RangeReader:
+            return _RangeReader(self.read_range, key, size)
+
+        database.register_filesystem(BucketFiles(f"{self.address}/", self.size, opened))
 
     def lasting(self, trying: str, key: str, operation: Callable[[], T]) -> T:
         """The result of an operation, which is repeated while the service fails.
@@ -280,13 +279,16 @@ class Bucket:
 
 
 class _RangeReader(io.RawIOBase):
-    """Reads an object by ranges, as a file."""
+    """Reads an object by ranges, as a file. Each thread has a position of its own.
+
+    DuckDB's threads seek and read in one open file by turns: with one position for all, a thread reads where another has just sought.
+    """
 
     def __init__(self, read: Callable[[str, int, int], obstore.Bytes], key: str, size: int) -> None:
         self._read = read
         self._key = key
         self._size = size
-        self._position = 0
+        self._of_thread = threading.local()
 
     def readable(self) -> bool:
         return True
@@ -295,19 +297,21 @@ class _RangeReader(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._position
+        return getattr(self._of_thread, "position", 0)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        return self._position
+        position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: self._size}[whence]
+        self._of_thread.position = position
+        return position
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # the reader around it passes nothing else
-        length = min(len(buffer), self._size - self._position)
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # its callers pass nothing else
+        position = self.tell()
+        length = min(len(buffer), self._size - position)
         if length <= 0:
             return 0
-        content = self._read(self._key, self._position, length)
+        content = self._read(self._key, position, length)
         buffer[: len(content)] = memoryview(content)
-        self._position += len(content)
+        self._of_thread.position = position + len(content)
         return len(content)
 
 
@@ -332,9 +336,11 @@ def open_bucket(
         client["allow_http"] = True
 
     def store(tries: int) -> ObjectStore:
-        with bucket_errors("open", address):
+        try:
             return from_url(
                 address, client_options=client, retry_config={"max_retries": tries, "retry_timeout": _RETRY_TIME}
             )
+        except obstore.exceptions.BaseError as error:
+            raise opening_error(error, address) from None
 
     return Bucket(store(retries), address, owner, once=store(0), clock=clock)

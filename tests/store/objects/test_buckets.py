@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import socket
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -14,6 +15,7 @@ from obstore.store import MemoryStore
 from pipelines.doctor.checks import TRIAL_FOLDER, trial_of
 from pipelines.doctor.findings import CheckStatus
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
+from pipelines.store.objects.bucket_files import BucketFiles
 from pipelines.store.objects.buckets import LONGEST_PAUSE, PART_BYTES, PATIENCE_SECONDS, Bucket, open_bucket
 from pipelines.store.objects.claims import Owner
 from tests.service.scripted import Answer, ScriptedServer
@@ -70,7 +72,7 @@ def opened(
         (
             refusal("InvalidAccessKeyId", "The key does not exist in our records."),
             ConfigurationError,
-            "does not accept the credentials",
+            "is not permitted (InvalidAccessKeyId",
         ),
         (
             refusal("SignatureDoesNotMatch", "The signature does not match."),
@@ -82,7 +84,13 @@ def opened(
             ConfigurationError,
             "is not permitted (AccessDenied: Access Denied)",
         ),
-        (refusal("SlowDown", "Please reduce your request rate.", 503), TemporaryError, "or fails"),
+        (refusal("ExpiredToken", "The provided token has expired.", 400), ConfigurationError, "is not permitted"),
+        (
+            refusal("InvalidArgument", "Invalid argument.", 400),
+            StorageError,
+            "InvalidArgument: Invalid argument. Solve this",
+        ),
+        (refusal("SlowDown", "Please reduce your request rate.", 503), TemporaryError, "the service fails (SlowDown"),
         (refusal("NotImplemented", "Not supported", 501), StorageError, "set AWS_DISABLE_BULK_DELETE=true"),
     ],
 )
@@ -118,7 +126,7 @@ def test_an_endpoint_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> No
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         port = silent.getsockname()[1]
-    with pytest.raises(TemporaryError, match=r"cannot be reached.*endpoint and region in the environment"):
+    with pytest.raises(TemporaryError, match=r"no answer came.*endpoint, the region and the credentials"):
         opened(f"http://127.0.0.1:{port}", monkeypatch).read("a")
 
 
@@ -134,6 +142,12 @@ def test_azure_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(ConfigurationError, match="AZURE_STORAGE_ACCOUNT_NAME"):
         open_bucket("az://library/nights", lambda _: Owner("me"), {})
+
+
+def test_an_empty_object_exists_for_duckdb() -> None:
+    """A missing one does not."""
+    files = BucketFiles("s3://library/", {"empty": 0}.get, lambda _key, _size: io.RawIOBase())
+    assert (files.exists("s3://library/empty"), files.exists("library/missing")) == (True, False)
 
 
 OPERATIONS: dict[str, Callable[[Bucket, Path], Any]] = {
