@@ -18,9 +18,7 @@ from pipelines.errors import BookferryError, ExitStatus
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.overview.open_plans import OpenPlan, open_plans
 from pipelines.service.clock import SystemClock
-from pipelines.service.sign_in.sign_in_state import sign_in_state
 from pipelines.settings.settings import Settings
-from pipelines.sign_in_health import warning
 from pipelines.store.maintenance.drills import DRILLS, DrillResult
 from pipelines.store.maintenance.verification import VERIFICATIONS, SnapshotVerification
 from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
@@ -172,6 +170,9 @@ def _sign_in(settings: Settings, tenant: str, now: datetime) -> tuple[datetime |
     """When the sign-in lapses, and what is wrong with it. That of version 2 is in the environment of its job, which may not be ours."""
     if settings.tenant(tenant).api == "v2":
         return None, []
+    from pipelines.service.sign_in.sign_in_state import sign_in_state  # noqa: PLC0415  it imports httpx, a quarter of the command
+    from pipelines.sign_in_health import warning  # noqa: PLC0415
+
     todo = f"`bookferry login {tenant}` signs in."
     try:
         state = sign_in_state(settings, tenant, SystemClock())
