@@ -14,7 +14,7 @@ import pytest
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.lacking import LackingKind
-from pipelines.migration.model.plan import HTML, Plan
+from pipelines.migration.model.plan import CONFLICTS, HTML, Plan
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.migration.chaos import RoughWay
 from tests.migration.library_pair import LibraryPair
@@ -125,6 +125,22 @@ def test_every_later_plan_names_it_and_none_patches_it(through: LibraryPair, tmp
         assert {row.source_id: set(row.kept) for row in plan.rows() if row.kept} == KEPT
         assert "4 incomplete writes" in plan.path(HTML).read_text(encoding="utf-8")
         check_named(through, plan, tmp_path, KEPT)
+
+
+@pytest.mark.parametrize("through", ["empty"], indirect=True)
+def test_a_new_record_that_no_answer_names_is_decided_in_the_next_plan(through: LibraryPair) -> None:
+    """I8: it differs from what was sent, so it is not adopted; to delete it and to apply again would bring the same."""
+    snapshot = snapshot_of(through, PAYLOADS)
+    failures = through.apply(through.plan(snapshot)).applied.failures
+    assert {failure.source_id for failure in failures} == {*KEPT}
+    assert all("if one of them is it, plan again" in failure.problem for failure in failures)
+    plan = through.plan(snapshot)
+    assert {row.source_id: row.reason for row in plan.rows(Action.CONFLICT)} == dict.fromkeys(KEPT, "fields_differ")
+    lines = plan.path(CONFLICTS).read_text("utf-8-sig").splitlines()
+    decided = [lines[0], *(f"{line}target" for line in lines[1:])]
+    plan.path(CONFLICTS).write_text("\n".join(decided), "utf-8")
+    plan = through.plan(snapshot)
+    assert (plan.facts.count(Action.CONFLICT), plan.facts.empty) == (0, True)
 
 
 @pytest.mark.parametrize("through", ["whole", "numbers"], indirect=True)

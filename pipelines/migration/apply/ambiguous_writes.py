@@ -115,7 +115,8 @@ class AmbiguousCreates:
         lost = "its answer did not name it" if was_accepted(entry) else "the response was lost"
         message = (
             f"It is unknown whether it was created: {lost}, and the target now has {', '.join(map(str, ids[:5]))}, "
-            f"{reason}. A person must look: delete there what is superfluous, then apply the plan again."
+            f"{reason}. A person must look: if one of them is it, plan again, and the new plan compares the two; if not, delete there what "
+            "is superfluous, then apply this plan again."
         )
         self._journal.parked(entry.number, message)
         raise FailedWriteError(message)
