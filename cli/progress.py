@@ -21,7 +21,7 @@ from cli.output import Output, plain_console
 from pipelines.humanize import counted, duration
 
 if TYPE_CHECKING:
-    from pipelines.backup.flow import Progress as ReadingProgress
+    from pipelines.backup.read import Progress as ReadingProgress
     from pipelines.migration.apply.run import ApplyProgress
     from pipelines.service.client import Waiting
 
@@ -83,7 +83,7 @@ class ProgressDisplay:
                 requests = counted(self._at.requests, "request")
                 self._view.done(f"{self._at.resource}: {self._at.records:,} {self._at.done}, {requests}")
         self._at = at
-        if at.expected is not None and at.seconds_left is not None:
+        if at.expected is not None:
             at_our_rate = (at.expected - at.records) / max(1.0, self._rate(at))
             self._ends = self._moved + max(at.seconds_left, at_our_rate)
 

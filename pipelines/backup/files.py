@@ -7,17 +7,17 @@ without an address, and files that the list lacks. Both can be repeated: stored 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.backup.fetching import FileFetcher
+from pipelines.backup.read import Progress
 from pipelines.errors import StorageError
 from pipelines.records.files import ASSET, COVER, FAILED, KEPT, FileReference
 from pipelines.records.tables.publications import PUBLICATION_FILES
@@ -40,22 +40,11 @@ MOST_FAILURES = 100
 BATCH_ROWS = 10_000
 """Rows of a table per batch."""
 
+LEFT = "files that were left"
+"""What the progress after the listing is about."""
+
 NOT_TRIED = "not tried"
 _NAME = PUBLICATION_FILES.name
-
-
-@dataclass(frozen=True)
-class FileProgress:
-    """Progress of fetching files after the listing, with the fields of a listing's progress."""
-
-    records: int
-    expected: int
-    requests: int
-    resource: str = "files that were left"
-    done: str = "fetched"
-    afterwards: str = "making the tables"
-    seconds_left: float = 0.0
-    """By the request budget, which does not limit files: only the rate so far counts."""
 
 
 OpenClient = Callable[[], AbstractContextManager[LibraryClient]]
@@ -76,7 +65,7 @@ def fetch_files(
     capture: Capture,
     data: DataFolder,
     open_client: OpenClient,
-    on_progress: Callable[[FileProgress], None] = lambda _: None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
     clock: Clock | None = None,
 ) -> None:
     """Fetch the files that are left after the listing, and write the outcome of each file into `publication_files`."""
@@ -92,7 +81,7 @@ def fetch_files(
 
         def report(tried: int) -> None:
             if expected:
-                on_progress(FileProgress(tried, expected, fetcher.requests))
+                on_progress(Progress(LEFT, tried, expected, fetcher.requests, done="fetched"))
 
         fetcher.finish(report)
         for kind in (ASSET, COVER):  # assets first: only a refused asset names a missing scope
@@ -193,41 +182,30 @@ def _write_outcomes(capture: Capture, files: FileList) -> FileTotals:
 
 
 def _with_outcomes(batch: pa.RecordBatch, files: FileList, totals: FileTotals) -> pa.RecordBatch:
-    keys = cast("list[str]", batch.column("content_key").to_pylist())
-    outcomes = files.outcomes(keys)
-    nothing = Known("", None, None, None, NOT_TRIED)
-    found = [outcomes.get(key, nothing) for key in keys]
-    columns: dict[str, list[Any]] = {
-        "status": [KEPT if outcome.sha256 else FAILED for outcome in found],
-        "sha256": [outcome.sha256 for outcome in found],
-        "bytes": [outcome.bytes for outcome in found],
-        "etag": [outcome.etag for outcome in found],
-        "problem": [outcome.problem for outcome in found],
-    }
-    for name, values in columns.items():
-        position = batch.schema.get_field_index(name)
-        field = batch.schema.field(position)
-        batch = batch.set_column(position, field, pa.array(values, field.type))
-    _count(batch, columns["status"], totals)
-    totals.total_bytes += sum(outcome.bytes or 0 for outcome in found)
-    return batch
+    rows = batch.to_pylist()
+    outcomes = files.outcomes([row["content_key"] for row in rows])
+    for row in rows:
+        outcome = outcomes.get(row["content_key"], _NO_OUTCOME)
+        row["status"] = KEPT if outcome.sha256 else FAILED
+        row |= {"sha256": outcome.sha256, "bytes": outcome.bytes, "etag": outcome.etag, "problem": outcome.problem}
+        _count(row, totals)
+    return pa.RecordBatch.from_pylist(rows, schema=batch.schema)
 
 
-def _count(batch: pa.RecordBatch, states: list[str], totals: FileTotals) -> None:
-    totals.count += len(states)
-    totals.kept += states.count(KEPT)
-    totals.packed += sum(
-        state == KEPT and problem is not None
-        for state, problem in zip(states, batch.column("problem").to_pylist(), strict=True)
-    )
-    for position, state in enumerate(states):
-        if state == KEPT:
-            continue
-        totals.failed += 1
-        if len(totals.failures) < MOST_FAILURES:
-            [row] = batch.slice(position, 1).to_pylist()
-            name = row["name"] or row["filename"]
-            safe_name = None if name is None else outside_text(name, 120)
-            totals.failures.append(
-                FailedFile(row["publication_id"], row["kind"], row["asset_id"], safe_name, row["problem"] or NOT_TRIED)
-            )
+_NO_OUTCOME = Known("", None, None, None, NOT_TRIED)
+
+
+def _count(row: Mapping[str, Any], totals: FileTotals) -> None:
+    totals.count += 1
+    totals.total_bytes += row["bytes"] or 0
+    if row["status"] == KEPT:
+        totals.kept += 1
+        totals.packed += row["problem"] is not None
+        return
+    totals.failed += 1
+    if len(totals.failures) < MOST_FAILURES:
+        name = row["name"] or row["filename"]
+        safe_name = None if name is None else outside_text(name, 120)
+        totals.failures.append(
+            FailedFile(row["publication_id"], row["kind"], row["asset_id"], safe_name, row["problem"] or NOT_TRIED)
+        )

@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from pipelines.store.iceberg.tables import Registration
     from pipelines.store.postgres.loading import LoadResult
 
-Progress = read.Progress | files.FileProgress
-"""Progress of a listing, or of fetching files."""
-
 
 class Backup:
     """The steps of a backup on one data folder. `run` names the job run: steps of the same run work on the same capture.
@@ -55,7 +52,7 @@ class Backup:
         self,
         settings: Settings,
         *,
-        on_progress: Callable[[Progress], None] = lambda _: None,
+        on_progress: Callable[[read.Progress], None] = lambda _: None,
         on_wait: Callable[[Waiting], None] = lambda _: None,
         on_loaded: Callable[[Sequence[LoadResult]], None] = lambda _: None,
         on_registered: Callable[[Sequence[Registration]], None] = lambda _: None,

@@ -17,14 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.backup.completeness import prove
-from pipelines.backup.staging import (
-    DESCRIBED,
-    StagedFacts,
-    StagedWriter,
-    background_thread,
-    record_tables,
-    staged_writer,
-)
+from pipelines.backup.staging import DESCRIBED, StagedWriter, background_thread, staged_writer
 from pipelines.errors import (
     AccessDeniedError,
     BookferryError,
@@ -50,15 +43,11 @@ from pipelines.store.duplicates import DuplicateIds, add_missing, drop_duplicate
 from pipelines.store.parquet import TableWriter, table_writer
 from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_ids
 
-BATCH_BYTES = 4 * 1024 * 1024
-"""Bytes of JSON per row group. They bound the memory of a backup, however large the library."""
+BATCH_BYTES = 8 * 1024 * 1024
+"""Bytes of JSON per row group: they bound the memory of a backup, and each of the seventy staged columns costs something per row group."""
 
-SAMPLE, LATER_SAMPLE = 100, 20
-"""Publications of each row group whose fields are counted, until `ENOUGH` are and later. The service documents these fields, so that a part
-of the records will do."""
-
-ENOUGH = 5_000
-"""Publications."""
+SAMPLE = 100
+"""Publications of each row group whose fields are counted: the service documents these fields, so that a part of the records will do."""
 
 ENDPOINTS = {resource: (path,) for resource, path in LIST_PATHS.items()} | {
     "publications": ("publications/all", "publications")
@@ -74,22 +63,16 @@ INDISPENSABLE = frozenset({"publications"})
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a listing. `expected` is X-Total, if the service sends it."""
+    """Progress of a listing, or of the files that were left after it. `expected` is X-Total, if the service sends it."""
 
     resource: str
     records: int
     expected: int | None
     requests: int
-    requests_per_minute: int
+    seconds_left: float = 0.0
+    """Until the end by the request budget, which does not limit files."""
     done: str = "read"
     afterwards: str = "making the tables"
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds until the end of the listing at the budget's rate; None without X-Total."""
-        if self.expected is None:
-            return None
-        return max(0, self.expected - self.records) / PER_PAGE * 60 / self.requests_per_minute
 
 
 WALKS = 3
@@ -255,7 +238,7 @@ def _add_earlier(
     return facts, added
 
 
-_Walk = tuple[ResourceFacts, StagedFacts | None, bool]
+_Walk = tuple[ResourceFacts, StagedWriter | None, bool]
 
 
 def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages: Iterator[Page]) -> _Walk:
@@ -268,8 +251,7 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
         with background_thread() as behind:
             for records in _batches(pages):
                 if staging is not None:
-                    sample = SAMPLE if observer.shape.records < ENOUGH else LATER_SAMPLE
-                    observer.observe(decode_record(bytes(record)) for record in records.payloads[:sample])
+                    observer.observe(decode_record(bytes(record)) for record in records.payloads[:SAMPLE])
                 behind(partial(_write_batch, records, schema, writer, staging))
         if staging is not None:
             observer.shape.sampled = observer.shape.records < writer.rows
@@ -283,18 +265,17 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
     # a record that the service cannot send, or that has no id, is lacking in each walk
     in_vain = listing.facts.gaps or ids.without_id or listing.facts.contradiction
     restless = not facts.complete and (bool(ids.duplicates) or listing.facts.totals_seen > 1 or not in_vain)
-    staged = None if staging is None or repeats.rows else staging.facts
-    return facts, staged, restless
+    return facts, None if repeats.rows else staging, restless
 
 
-def _finish(capture: Capture, resource: str, facts: ResourceFacts, staged: StagedFacts | None) -> None:
+def _finish(capture: Capture, resource: str, facts: ResourceFacts, staged: StagedWriter | None) -> None:
     """Record the result in the capture, and delete its pages."""
     capture.facts.unreadable.pop(resource, None)  # an earlier run may have been refused
     capture.facts.resources[resource] = facts
     capture.add_table(f"raw_{resource}", capture.raw_path(resource), facts.records)
     capture.save()
     if staged is not None:
-        record_tables(capture, resource, staged)
+        staged.record()
     capture.delete_pages(resource)
 
 
@@ -316,7 +297,9 @@ def _watched(
         on_page(page.records, page.url)
         yield page
         facts = listing.facts
-        on_progress(Progress(resource, facts.records, facts.last_total, facts.requests, client.requests_per_minute))
+        pages = max(0, (facts.last_total or 0) - facts.records) / PER_PAGE
+        left = pages * 60 / client.requests_per_minute
+        on_progress(Progress(resource, facts.records, facts.last_total, facts.requests, left))
 
 
 def _batches(pages: Iterator[Page]) -> Iterator[RawRecords]:

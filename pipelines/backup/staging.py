@@ -12,10 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 
-import msgspec
 import pyarrow as pa
 
-from pipelines.records.batches import StagedBatch
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.residue import bounded
 from pipelines.records.rules import name_of_rules
@@ -28,25 +26,11 @@ from pipelines.records.values import decode_record
 from pipelines.store.parquet import TableWriter, row_batches
 from pipelines.store.snapshots.captures import Capture
 
-GROUP_BYTES = 8 * 1024 * 1024
-"""Bytes of raw records per row group of the staged tables: each of their seventy columns has its own cost in every row group."""
-
 _CODE = ("records", "publication_fields.py", "backup/staging.py")
 """What of `pipelines` has a part in a staged row."""
 
 DESCRIBED = "publications"
 """The resource whose fields the service documents. Its tables have the described columns only, so that it is staged while it is read."""
-
-
-class StagedFacts(msgspec.Struct):
-    """The result of staging one resource."""
-
-    raw_rows: int
-    rows: dict[str, int]
-    """Table → rows."""
-    residue: dict[str, int]
-    rules: str
-    """Name of the rules: equal records have equal rows where it is the same (pipelines/records/rules.py)."""
 
 
 def stage(
@@ -63,7 +47,7 @@ def stage(
         with capture.open_file(f"raw_{resource}") as file, staged_writer(capture, resource, kinds) as writer:
             for batch in row_batches(file, ["payload", "sha256"]):
                 writer.write(batch)
-        record_tables(capture, resource, writer.facts)
+        writer.record()
     return {table.name: capture.facts.tables[table.name].rows for table in tables}
 
 
@@ -75,8 +59,8 @@ def _observe(capture: Capture, resource: str, earlier: Iterable[ObservedColumn])
             payloads = batch.column("payload").cast(pa.binary()).to_pylist()
             observer.observe(decode_record(payload or b"") for payload in payloads)
     today = f"{datetime.fromisoformat(facts.started_at):%Y-%m-%d}"
-    found = observe_columns(observer.shape, STAGED[resource], earlier=earlier, today=today)
-    facts.shapes[resource], facts.observed[resource] = observer.shape, [*found.columns]
+    observed = observe_columns(observer.shape, STAGED[resource], earlier=earlier, today=today)
+    facts.shapes[resource], facts.observed[resource] = observer.shape, [*observed.columns]
 
 
 def staged_tables(capture: Capture, resource: str) -> tuple[Table, ...]:
@@ -91,30 +75,26 @@ class StagedWriter:
     def __init__(self, capture: Capture, resource: str, kinds: Kinds, writers: Mapping[str, TableWriter]) -> None:
         observed = capture.facts.observed.get(resource, ())
         self._stager, self._writers = Stager(resource, observed, kinds), writers
+        self._capture, self._resource = capture, resource
         self._rules = name_of_rules(_CODE, kinds.described, list(kinds.additional.items()), observed)
-        self._raw_rows, self._residue = 0, Counter[str]()
-        self._group, self._size = list[StagedBatch](), 0
+        self._residue = Counter[str]()
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Stage a raw batch with the columns `payload` and `sha256`."""
-        for staged in in_steps(self._stager, batch):
+        """Stage a raw batch with the columns `payload` and `sha256`, as one row group of each table."""
+        steps = [*in_steps(self._stager, batch)]
+        for staged in steps:
             self._residue = bounded(self._residue + staged.residue)
-            self._group.append(staged)
-        self._raw_rows, self._size = self._raw_rows + batch.num_rows, self._size + batch.nbytes
-        if self._size >= GROUP_BYTES:
-            self.flush()
+        for name, writer in self._writers.items() if steps else ():
+            writer.write(pa.Table.from_batches([staged.tables[name] for staged in steps]))
 
-    def flush(self) -> None:
-        """Write what was staged as one row group of each table."""
-        group, self._group, self._size = self._group, [], 0
-        for name, writer in self._writers.items() if group else ():
-            writer.write(pa.Table.from_batches([staged.tables[name] for staged in group]))
-
-    @property
-    def facts(self) -> StagedFacts:
-        """What was staged."""
-        rows = {name: writer.rows for name, writer in self._writers.items()}
-        return StagedFacts(self._raw_rows, rows, dict(self._residue.most_common()), self._rules)
+    def record(self) -> None:
+        """Record the tables in the capture, once they are complete."""
+        facts = self._capture.facts
+        for table in STAGED[self._resource]:
+            self._capture.add_table(table.name, self._capture.table_path(table), self._writers[table.name].rows)
+        facts.residue[self._resource] = dict(self._residue.most_common())
+        facts.staging_rules[self._resource] = self._rules
+        self._capture.save()
 
 
 @contextmanager
@@ -122,18 +102,7 @@ def staged_writer(capture: Capture, resource: str, kinds: Kinds) -> Iterator[Sta
     """Opens the staged tables of a resource. They are complete when the block ends without an error."""
     with ExitStack() as stack:
         writers = {table.name: stack.enter_context(capture.writer(table)) for table in staged_tables(capture, resource)}
-        writer = StagedWriter(capture, resource, kinds, writers)
-        yield writer
-        writer.flush()
-
-
-def record_tables(capture: Capture, resource: str, facts: StagedFacts) -> None:
-    """Record finished tables in the capture."""
-    for table in STAGED[resource]:
-        capture.add_table(table.name, capture.table_path(table), facts.rows[table.name])
-    capture.facts.residue[resource] = facts.residue
-    capture.facts.staging_rules[resource] = facts.rules
-    capture.save()
+        yield StagedWriter(capture, resource, kinds, writers)
 
 
 @contextmanager

@@ -26,7 +26,6 @@ from pipelines.records.identifiers.typed_identifiers import read_entry, read_fie
 from pipelines.records.identifiers.verdicts import Identifier
 from pipelines.records.residue import (
     IGNORED,
-    bounded,
     keep_nested,
     nested_residue,
     residue_counts,
@@ -103,7 +102,7 @@ class Stager:
         columns = {column.name: batch.column(column.name) for column in self._table.columns}
         columns |= {"residue": [residue_json(residue) for residue in batch.residues], "sha256": hashes}
         tables.insert(0, (self._table, named_batch(self._table, columns)))
-        return StagedBatch({table.name: rows for table, rows in tables}, bounded(residue_counts(batch.residues)))
+        return StagedBatch({table.name: rows for table, rows in tables}, residue_counts(batch.residues))
 
 
 class _Batch:

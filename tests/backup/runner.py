@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from pipelines.backup.flow import Backup, Progress
+from pipelines.backup.flow import Backup
+from pipelines.backup.read import Progress
 from pipelines.service.clock import Clock
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots.manifest import Manifest

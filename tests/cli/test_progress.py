@@ -44,7 +44,8 @@ def display(clock: Clock) -> ProgressDisplay:
 
 
 def _at(records: int, requests: int, expected: int | None = 6000, requests_per_minute: int = 60) -> Progress:
-    return Progress("publications", records, expected, requests, requests_per_minute)
+    left = max(0, (expected or 0) - records) / 50 * 60 / requests_per_minute
+    return Progress("publications", records, expected, requests, left)
 
 
 def test_before_the_first_page_it_is_starting(display: ProgressDisplay) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from pipelines.backup import fetching
 from pipelines.backup.fetching import FileFetcher
-from pipelines.backup.files import FileProgress
+from pipelines.backup.files import LEFT
+from pipelines.backup.read import Progress
 from pipelines.errors import StorageError
 from pipelines.service.client import LibraryClient, open_client
 from pipelines.store.maintenance.verification import Part, verify_named
@@ -428,8 +429,8 @@ def test_the_files_that_are_left_after_the_listing_report_their_progress(
     file_library.stored["/file-1"] = lambda _: Answer(status=503)
     reported, seen = threading.Event(), []
 
-    def report(progress: object) -> None:
-        if isinstance(progress, FileProgress):
+    def report(progress: Progress) -> None:
+        if progress.resource == LEFT:
             seen.append((progress.records, progress.expected))
             reported.set()
 
