@@ -68,7 +68,6 @@ class LoadConfig(dg.Config):
     limit: int = 0
     """The most records to write; 0 for all."""
     actions: list[str] = Field(default_factory=list)
-    ids: list[int] = Field(default_factory=list)
     max_failures: int = Limits.failures
     max_failures_percent: float = Limits.failures_percent
     max_touched_percent: float = Limits.touched_percent
@@ -130,7 +129,7 @@ def _load_asset(tenant: str) -> dg.AssetsDefinition:
     def migration_load(config: LoadConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
         _check_given(tenant, LOAD, plan=config.plan, approval=config.approval)
         limits = Limits(config.max_failures, config.max_failures_percent, config.max_touched_percent)
-        selection = Selection(config.limit or None, tuple(config.actions), tuple(config.ids))
+        selection = Selection(config.limit or None, tuple(config.actions))
         plan = migration.approved(config.plan, config.approval, tenant)
         return dg.MaterializeResult(metadata=_load_metadata(migration.apply(plan, limits=limits, selection=selection)))
 

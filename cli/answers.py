@@ -18,7 +18,7 @@ from cli.output import Output, json_text
 from pipelines.errors import BookferryError, ConfigurationError
 from pipelines.records.spreadsheets import safe_cell
 from pipelines.report.workbook import Cell, columns_for, open_workbook
-from pipelines.store.durable import storage_error
+from pipelines.store.durable import storage_error, storage_errors
 
 Rows = Sequence[tuple[object, ...]]
 
@@ -67,11 +67,26 @@ def _write_rows(output: Output, columns: Sequence[str], rows: Rows, before: int)
     return before + len(lines)
 
 
-def write_csv(output: Output, columns: Sequence[str], batches: Iterator[Rows]) -> None:
-    """Write CSV (RFC 4180) in UTF-8. No cell can be a formula of a spreadsheet (I13)."""
+def print_csv(output: Output, columns: Sequence[str], batches: Iterator[Rows]) -> None:
+    """Print CSV (RFC 4180) in UTF-8. No cell can be a formula of a spreadsheet (I13)."""
     output.write(BYTE_ORDER_MARK + _lines([columns]))
     for rows in batches:
         output.write(_lines(rows))
+
+
+def write_csv(path: Path, columns: Sequence[str], batches: Iterator[Rows]) -> int:
+    """Write the same CSV to a file, which appears when it is complete. Returns the number of rows."""
+    unfinished, count = path.with_name(f".{path.name}.{os.getpid()}"), 0
+    try:
+        with storage_errors(path), unfinished.open("w", encoding="utf-8", newline="") as file:
+            file.write(BYTE_ORDER_MARK + _lines([columns]))
+            for rows in batches:
+                file.write(_lines(rows))
+                count += len(rows)
+            unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return count
 
 
 def _lines(rows: Sequence[Sequence[object]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any
 
 import typer
@@ -64,13 +63,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _choose_color(wanted: bool | None) -> None:
-    """Set the variables that Rich reads, before anything is printed."""
-    if wanted is not None:
-        os.environ.pop("NO_COLOR" if wanted else "FORCE_COLOR", None)
-        os.environ["FORCE_COLOR" if wanted else "NO_COLOR"] = "1"
-
-
 @app.callback()
 def bookferry(
     # the callbacks of the options act, or those of the same options of a command
@@ -79,14 +71,5 @@ def bookferry(
     ] = False,
     config: Annotated[str | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
-    color: Annotated[
-        bool | None,
-        typer.Option(
-            "--color/--no-color",
-            callback=_choose_color,
-            is_eager=True,
-            help="Colors, whatever stdout is. Default: on a terminal, unless $NO_COLOR is set, and where $FORCE_COLOR is set.",
-        ),
-    ] = None,
 ) -> None:
     """Backs up, migrates and stages a hosted library for analysis."""

@@ -14,22 +14,23 @@ from pipelines.store.stores import open_data
 
 KINDS = ("added", "removed", "changed")
 
+LISTED = 20
+"""The most records to list of each kind; the counts include all."""
 
-def diff_snapshots(
-    settings: Settings, names: tuple[str, str], resource: str | None, limit: int, output: Output
-) -> ExitStatus:
+
+def diff_snapshots(settings: Settings, names: tuple[str, str], resource: str | None, output: Output) -> ExitStatus:
     """Compare two snapshots. The status is 6 if there is any difference."""
     data = open_data(settings, personal_keys(settings))
     a, b = (data.find_snapshot(name) for name in names)
-    differences = compare(data, a, b, resource, limit)
+    differences = compare(data, a, b, resource, LISTED)
     output.result(
         {"equal": differences.equal, **msgspec.to_builtins(differences)},
-        lambda console: _print(console, differences, limit),
+        lambda console: _print(console, differences),
     )
     return ExitStatus.COMPLETE if differences.equal else ExitStatus.DIFFERENCES
 
 
-def _print(console: Console, differences: Differences, limit: int) -> None:
+def _print(console: Console, differences: Differences) -> None:
     for note in differences.notes:
         console.print(f"! {note}")
     compared = {name: one for name, one in differences.resources.items() if one.only_in is None}
@@ -41,7 +42,7 @@ def _print(console: Console, differences: Differences, limit: int) -> None:
         columns = ("resource", *KINDS, "unchanged", "without id")
         print_table(console, columns, rows, right=columns[1:])
     for name, one in differences.resources.items():
-        _print_resource(console, name, one, limit)
+        _print_resource(console, name, one)
     console.print(_last_line(differences))
 
 
@@ -51,17 +52,17 @@ def _without_id(one: ResourceDifferences) -> str:
     return f"+{one.added_without_id:,} -{one.removed_without_id:,}"
 
 
-def _print_resource(console: Console, name: str, one: ResourceDifferences, limit: int) -> None:
+def _print_resource(console: Console, name: str, one: ResourceDifferences) -> None:
     if one.only_in is not None:
         console.print(f"{name}: only in {one.only_in}.")
     if one.fields:
-        counts = [(field, f"{count:,}") for field, count in list(one.fields.items())[:limit]]
+        counts = [(field, f"{count:,}") for field, count in list(one.fields.items())[:LISTED]]
         print_table(console, ("field", "records"), counts, title=f"\n{name}: changed fields", right=("records",))
     rows = [("added", record, "") for record in one.added_ids]
     rows += [("removed", record, "") for record in one.removed_ids]
     rows += [("changed", record.id, ", ".join(record.fields)) for record in one.changed_records]
     if rows:
-        print_table(console, ("", "id", "fields"), rows, title=f"\n{name}: up to {limit} of each")
+        print_table(console, ("", "id", "fields"), rows, title=f"\n{name}: up to {LISTED} of each")
 
 
 def _last_line(differences: Differences) -> str:

@@ -39,6 +39,10 @@ NO_INPUT = (
 STOPPED_AFTERWARDS = "Stopped after the sign-in, which is stored in {place}. `bookferry whoami {tenant}` shows it."
 
 
+WAIT_SECONDS = 300.0
+"""How long to wait for the answer of the browser."""
+
+
 def log_in(
     settings: Settings,
     tenant: str,
@@ -46,7 +50,6 @@ def log_in(
     *,
     purpose: str | None,
     browser: bool,
-    timeout: float,
     new_client: bool,
 ) -> ExitStatus:
     """Sign in and store the sign-in. If anything fails, the earlier sign-in stays as it is."""
@@ -55,7 +58,7 @@ def log_in(
     scopes = _scopes(purpose)
     with signing_in(settings, tenant, state=data.state) as login:
         question = login.ask(scopes, new_client=new_client)
-        grant = _obtain_grant(login, question, output, browser=browser, seconds=timeout)
+        grant = _obtain_grant(login, question, output, browser=browser)
         place = login.place
     with stop_message(STOPPED_AFTERWARDS.format(place=place, tenant=tenant)):
         person = _person(settings, tenant, output)
@@ -70,9 +73,7 @@ def _scopes(purpose: str | None) -> tuple[str, ...]:
     return JOBS[purpose].scopes if purpose else SCOPES
 
 
-def _obtain_grant(
-    login: Login, question: AuthorizationRequest, output: Output, *, browser: bool, seconds: float
-) -> Grant:
+def _obtain_grant(login: Login, question: AuthorizationRequest, output: Output, *, browser: bool) -> Grant:
     with ExitStack() as stack:
         listener = _listener(question.redirect_uri)
         if listener is not None:
@@ -86,11 +87,11 @@ def _obtain_grant(
             lambda arrival: _grant_from(login, question, output, arrival),
             listener,
             pasted,
-            seconds,
+            WAIT_SECONDS,
             needs_input=not browser or listener is None,
         )
     if grant is None:
-        raise _timeout_error(seconds, issued=login.is_issued)
+        raise _timeout_error(WAIT_SECONDS, issued=login.is_issued)
     return grant
 
 
@@ -198,7 +199,7 @@ def _timeout_error(seconds: float, *, issued: bool) -> SignInError:
         "check client_id and redirect_uri of the tenant in bookferry.toml" if issued else "run it with --new-client"
     )
     return SignInError(
-        f"Nobody answered within {seconds:.0f} s. Run the same command again, with --timeout if you need longer. If the library showed "
+        f"Nobody answered within {seconds:.0f} s. Run the same command again. If the library showed "
         f"an error page instead of its consent page, {remedy}."
     )
 

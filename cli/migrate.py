@@ -58,7 +58,7 @@ def make_plan(
     fresh: bool,
     first_days: bool | None,
     sends_invalid: bool | None,
-    detailed: bool,
+    overwrite: bool,
 ) -> ExitStatus:
     """Plan a migration, from a new backup of a tenant or from a named snapshot."""
     check_target(settings, target)
@@ -79,13 +79,14 @@ def make_plan(
             {
                 "source": source,
                 "resources": list(resources),
+                "overwrite": overwrite,
                 "first_days": first_days,
                 "sends_invalid": sends_invalid,
             },
         )
         plan = result_of(results.plan)
     output.result(plan_document(plan), lambda console: print_plan(console, plan))
-    return ExitStatus.DIFFERENCES if detailed and not plan.facts.empty else _planned_status(plan)
+    return _planned_status(plan)
 
 
 def decide_plan(settings: Settings, name: str, file: Path, output: Output) -> ExitStatus:
@@ -106,11 +107,11 @@ def apply_plan(
     settings: Settings, name: str, output: Output, *, limits: Limits, limit: int | None, only: Sequence[str]
 ) -> ExitStatus:
     """Write what a plan says. The name of the plan on the command line is its approval."""
-    actions, ids = _parse_only(only)
+    _check_only(only)
     results = MigrationResults()
     with migrating(settings, results) as (migration, _display):
         plan = find_plan(migration.data, name)
-        config = {**load_config(plan, limits), "limit": limit or 0, "actions": actions, "ids": ids}
+        config = {**load_config(plan, limits), "limit": limit or 0, "actions": list(only)}
         key = (plan.facts.target.tenant, "migration")
         try:
             with stop_message(STOPPED.format(plan=plan.name)):
@@ -191,15 +192,9 @@ def _beside(plan: Plan, lacking: LackingCounts | None = None) -> dict[str, Any]:
     }
 
 
-def _parse_only(words: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Returns the actions (create, patch, merge, files) and the ids of source records in the option --only."""
-    ids = [int(word) for word in words if word.isdecimal()]
-    actions = [word for word in words if word in ACTIONS]
-    if unknown := [word for word in words if not word.isdecimal() and word not in ACTIONS]:
-        raise ConfigurationError(
-            f"--only {', '.join(unknown)}: name create, patch, merge or files, or ids of publications in the source, separated by commas."
-        )
-    return actions, ids
+def _check_only(words: Sequence[str]) -> None:
+    if unknown := [word for word in words if word not in ACTIONS]:
+        raise ConfigurationError(f"--only {', '.join(unknown)}: name {', '.join(ACTIONS)}, separated by commas.")
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def run_night(settings: Settings, tenant: str, output: Output) -> ExitStatus:
     elif not night.is_good:
         night.leave_out("prune", "after such a night nothing is removed")
     else:
-        night.run("prune", lambda part: prune_snapshots(settings, tenant, None, part, dry_run=False))
+        night.run("prune", lambda part: prune_snapshots(settings, tenant, part, dry_run=False))
     document = {"tenant": tenant, "ok": night.is_good, "exit_status": int(night.status), **night.documents}
     output.result(document, lambda console: console.print(_last_line(tenant, night)))
     return night.status

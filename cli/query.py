@@ -13,11 +13,11 @@ from pathlib import Path
 import duckdb
 from rich.console import Console
 
-from cli.answers import BATCH_ROWS, Rows, write_csv, write_json, write_parquet, write_xlsx
+from cli.answers import BATCH_ROWS, Rows, print_csv, write_csv, write_json, write_parquet, write_xlsx
 from cli.boundary import fail
 from cli.output import Output, print_table
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.examples import all_examples, example
+from pipelines.examples import all_examples, example, examples_folder
 from pipelines.humanize import counted
 from pipelines.records.tables.registry import PERSONAL_TABLES
 from pipelines.settings.settings import Settings
@@ -31,14 +31,17 @@ _CHANGES = {
 }
 
 
+ENDINGS = (".csv", ".parquet", ".xlsx")
+"""Kinds of files that a result may be written to."""
+
+
 @dataclass(frozen=True)
 class OutputFormat:
-    """The form of the result without --json: `limit` rows on the terminal (0: all), CSV, a Parquet file or a workbook."""
+    """The form of the result without --json: `limit` rows on the terminal (0: all), CSV, or a file, whose ending is its kind."""
 
     limit: int
     csv: bool
-    parquet: Path | None
-    xlsx: Path | None = None
+    file: Path | None
 
 
 def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
@@ -61,14 +64,17 @@ def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
 
 def answer_query(settings: Settings, sql: str, output: Output, form: OutputFormat, *, personal: bool) -> ExitStatus:
     """Run one query, read-only. An error in it is exit 2. `personal` includes the personal columns."""
-    if form.csv and (output.as_json or form.parquet or form.xlsx):
-        raise ConfigurationError("--csv goes with none of --json, --parquet and --xlsx: choose one.")
-    if form.parquet and form.xlsx:
-        raise ConfigurationError("--parquet and --xlsx are two files: choose one.")
+    if form.csv and (output.as_json or form.file):
+        raise ConfigurationError("--csv goes with neither --json nor --to: choose one.")
+    ending = form.file.suffix.lower() if form.file else ""
+    if form.file is not None and ending not in ENDINGS:
+        raise ConfigurationError(
+            f"--to {form.file}: name a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}."
+        )
     data = open_data(settings, personal_keys(settings))
     with open_catalogue(data, personal=personal) as database:
-        if form.parquet is not None:
-            return _write_parquet(database, sql, form.parquet, output, data)
+        if form.file is not None and ending == ".parquet":
+            return _write_parquet(database, sql, form.file, output, data)
         columns, batches = ask(database, sql, data)
         unread = tables_not_read(database, sql)
         for table, tenants in unread.items():
@@ -76,14 +82,15 @@ def answer_query(settings: Settings, sql: str, output: Output, form: OutputForma
                 f"! {table} was not read in the newest complete snapshot of {', '.join(tenants)}: that it has no rows says nothing about "
                 "the library. The view tables_read says why."
             )
-        if form.xlsx is not None:
-            _report_file(output, form.xlsx, columns, write_xlsx(form.xlsx, columns, batches))
+        if form.file is not None:
+            write = write_xlsx if ending == ".xlsx" else write_csv
+            _report_file(output, form.file, columns, write(form.file, columns, batches))
             return ExitStatus.COMPLETE
         if output.as_json:
             failure = write_json(output, columns, batches, not_read=unread)
             return ExitStatus.COMPLETE if failure is None else fail(str(failure), failure.exit_status, as_json=False)
         if form.csv:
-            write_csv(output, columns, batches)
+            print_csv(output, columns, batches)
         else:
             rows = _first(batches, form.limit + 1 if form.limit else None)
             output.result({}, lambda console: print_rows(console, columns, rows, form.limit))
@@ -235,17 +242,12 @@ def list_examples(output: Output) -> ExitStatus:
         rows = [(query.name, query.question) for query in examples]
         print_table(console, ("example", "question"), rows)
         console.print(
-            "`bookferry query --example NAME` runs an example. With --show-sql it prints the SQL, to be changed and run with --file. "
-            "The same SQL runs on Postgres."
+            f"`bookferry query --example NAME` runs an example. To change one, copy NAME.sql from {examples_folder()}, and run your copy "
+            "with --file. The same SQL runs on Postgres.",
+            soft_wrap=True,
         )
 
     output.result(document, render)
-    return ExitStatus.COMPLETE
-
-
-def show_sql(sql: str, output: Output) -> ExitStatus:
-    """Print the SQL of a query without running it."""
-    output.result({"sql": sql}, lambda _console: output.write(sql if sql.endswith("\n") else f"{sql}\n"))
     return ExitStatus.COMPLETE
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cli.jobs import run_step
 from cli.migrate import load_config, migrating, result_of
-from cli.migration_output import MOST_PRINTED, plan_document, print_applied, print_plan, print_proof
+from cli.migration_output import MOST_PRINTED, plan_document, print_applied, print_proof
 from cli.output import Output, print_warning
 from cli.progress import ProgressDisplay
 from cli.snapshots import tenant_snapshot
@@ -40,7 +40,6 @@ def restore_snapshot(
     *,
     resources: Sequence[str],
     overwrite: bool,
-    plan_only: bool,
 ) -> ExitStatus:
     """Plan, apply and verify. Creates what the library lacks, and deletes nothing."""
     check_target(settings, tenant)
@@ -49,9 +48,6 @@ def restore_snapshot(
         config = {"source": snapshot, "overwrite": overwrite, "resources": list(resources), "sends_invalid": True}
         run_step(settings, migration, "plan_migration", (tenant, "migration_plan"), config)
         plan = result_of(results.plan)
-        if plan_only:
-            output.result(plan_document(plan), lambda console: print_plan(console, plan))
-            return ExitStatus.COMPLETE
         approved = load_config(plan, Limits(touched_percent=100.0))
         run_step(settings, migration, "apply_migration", (tenant, "migration"), approved)
         run_step(settings, migration, "verify_migration", (tenant, "migration_proof"), {"plan": plan.name})

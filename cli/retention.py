@@ -12,20 +12,21 @@ from rich.console import Console
 from cli.notify import notifying
 from cli.output import Output, print_table
 from pipelines.backup.iceberg import remove_from_tables
-from pipelines.errors import ExitStatus
+from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.humanize import counted, size
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.retention import Policy, PruneResult, prune
 from pipelines.store.stores import open_data
 
 
-def prune_snapshots(
-    settings: Settings, tenant: str | None, policy: Policy | None, output: Output, *, dry_run: bool
-) -> ExitStatus:
-    """Remove the snapshots of one tenant or of all that the policy does not keep. Without `policy` the configured one applies."""
-    if policy is None:
-        policy = Policy.configured(settings.retention) if settings.retention is not None else Policy()
-    policy.check()
+def prune_snapshots(settings: Settings, tenant: str | None, output: Output, *, dry_run: bool) -> ExitStatus:
+    """Remove the snapshots of one tenant or of all that the configured policy does not keep."""
+    if settings.retention is None:
+        raise ConfigurationError(
+            f"{settings.path}: nothing says what to keep. Add a table [retention] with keep_last, keep_daily, keep_weekly or keep_monthly, "
+            "for example: keep_daily = 7"
+        )
+    policy = Policy.configured(settings.retention)
     data = open_data(settings)
     if tenant is not None and not data.snapshot_keys(tenant):
         settings.tenant(tenant)

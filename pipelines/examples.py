@@ -32,6 +32,11 @@ class ExampleQuery:
         return " ".join(line.removeprefix("--").strip() for line in comment)
 
 
+def examples_folder() -> str:
+    """Where the examples are."""
+    return str(_SQL)
+
+
 def all_examples() -> list[ExampleQuery]:
     """Every example, by name."""
     files = sorted((file for file in _SQL.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)

@@ -31,26 +31,24 @@ def query(  # noqa: PLR0917  one parameter for each option
     examples: Annotated[
         bool, typer.Option("--list-examples", help="List the example queries and their questions.")
     ] = False,
-    show: Annotated[bool, typer.Option("--show-sql", help="Print the SQL instead of running it.")] = False,
     limit: Annotated[
         int,
-        typer.Option(
-            min=0, help="The most rows to show; 0 for all. --json, --csv, --xlsx and --parquet always give all."
-        ),
+        typer.Option(min=0, help="The most rows to show; 0 for all. --json, --csv and --to always give all."),
     ] = 100,
     csv: Annotated[
         bool,
         typer.Option(
             "--csv",
-            help="Print CSV that is safe to open in a spreadsheet. For programs, --json and --parquet are better.",
+            help="Print CSV that is safe to open in a spreadsheet. For programs, --json and Parquet are better.",
         ),
     ] = False,
-    parquet: Annotated[
-        Path | None, typer.Option("--parquet", help="Write the result to a Parquet file.", metavar="FILE")
-    ] = None,
-    xlsx: Annotated[
+    to: Annotated[
         Path | None,
-        typer.Option("--xlsx", help="Write the result to a workbook for Excel and LibreOffice.", metavar="FILE"),
+        typer.Option(
+            "--to",
+            help="Write the result to a file: .parquet, .xlsx (a workbook for Excel and LibreOffice) or .csv.",
+            metavar="FILE",
+        ),
     ] = None,
     personal: Annotated[
         bool,
@@ -63,15 +61,13 @@ def query(  # noqa: PLR0917  one parameter for each option
     json: JsonOption = False,
 ) -> ExitStatus:
     """Query the staged tables in SQL."""
-    from cli.query import OutputFormat, answer_query, chosen_sql, list_examples, show_sql
+    from cli.query import OutputFormat, answer_query, chosen_sql, list_examples
 
     output = Output(as_json=json)
     if examples:
         return list_examples(output)
     text = chosen_sql(sql, file, example)
-    if show:
-        return show_sql(text, output)
-    return answer_query(settings_of(config), text, output, OutputFormat(limit, csv, parquet, xlsx), personal=personal)
+    return answer_query(settings_of(config), text, output, OutputFormat(limit, csv, to), personal=personal)
 
 
 @command("cli.tables")

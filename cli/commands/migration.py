@@ -35,6 +35,11 @@ ResourcesOption = Annotated[
 ]
 
 
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Where library and snapshot differ, write the snapshot's value.")
+]
+
+
 @migrate.command("plan")
 @command("cli.migrate")
 def plan(  # noqa: PLR0917  one parameter for each option
@@ -50,6 +55,7 @@ def plan(  # noqa: PLR0917  one parameter for each option
         bool, typer.Option("--newest", help="Use the newest snapshot of the tenant, without a new backup.")
     ] = False,
     resources: ResourcesOption = "",
+    overwrite: OverwriteOption = False,
     first_days: Annotated[
         bool | None,
         typer.Option(
@@ -66,9 +72,6 @@ def plan(  # noqa: PLR0917  one parameter for each option
             show_default=False,
         ),
     ] = None,
-    detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="Exit with 6 when the plan has something to write.")
-    ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
@@ -82,9 +85,9 @@ def plan(  # noqa: PLR0917  one parameter for each option
         Output(as_json=json),
         resources=names_in(resources),
         fresh=not newest,
+        overwrite=overwrite,
         first_days=first_days,
         sends_invalid=invalid_identifiers,
-        detailed=detailed_exitcode,
     )
 
 
@@ -114,7 +117,7 @@ def apply(  # noqa: PLR0917  one parameter for each option
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="Write only these, separated by commas: create, patch, merge or files, or ids of publications in the source.",
+            help="Write only these, separated by commas: create, patch, merge, files.",
             metavar="WHAT",
         ),
     ] = None,
@@ -207,11 +210,8 @@ def restore(  # noqa: PLR0917  one parameter for each option
         ),
     ],
     tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="The v3 tenant to restore into.")],
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Where library and snapshot differ, write the snapshot's value.")
-    ] = False,
+    overwrite: OverwriteOption = False,
     resources: ResourcesOption = "",
-    plan_only: Annotated[bool, typer.Option("--plan-only", help="Only make the plan, for `migrate apply`.")] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
@@ -225,7 +225,6 @@ def restore(  # noqa: PLR0917  one parameter for each option
         Output(as_json=json),
         resources=names_in(resources),
         overwrite=overwrite,
-        plan_only=plan_only,
     )
 
 

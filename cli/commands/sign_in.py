@@ -27,7 +27,6 @@ def login(  # noqa: PLR0917  one parameter for each option
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address and read the answer from standard input.")
     ] = False,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for the answer.")] = 300,
     new_client: Annotated[
         bool, typer.Option("--new-client", help="Register a new client. A library accepts few registrations a day.")
     ] = False,
@@ -43,7 +42,6 @@ def login(  # noqa: PLR0917  one parameter for each option
         Output(as_json=json),
         purpose=purpose,
         browser=not no_browser,
-        timeout=timeout,
         new_client=new_client,
     )
 

@@ -77,40 +77,29 @@ def verify(
 
 @snapshots.command("diff")
 @command("cli.differences")
-def diff(  # noqa: PLR0917  one parameter for each option
+def diff(
     a: Annotated[
         str, typer.Argument(autocompletion=completion.snapshots, help="The earlier snapshot, named as for `show`.")
     ],
     b: Annotated[str, typer.Argument(autocompletion=completion.snapshots, help="The later snapshot.")],
     resource: Annotated[str | None, typer.Option(help="Compare only this resource.")] = None,
-    limit: Annotated[
-        int, typer.Option(min=0, help="The most records to list of each kind; the counts include all.")
-    ] = 20,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
     """Compare two snapshots: records added, removed and changed, and the changed fields. Exits with 6 when there is a difference."""
     from cli.differences import diff_snapshots
 
-    return diff_snapshots(settings_of(config), (a, b), resource, limit, Output(as_json=json))
+    return diff_snapshots(settings_of(config), (a, b), resource, Output(as_json=json))
 
 
 @snapshots.command("prune")
 @command("cli.retention")
-def prune(  # noqa: PLR0917  one parameter for each option
+def prune(
     tenant: Annotated[
         str | None,
         typer.Argument(
             autocompletion=completion.tenants, help="Only the snapshots of this tenant. Default: all tenants."
         ),
-    ] = None,
-    keep_last: Annotated[int | None, typer.Option(min=0, help="How many of the newest snapshots to keep.")] = None,
-    keep_daily: Annotated[int | None, typer.Option(min=0, help="For how many days to keep one snapshot each.")] = None,
-    keep_weekly: Annotated[
-        int | None, typer.Option(min=0, help="For how many weeks to keep one snapshot each.")
-    ] = None,
-    keep_monthly: Annotated[
-        int | None, typer.Option(min=0, help="For how many months to keep one snapshot each.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print what would be removed, and why the others stay.")
@@ -118,13 +107,10 @@ def prune(  # noqa: PLR0917  one parameter for each option
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
-    """Remove old snapshots and the blobs that no other snapshot needs. The newest complete snapshot always stays.
+    """Remove the snapshots that the table `retention` of bookferry.toml does not keep, and the blobs that no other snapshot needs.
 
-    Without any --keep-... option, the table `retention` of bookferry.toml applies.
+    The newest complete snapshot always stays.
     """
     from cli.retention import prune_snapshots
-    from pipelines.store.maintenance.retention import Policy
 
-    counts = (keep_last, keep_daily, keep_weekly, keep_monthly)
-    policy = None if counts == (None,) * 4 else Policy(*(count or 0 for count in counts))
-    return prune_snapshots(settings_of(config), tenant, policy, Output(as_json=json), dry_run=dry_run)
+    return prune_snapshots(settings_of(config), tenant, Output(as_json=json), dry_run=dry_run)

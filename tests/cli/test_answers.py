@@ -156,18 +156,19 @@ def test_a_query_from_a_file(library: BackedUp, tmp_path: Path) -> None:
     library.run("query", "--json").assert_failed(2, "--file", "--example")
 
 
-def test_examples_are_listed_printed_and_run(library: BackedUp, tmp_path: Path) -> None:
-    """Listed without a configuration, shown to be changed, and asked by name."""
+def test_examples_are_listed_copied_and_run(library: BackedUp, tmp_path: Path) -> None:
+    """Listed without a configuration, with the folder of their files, and asked by name."""
     listed = run("query", "--list-examples", "--json", folder=tmp_path).document["examples"]
     printed = run("query", "--list-examples", folder=tmp_path).out
     assert len(listed) >= 5
     assert all("?" in one["question"] and one["question"] in printed for one in listed)
     name = "gaps_by_kind"
-    sql = library.run("query", "--example", name, "--show-sql")
+    (folder,) = re.findall(r"copy NAME\.sql from (\S+),", printed)
+    file = Path(folder, f"{name}.sql")
     (example,) = (one for one in listed if one["example"] == name)
-    assert (sql.status, sql.out) == (0, example["sql"])
+    assert file.read_text(encoding="utf-8") == example["sql"]
     answer = library.run("query", "--example", name, "--json").document
-    assert answer == library.run("query", "--file", "-", "--json", typed=sql.out).document
+    assert answer == library.run("query", "--file", file, "--json").document
     assert answer["count"] == 3
     library.run("query", "--example", "gap_by_kind", "--json").assert_failed(2, f"did you mean '{name}'?", "Examples: ")
 
@@ -189,17 +190,27 @@ def test_csv_that_a_spreadsheet_shows_as_it_is(library: BackedUp) -> None:
     library.run("query", sql, "--csv", "--json").assert_failed(2, "--csv")
 
 
+def test_a_result_as_a_file_of_csv(library: BackedUp, tmp_path: Path) -> None:
+    """As it is printed; the file is complete or absent."""
+    sql, file = "SELECT id, title FROM publications ORDER BY id", tmp_path / "answer.CSV"
+    done = library.run("query", sql, "--to", file, "--json")
+    assert done.document["count"] == library.sandbox.publications()
+    assert file.read_bytes().decode() == library.run("query", sql, "--csv").out.replace("\n", "\r\n")
+    library.run("query", "SELECT error('at last')", "--to", tmp_path / "other.csv").assert_failed(2, "at last")
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
 def test_a_result_as_a_parquet_file(library: BackedUp, tmp_path: Path) -> None:
     """The file is complete or absent. Types stay, and two columns of the same name stay two."""
     file = tmp_path / "answer.parquet"
     sql = "SELECT id, title, published_on, id FROM publications ORDER BY id"
-    done = library.run("query", sql, "--parquet", file, "--json")
+    done = library.run("query", sql, "--to", file, "--json")
     total = library.sandbox.publications()
     assert done.document == {"columns": ["id", "title", "published_on", "id_2"], "count": total, "path": str(file)}
     assert pq.read_schema(file).types == [pa.int64(), pa.string(), pa.date32(), pa.int64()]
     assert pq.read_table(file, columns=["id"]).num_rows == total
     sql = "SELECT error('at last') FROM publications"
-    library.run("query", sql, "--parquet", tmp_path / "other.parquet", "--json").assert_failed(2, "at last")
+    library.run("query", sql, "--to", tmp_path / "other.parquet", "--json").assert_failed(2, "at last")
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
@@ -210,7 +221,7 @@ def test_a_result_as_a_workbook(library: BackedUp, tmp_path: Path) -> None:
         "SELECT '0306406152' AS isbn, '=1+1' AS formula, 1.50::DECIMAL(5, 2) AS price, sum(7) AS whole, DATE '1814-02-03' AS day, "
         "[1, NULL] AS list, NULL AS nothing, true AS yes, 1234567890123456::DECIMAL(18, 0) AS decimal"
     )
-    done = library.run("query", sql, "--xlsx", file, "--json")
+    done = library.run("query", sql, "--to", file, "--json")
     names = ["isbn", "formula", "price", "whole", "day", "list", "nothing", "yes", "decimal"]
     assert done.document == {"columns": names, "count": 1, "path": str(file)}
     sheet = load_workbook(file).active
@@ -218,9 +229,9 @@ def test_a_result_as_a_workbook(library: BackedUp, tmp_path: Path) -> None:
     assert rows == [names, ["0306406152", "=1+1", 1.5, 7, "1814-02-03", "[1,null]", None, True, "1234567890123456"]]
     assert sheet["B2"].data_type in {"s", "inlineStr"}
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("A2", "A1:I2")
-    library.run("query", "SELECT error('at last')", "--xlsx", tmp_path / "other.xlsx").assert_failed(2, "at last")
-    library.run("query", sql, "--xlsx", file, "--csv").assert_failed(2, "--csv")
-    library.run("query", sql, "--xlsx", file, "--parquet", file).assert_failed(2, "--parquet")
+    library.run("query", "SELECT error('at last')", "--to", tmp_path / "other.xlsx").assert_failed(2, "at last")
+    library.run("query", sql, "--to", file, "--csv").assert_failed(2, "--csv")
+    library.run("query", sql, "--to", tmp_path / "x.ods").assert_failed(2, "ends in .csv, .parquet or .xlsx")
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
@@ -237,7 +248,7 @@ def test_an_error_after_many_rows_is_part_of_the_one_document(library: BackedUp)
     assert (library_csv.status, library_csv.err.count("error: ")) == (2, 1)
 
 
-@pytest.mark.parametrize("form", ["--json", "--parquet=all.parquet"])
+@pytest.mark.parametrize("form", ["--json", "--to=all.parquet"])
 def test_a_long_result_is_never_in_memory(library: BackedUp, form: str) -> None:
     """I11: a gigabyte of rows, in a process that may not have so much."""
     megabytes = 1024 * 1024

@@ -65,7 +65,8 @@ def test_backup_and_maintenance_in_a_bucket(sandbox: SandboxProcess, s3: S3, tmp
     s3.client.put_object(Bucket=bucket, Key=raw, Body=bytes(content))
     assert f"s3://{bucket}/{raw}" in run("snapshots", "verify", status=6)["problems"][0]
 
-    assert [one["snapshot"] for one in run("snapshots", "prune", "--keep-last", "1")["removed"]] == names[:1]
+    config.write_text(f"{config.read_text()}\n[retention]\nkeep_last = 1\n")
+    assert [one["snapshot"] for one in run("snapshots", "prune")["removed"]] == names[:1]
     left = {one["Key"] for one in s3.client.list_objects_v2(Bucket=bucket)["Contents"]}
     assert [key for key in left if names[0].partition("/")[2] in key] == []
     assert raw in left

@@ -64,7 +64,7 @@ def test_differences_are_exit_6(two_backups: tuple[Installation, list[str]]) -> 
     )
     installation.configure(base_url=installation.sandbox.base_url("bare"))
     assert installation.backup("--json").status == 0
-    emptied = installation.run("snapshots", "diff", first, "small", "--limit", "3")
+    emptied = installation.run("snapshots", "diff", first, "small")
     assert emptied.status == 6
     assert "0 added, 120 removed, 0 changed" in emptied.lines[-1]
     installation.run("snapshots", "diff", first, newest, "--resource", "users", "--json").assert_failed(
@@ -75,16 +75,15 @@ def test_differences_are_exit_6(two_backups: tuple[Installation, list[str]]) -> 
 def test_old_ones_are_removed_as_the_policy_says(two_backups: tuple[Installation, list[str]]) -> None:
     """Empty policies are refused; a dry run removes nothing; the newest complete one stays."""
     installation, (first, newest) = two_backups
-    installation.run("snapshots", "prune", "--json").assert_failed(2, "Nothing says what to keep")
-    installation.run("snapshots", "prune", "--keep-daily", "-1", "--json").assert_failed(2, "--keep-daily")
-    installation.run("snapshots", "prune", "smal", "--keep-last", "1", "--json").assert_failed(
-        2, "did you mean 'small'?"
-    )
+    installation.run("snapshots", "prune", "--json").assert_failed(2, "nothing says what to keep")
+    config = installation.folder / "bookferry.toml"
+    config.write_text(f"{config.read_text()}\n[retention]\nkeep_last = 1\n")
+    installation.run("snapshots", "prune", "smal", "--json").assert_failed(2, "did you mean 'small'?")
     before = installation.snapshots()
-    dry = installation.run("snapshots", "prune", "--keep-last", "1", "--dry-run", "--json")
+    dry = installation.run("snapshots", "prune", "--dry-run", "--json")
     assert dry.status == 0, dry.err
     assert ([one["snapshot"] for one in dry.document["removed"]], installation.snapshots()) == ([first], before)
-    printed = installation.run("snapshots", "prune", "small", "--keep-last", "1")
+    printed = installation.run("snapshots", "prune", "small")
     assert (printed.status, printed.lines[-1].split(",")[0]) == (0, "Removed 1 snapshot")
     assert "last" in next(line for line in printed.lines if newest in line)
     (remaining,) = installation.run("snapshots", "list", "--json").document["snapshots"]

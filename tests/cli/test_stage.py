@@ -85,7 +85,9 @@ def test_a_failed_registration_leaves_a_good_snapshot_that_stage_registers(
     second = installation.backup("--json", variables=variables)
     assert [one["snapshot"] for one in second.document["iceberg"]] == [second.document["snapshot"]]
     assert "Iceberg tables have small/" in installation.backup(variables=variables).out
-    pruned = installation.run("snapshots", "prune", "--keep-last", "1", "--json", variables=variables)
+    config = tmp_path / "bookferry.toml"
+    config.write_text(f"{config.read_text()}\n[retention]\nkeep_last = 1\n")
+    pruned = installation.run("snapshots", "prune", "--json", variables=variables)
     assert len(pruned.document["removed"]) == 2
     properties = {"uri": variables["TEST_CATALOGUE"], "warehouse": f"file://{tmp_path}/library-data/iceberg"}
     with SqlCatalog("bookferry", **properties) as catalog:

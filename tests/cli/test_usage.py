@@ -125,18 +125,12 @@ def test_options_before_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "variables", "colored"),
-    [
-        ((), {}, False),
-        (("--color",), {}, True),
-        ((), {"FORCE_COLOR": "1"}, True),
-        (("--no-color",), {"FORCE_COLOR": "1"}, False),
-        (("--color",), {"NO_COLOR": "1"}, True),
-    ],
+    ("variables", "colored"),
+    [({}, False), ({"FORCE_COLOR": "1"}, True)],
 )
-def test_colors_in_a_pipe(options: tuple[str, ...], variables: dict[str, str], colored: bool, tmp_path: Path) -> None:
+def test_colors_in_a_pipe(variables: dict[str, str], colored: bool, tmp_path: Path) -> None:
     for command in (("query", "--list-examples"), ("--help",)):
-        done = run(*options, *command, folder=tmp_path, variables=variables)
+        done = run(*command, folder=tmp_path, variables=variables)
         assert (done.status, "\x1b[" in done.out) == (0, colored), done
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipelines.backup.flow import Backup
+from pipelines.inventory import PUBLICATIONS
+from pipelines.migration.apply.run import Selection
 from pipelines.migration.flow import AppliedPlan, Migration
-from pipelines.migration.model.plan import Plan
+from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.login import signing_in
@@ -57,6 +59,17 @@ class FastClock(SystemClock):
 READ_SECONDS = 2.0
 """The read timeout of tests: a thirtieth of the real one. On a busy machine an effect may come later than it allows for: a twin, which is
 named."""
+
+
+@dataclass(frozen=True)
+class SomePublications(Selection):
+    """Publications with these ids."""
+
+    ids: Collection[int] = ()
+
+    def wants(self, row: PlanRow) -> bool:
+        """Whether it is one of them."""
+        return row.resource == PUBLICATIONS and row.source_id in self.ids
 
 
 @dataclass(frozen=True)

@@ -227,8 +227,7 @@ def test_parts_of_a_plan_can_be_written_first(pair: LibraryPair, snapshot: Snaps
     plan = pair.plan(snapshot)
     first = pair.apply(plan, selection=Selection(limit=5))
     assert (first.applied.created, first.applied.left, first.applied.complete) == (5, RECORDS - 5, False)
-    ids = [row.source_id for row in plan.rows(Action.CREATE)][-2:]
-    two = pair.apply(plan, selection=Selection(ids=ids))
+    two = pair.apply(plan, selection=Selection(limit=2, actions=["create"]))
     assert two.applied.created == 2
     rest = pair.apply(plan)
     assert (rest.applied.created, rest.applied.unchanged, rest.applied.complete) == (RECORDS - 7, 7, True)

@@ -26,7 +26,6 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, is_done
 from pipelines.migration.model.lacking import Lacking
 from pipelines.migration.model.plan import Plan, PlanRow, Twin
-from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.wording import plural
 from pipelines.service.client import Waiting
 from pipelines.service.redaction import outside_text
@@ -43,16 +42,13 @@ PAUSE = 60.0
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of a plan to write: at most `limit` rows, some actions (create, patch, merge, files), publications with these ids."""
+    """The part of a plan to write: at most `limit` rows, some actions (create, patch, merge, files)."""
 
     limit: int | None = None
     actions: Collection[str] = ()
-    ids: Collection[int] = ()
 
     def wants(self, row: PlanRow) -> bool:
         """Whether a row is to be written."""
-        if self.ids and (row.resource != PUBLICATIONS or row.source_id not in self.ids):
-            return False
         if not self.actions:
             return True
         is_sent = row.writes or row.references or row.action == Action.MERGE

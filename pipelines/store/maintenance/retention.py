@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from pipelines.errors import ConfigurationError, StorageError
+from pipelines.errors import StorageError
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.settings.schedule import RetentionSettings
 from pipelines.state.store import Ticking
@@ -51,15 +51,6 @@ class Policy:
     def configured(cls, table: RetentionSettings) -> Policy:
         """The policy of `[retention]` in bookferry.toml."""
         return cls(table.keep_last, table.keep_daily, table.keep_weekly, table.keep_monthly)
-
-    def check(self) -> None:
-        """Raises `ConfigurationError` for a policy that keeps nothing: it is a mistake."""
-        if not any((self.last, self.daily, self.weekly, self.monthly)):
-            raise ConfigurationError(
-                "Nothing says what to keep. Give at least one of --keep-last, --keep-daily, --keep-weekly and --keep-monthly, for example: "
-                "`bookferry snapshots prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12`. "
-                "Or write keep_daily, keep_weekly, ... into a table [retention] of bookferry.toml."
-            )
 
     def periods(self, zone: ZoneInfo) -> Iterator[tuple[str, int, Callable[[Snapshot], str]]]:
         """Yields each rule: name, count, and the function from a snapshot to its period in the library's time zone."""
@@ -177,7 +168,6 @@ def prune(
     `TenantBusyError`. `before_removal` is called with the snapshots that stay (tenant → ids) before any file goes, also if all stay: a
     killed removal is continued.
     """
-    policy.check()
     with nullcontext() if dry_run else removal(data, clock):
         selected = _tenants(data) if tenant is None else [tenant]
         busy = [name for name in selected if not dry_run and data.is_leased(name)]

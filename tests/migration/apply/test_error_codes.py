@@ -6,10 +6,9 @@ import pytest
 
 from pipelines.errors import RefusedError
 from pipelines.migration.apply.attachments import is_upload_lost
-from pipelines.migration.apply.run import Selection
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
-from tests.migration.library_pair import LibraryPair
+from tests.migration.library_pair import LibraryPair, SomePublications
 from tests.migration.verify.test_run import WITH_COVER
 
 
@@ -33,7 +32,7 @@ def test_a_lost_cover_is_uploaded_again(pair: LibraryPair, snapshot: Snapshot) -
     plan = pair.plan(snapshot)
     refuse(pair, 422, "StorageNotFound", "/publications$")
     refuse(pair, 422, "StorageNotFound", "/publications/", method="PATCH", times=2)
-    applied = pair.apply(plan, selection=Selection(ids=[WITH_COVER])).applied
+    applied = pair.apply(plan, selection=SomePublications(ids=[WITH_COVER])).applied
     assert (applied.created, applied.failed, applied.files_uploaded) == (1, 0, 2), "the cover and a file"
     assert [record["cover"] is not None for record in pair.publications()] == [True]
 

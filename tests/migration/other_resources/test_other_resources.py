@@ -20,7 +20,7 @@ from pipelines.migration.model.plan import CONFLICTS, HTML, PEOPLE
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
-from tests.migration.library_pair import LibraryPair
+from tests.migration.library_pair import LibraryPair, SomePublications
 from tests.migration.other_resources.full_library import (
     ALL_RESOURCES,
     CONTRIBUTED,
@@ -145,7 +145,7 @@ def test_a_record_waits_for_those_outside_of_the_selection_to_which_it_refers(
     delete_user(pair, "Yuki")
     plan = pair.plan(snapshot, resources=["users"])
     publications = [row.source_id for row in plan_rows(plan, "publications", Action.CREATE) if row.references]
-    first = pair.apply(plan, selection=Selection(ids=[*publications, RECORDS])).applied
+    first = pair.apply(plan, selection=SomePublications(ids=[*publications, RECORDS])).applied
     assert (first.failed, first.created, first.waiting, first.lacking.writes) == (0, 1, len(publications), 0)
     assert first.left > first.waiting > 0
     second = pair.apply(plan, selection=Selection(actions=["patch"])).applied

@@ -20,7 +20,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx
 import pytest
 
+from cli import login
 from cli.commands.sign_in import STOPPED
+from cli.output import Output
+from pipelines.errors import SignInError
 from pipelines.scopes import SCOPES
 from pipelines.service.sign_in.loopback_redirect import free_addresses, pasted_parameters
 from pipelines.service.sign_in.loopback_redirect import query_parameters as read_answer
@@ -162,19 +165,20 @@ def test_a_call_without_our_state_is_ignored_and_the_right_one_still_taken(
     assert home.read().status_code == 200
 
 
-def test_a_login_without_a_response_ends(home: Home, browser: Callable[..., dict[str, str]]) -> None:
-    """The wait ends, and the message says how to go on."""
-    done = run(home, "login", "new", "--timeout", "1", variables=browser("pass"))
-    done.assert_failed(4, "Nobody answered within 1 s", "--timeout", "--new-client")
-
-
-def test_a_login_without_a_response_for_an_issued_client(home: Home, browser: Callable[..., dict[str, str]]) -> None:
-    """If the library does not know an issued client, its page says so, and a new registration would not help."""
-    issued = Home.make(home.folder, home.base_url, more='client_id = "nobody"\nclient_secret_env = "ISSUED"')
-    variables = {"ISSUED": "of-nobody-at-all", **browser("pass")}
-    done = run(issued, "login", "new", "--timeout", "1", variables=variables)
-    done.assert_failed(4, "Nobody answered within 1 s", "check client_id and redirect_uri")
-    assert "--new-client" not in done.err
+@pytest.mark.parametrize("issued", [False, True])
+def test_a_login_without_a_response_ends(
+    home: Home, browser: Callable[..., dict[str, str]], monkeypatch: pytest.MonkeyPatch, *, issued: bool
+) -> None:
+    """The message says how to go on. If the library does not know an issued client, a new registration would not help."""
+    if issued:
+        home = Home.make(home.folder, home.base_url, more='client_id = "nobody"\nclient_secret_env = "ISSUED"')
+    for name, value in {"ISSUED": "of-nobody-at-all", **browser("pass")}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(login, "WAIT_SECONDS", 0.1)
+    with pytest.raises(SignInError, match="Nobody answered within 0 s") as ended:
+        login.log_in(home.settings, "new", Output(as_json=False), purpose=None, browser=True, new_client=False)
+    remedies = ("check client_id and redirect_uri", "--new-client")
+    assert [remedy in str(ended.value) for remedy in remedies] == [issued, not issued]
 
 
 def test_pasting_without_a_screen(home: Home) -> None:
@@ -213,8 +217,8 @@ def test_the_end_of_the_input_is_an_error(home: Home, sandbox: SandboxProcess) -
 
 @pytest.mark.parametrize("typed", ["", "\n\n", "http://127.0.0.1:1/callback?code=stolen&state=forged\n"])
 def test_the_end_of_the_input_ends_a_login_without_a_browser(home: Home, typed: str) -> None:
-    """`--no-browser < /dev/null`: the answer can no longer be pasted, so the command does not wait for its --timeout."""
-    done = run(home, "login", "new", "--no-browser", "--timeout", "100000", stdin=typed)
+    """`--no-browser < /dev/null`: the answer can no longer be pasted, so the command does not wait."""
+    done = run(home, "login", "new", "--no-browser", stdin=typed)
     done.assert_failed(4, "The input ended before an address or code was pasted", "Run the same command again")
     assert home.stored.grant is None
 

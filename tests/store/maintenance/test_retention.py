@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
+from pipelines.errors import StorageError, TenantBusyError
 from pipelines.state.local import LocalState
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.retention import Policy, PruneResult, prune, reasons_to_keep
@@ -137,11 +137,6 @@ class TestPolicy:
         """The 31st of December 2026 and the 1st of January 2027 are in one week."""
         found = [snapshot(datetime(2026, 12, 31, tzinfo=UTC)), snapshot(datetime(2027, 1, 1, tzinfo=UTC))]
         assert days_to_keep(found, weekly=5) == ["0101T00"]
-
-    def test_an_empty_policy_is_refused(self) -> None:
-        """Missing options are a mistake, not the wish to remove everything."""
-        with pytest.raises(ConfigurationError, match="--keep-daily 7"):
-            Policy().check()
 
 
 moments = st.integers(0, 450 * 24).map(lambda hours: datetime(2025, 11, 1, tzinfo=UTC) + timedelta(hours=hours))
