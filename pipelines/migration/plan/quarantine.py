@@ -36,19 +36,6 @@ REQUIRED_MISSING = "required_missing"
 REQUIRED_NOT_TAKEN = "required_not_taken"
 """The target's description demands a field, and does not take the value that the record has there."""
 
-QUARANTINE_REASONS = frozenset(
-    {
-        NOTHING_TO_SEND,
-        LOCATION_MISSING,
-        AT_MISSING_LOCATION,
-        REFERENCE_MISSING,
-        TASK_COMPLETED,
-        NO_NUMBER,
-        REQUIRED_MISSING,
-        REQUIRED_NOT_TAKEN,
-    }
-)
-
 
 def quarantine_reason(resource_type: ResourceType, record: PreparedRecord) -> str | None:
     """Why a record that the target lacks cannot be created there; none where it can."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import ceil
 from typing import Protocol, Self
 
@@ -72,16 +71,6 @@ class SavedPage:
             identity(record) if record_id is None else record_id
             for record_id, record in zip(self.ids, self.records, strict=True)
         ]
-
-    @property
-    def oldest_first(self) -> bool:
-        """Whether the ids grow, so that new records appear at the end of the list."""
-        ids = [record_id for record_id in self.ids if record_id is not None]
-        return (
-            len(self.ids) > 1
-            and len(ids) == len(self.ids)
-            and all(record_id < other for record_id, other in pairwise(ids))
-        )
 
 
 def joined(url: httpx.URL, parts: Mapping[int, SavedPage], gaps: Sequence[Gap]) -> SavedPage:
