@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import job_schedule, tenants_job, upkeep_asset
+from assets_defs.factories import after_backup, job_schedule, tenants_job, upkeep_asset
 from assets_defs.metadata import MOST_SHOWN, one_line_each
 from pipelines.backup.flow import Backup
 from pipelines.drill import drill
@@ -34,10 +34,10 @@ def drill_job(settings: Settings) -> Any:
 
 
 def drill_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """The schedule of `drill_at`: `1 18:00` is the first day of every month."""
-    day, _, time = settings.drill_at.partition(" ")
+    """The schedule of that job: the first day of every month, sixteen hours after the nightly backup is due."""
+    time = after_backup(settings, 16)
     hour, minute = map(int, time.split(":"))
-    return job_schedule(settings, JOB, f"{minute} {hour} {day} * *", f"On day {day} of every month at {time}")
+    return job_schedule(settings, JOB, f"{minute} {hour} 1 * *", f"On day 1 of every month at {time}")
 
 
 def _drill_asset(tenant: str) -> dg.AssetsDefinition:

@@ -156,6 +156,12 @@ def cron(moment: str, day: str = "*") -> str:
     return f"{int(minute)} {int(hour)} * * {day}"
 
 
+def after_backup(settings: Settings, hours: int) -> str:
+    """The time of day so many hours after the nightly backup is due: `12:00`."""
+    hour, minute = map(int, settings.nightly_at.split(":"))
+    return f"{(hour + hours) % 24:02}:{minute:02}"
+
+
 def weekly_or_daily(moment: str, hours_later: int = 0) -> str:
     """The cron expression for `sun 12:00` (weekly) or `12:00` (daily), or for so many hours later."""
     day, _, time = moment.rpartition(" ")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import now_utc, tenant_key, weekly_or_daily
+from assets_defs.factories import after_backup, now_utc, tenant_key, weekly_or_daily
 from pipelines.doctor.backup_age import LATE, last_backup, newest_snapshots
 from pipelines.doctor.findings import warning
 from pipelines.errors import StorageError
@@ -35,9 +35,14 @@ def backup_freshness(settings: Settings) -> dg.FreshnessPolicy:
     return _policy(settings.nightly_at, settings.timezone)
 
 
+def verified_at(settings: Settings) -> str:
+    """When snapshots are verified: ten hours after the nightly backup of a Sunday is due."""
+    return f"sun {after_backup(settings, 10)}"
+
+
 def verification_freshness(settings: Settings) -> dg.FreshnessPolicy:
     """A verification at the latest twelve hours after it is due."""
-    return _policy(settings.verify_at, settings.timezone)
+    return _policy(verified_at(settings), settings.timezone)
 
 
 def _policy(moment: str, zone: str) -> dg.FreshnessPolicy:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import job_schedule, run_settings, tenant_key, weekly_or_daily
+from assets_defs.factories import after_backup, job_schedule, run_settings, tenant_key, weekly_or_daily
 from pipelines.backup.flow import Backup
 from pipelines.backup.iceberg import remove_from_tables
 from pipelines.settings.settings import Settings
@@ -63,10 +63,11 @@ def retention_job(settings: Settings) -> list[dg.JobDefinition]:
 
 
 def retention_schedule(settings: Settings) -> Sequence[dg.ScheduleDefinition]:
-    """The schedule of that job: `sun 15:00`, or `15:00` for every day; none without a policy."""
+    """The schedule of that job, thirteen hours after the nightly backup of a Sunday is due; none without a policy."""
     if settings.retention is None:
         return []
-    return [job_schedule(settings, JOB, weekly_or_daily(settings.retention.at), f"At {settings.retention.at}")]
+    moment = f"sun {after_backup(settings, 13)}"
+    return [job_schedule(settings, JOB, weekly_or_daily(moment), f"At {moment}")]
 
 
 def _tenant(snapshot: str) -> str:

@@ -9,7 +9,16 @@ from typing import Any
 
 import dagster as dg
 
-from assets_defs.factories import cron, job_schedule, now_utc, tenant_key, tenants_job, upkeep_asset, v3_tenants
+from assets_defs.factories import (
+    after_backup,
+    cron,
+    job_schedule,
+    now_utc,
+    tenant_key,
+    tenants_job,
+    upkeep_asset,
+    v3_tenants,
+)
 from pipelines.backup.flow import Backup
 from pipelines.scopes import abilities
 from pipelines.service.clock import SystemClock
@@ -48,8 +57,7 @@ def sign_in_schedule(settings: Settings) -> Sequence[dg.ScheduleDefinition]:
     """The schedule of that job: once a day, half a day after the nightly backup, so that a person can sign in before the next one."""
     if not v3_tenants(settings):
         return []
-    hour, minute = settings.nightly_at.split(":")
-    moment = f"{(int(hour) + HALF_A_DAY) % 24:02}:{minute}"
+    moment = after_backup(settings, HALF_A_DAY)
     return [job_schedule(settings, JOB, cron(moment), f"Every day at {moment}")]
 
 

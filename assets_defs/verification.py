@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import job_schedule, tenant_key, tenants_job, upkeep_asset, weekly_or_daily
-from assets_defs.freshness import verification_freshness
+from assets_defs.freshness import verification_freshness, verified_at
 from assets_defs.metadata import MOST_SHOWN, one_line_each
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
@@ -31,19 +31,18 @@ def verification_assets(settings: Settings) -> list[dg.AssetsDefinition]:
 
 
 def verification_job(settings: Settings) -> Any:
-    """The job that verifies whole snapshots once a week, or a seventh of the stored files every day."""
+    """The job that verifies whole snapshots once a week."""
     text = "Reads the newest complete snapshot of every library again. Fails when a file is not as it was published."
     return tenants_job(JOB, ASSET, settings.tenants, text, MAX_SECONDS)
 
 
 def verification_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """The schedule of `verify_at`: `sun 12:00`, or `12:00` for every day."""
-    return job_schedule(settings, JOB, weekly_or_daily(settings.verify_at), f"At {settings.verify_at}")
+    """The schedule of that job."""
+    moment = verified_at(settings)
+    return job_schedule(settings, JOB, weekly_or_daily(moment), f"At {moment}")
 
 
 def _verification_asset(settings: Settings, tenant: str) -> dg.AssetsDefinition:
-    part = Part() if " " in settings.verify_at else Part(1, 7)
-
     @upkeep_asset(
         tenant,
         ASSET,
@@ -57,7 +56,7 @@ def _verification_asset(settings: Settings, tenant: str) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]
     ) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
         """The last verification that found every file of the newest complete snapshot as it was published. Sends no request."""
-        results = verify_named(backup.data, tenant, part, now=datetime.now(UTC))
+        results = verify_named(backup.data, tenant, Part(), now=datetime.now(UTC))
         for result in results:
             context.log_event(dg.AssetObservation(tenant_key(tenant, SNAPSHOT), metadata=_metadata(result)))
         problems = [problem for result in results for problem in result.problems[:MOST_SHOWN]]

@@ -19,7 +19,7 @@ def open_database(settings: Settings, environ: Mapping[str, str] = os.environ) -
     if address is None or not settings.staging.load:
         reason = "`postgres_env` names no database" if address is None else "[postgres] has `load = false`"
         raise ConfigurationError(f"{settings.path}: tables are not staged into Postgres, because {reason}.")
-    database = Database(address, settings.staging.schema_, settings.staging.wait_seconds)
+    database = Database(address, settings.staging.schema_)
     keep_secret(database.secret)
     return database
 

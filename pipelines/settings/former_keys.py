@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 FORMER_KEYS: Mapping[str, str] = {
+    "drill_at": "Remove it: drills run on the first day of a month, 16 hours after nightly_at; the web interface can stop the schedule.",
+    "verify_at": "Remove it: snapshots are verified on Sundays, 10 hours after nightly_at; the web interface can stop the schedule.",
+    "postgres.wait_seconds": "Remove it: a load waits for readers for 60 seconds.",
+    "retention.at": "Remove it: snapshots are removed on Sundays, 13 hours after nightly_at; the web interface can stop the schedule.",
     "notify.failure_env": "Write its value as failure.",
     "notify.success_env": "Write its value as success.",
     "identifiers.addresses": "Remove it: `pattern` describes the whole value, and an address before it makes it invalid.",

@@ -20,12 +20,10 @@ from pydantic import (
 from pipelines.errors import ConfigurationError
 from pipelines.settings.identifier_types import IdentifierSettings, TypeName, check_field_owners
 from pipelines.settings.schedule import (
-    Monthly,
     NotifySettings,
     RetentionSettings,
     TimeZone,
     VariableName,
-    WeeklyOrDaily,
 )
 from pipelines.settings.settings import Settings
 from pipelines.settings.storage import IcebergSettings, PostgresSettings, folder_of, storage_locations
@@ -52,8 +50,6 @@ class _ConfigFile(BaseModel):
     tokens: str | None = None
     timezone: TimeZone = "UTC"
     nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
-    verify_at: WeeklyOrDaily = "sun 12:00"
-    drill_at: Monthly = "1 18:00"
     libraries_at_once: Annotated[int, Field(ge=1, le=500, strict=True)] | None = None
     retention: RetentionSettings | None = None
     notify: NotifySettings = Field(default_factory=NotifySettings)
@@ -105,13 +101,11 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         checked.tenants,
         checked.postgres_env,
         None if checked.tokens is None else folder_of(path, "tokens", checked.tokens),
-        checked.verify_at,
-        checked.personal_key_env,
+        personal_key_env=checked.personal_key_env,
         retention=checked.retention,
         notify=checked.notify,
         bucket=bucket,
         identifiers=checked.identifiers,
-        drill_at=checked.drill_at,
         staging=checked.postgres,
         group=checked.group,
         libraries_at_once=checked.libraries_at_once,

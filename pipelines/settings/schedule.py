@@ -1,4 +1,4 @@
-"""The tables of bookferry.toml for retention and notifications, and the formats of times."""
+"""The tables of bookferry.toml for retention and notifications, and the time zone."""
 
 from __future__ import annotations
 
@@ -19,13 +19,6 @@ _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 VariableName = Annotated[str, StringConstraints(pattern=_VARIABLE)]
 """Name of an environment variable. A secret that is written here by mistake seldom looks like one."""
 
-WeeklyOrDaily = Annotated[str, StringConstraints(pattern=r"^((mon|tue|wed|thu|fri|sat|sun) )?([01]\d|2[0-3]):[0-5]\d$")]
-"""A weekday and a time (`sun 12:00`), or a time of every day (`12:00`)."""
-
-
-Monthly = Annotated[str, StringConstraints(pattern=r"^([1-9]|1\d|2[0-8]) ([01]\d|2[0-3]):[0-5]\d$")]
-"""A day that every month has, and a time: `1 18:00`."""
-
 
 def _checked_time_zone(name: str) -> str:
     try:
@@ -41,7 +34,7 @@ Count = Annotated[int, Field(ge=0, strict=True)]
 
 
 class RetentionSettings(BaseModel):
-    """Which snapshots retention keeps, and when it removes the others. Without this table, nothing is removed automatically."""
+    """Which snapshots retention keeps. Without this table, nothing is removed automatically."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,7 +42,6 @@ class RetentionSettings(BaseModel):
     keep_daily: Count = 0
     keep_weekly: Count = 0
     keep_monthly: Count = 0
-    at: WeeklyOrDaily = "sun 15:00"
 
     @model_validator(mode="after")
     def _keeps_something(self) -> Self:

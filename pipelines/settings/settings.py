@@ -40,8 +40,6 @@ class Settings:
     tenants: Mapping[str, TenantSettings]
     postgres_env: str | None = None
     tokens: Path | None = None
-    verify_at: str = "sun 12:00"
-    """When the newest snapshots are verified: a weekday and a time, or a time of every day."""
     personal_key_env: str | None = None
     """The variable with the key that encrypts personal data; without it, personal data is stored like all other data."""
     retention: RetentionSettings | None = None
@@ -50,8 +48,6 @@ class Settings:
     """The bucket for snapshots and stored files, if they are not in the folder: s3://bucket/prefix."""
     identifiers: Mapping[str, IdentifierSettings] = field(default_factory=dict)
     """Types of identifiers beside the documented ones, by name."""
-    drill_at: str = "1 18:00"
-    """When the newest snapshots are restored into a sandbox: a day of the month and a time."""
     staging: PostgresSettings = field(default_factory=PostgresSettings)
     """How tables are staged into the database."""
     state: str = "local"

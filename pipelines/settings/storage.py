@@ -34,8 +34,7 @@ def _free_schema(name: str) -> str:
 class PostgresSettings(BaseModel):
     """`[postgres]`: how tables are staged into the database that `postgres_env` names.
 
-    `load = false`: they are not; the database has sign-ins only. `schema`: the schema of the views over all libraries. `wait_seconds`: how
-    long to wait for readers.
+    `load = false`: they are not; the database has sign-ins only. `schema`: the schema of the views over all libraries.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,7 +43,6 @@ class PostgresSettings(BaseModel):
     schema_: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$"), AfterValidator(_free_schema)] = Field(
         default="library", alias="schema"
     )
-    wait_seconds: int = Field(default=60, ge=0, le=86_400, strict=True)
 
 
 _SECRET = re.compile(r"(?i)password|secret|token|credential|uri")

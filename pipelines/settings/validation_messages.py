@@ -13,14 +13,6 @@ from pipelines.settings.former_keys import FORMER_KEYS
 KnownKeys = Callable[[Sequence[str]], Iterable[str]]
 """Returns the keys that a table of the file may have; the argument is the path of the table, empty for the whole file."""
 
-_DAY_AND_TIME = "a weekday and a time such as sun {0}, nor a time of every day such as {0}"
-
-_TIME_FORMATS = {
-    "nightly_at": "a time of day such as 02:00",
-    "verify_at": _DAY_AND_TIME.format("12:00"),
-    "retention.at": _DAY_AND_TIME.format("15:00"),
-}
-
 
 def explain(path: Path, error: ValidationError, known_keys: KnownKeys) -> str:
     """Returns every mistake of the file on a line of its own."""
@@ -47,8 +39,8 @@ def _explain_one(
     if kind == "string_pattern_mismatch" and location[-1] == "[key]":
         name = "the name of a type" if parts[0] == "identifiers" else "a tenant's name"
         return f"{key}: {name} is lower case letters, digits and _, and starts with a letter. Rename it."
-    if key in _TIME_FORMATS:
-        return f"{key}: {problem['input']!r} is not {_TIME_FORMATS[key]}."
+    if key == "nightly_at":
+        return f"{key}: {problem['input']!r} is not a time of day such as 02:00."
     if (form := _form_of_secret(parts)) is not None:
         return f"{key}: must be {form}"
     message = str(problem["msg"]).removeprefix("Value error, ")

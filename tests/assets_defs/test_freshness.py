@@ -38,8 +38,7 @@ def settings_in(folder: Path, more: str = "") -> Settings:
     ("more", "backup", "verification"),
     [
         ("", "0 14 * * *", "0 0 * * MON"),
-        ('nightly_at = "23:30"\nverify_at = "04:30"', "30 11 * * *", "30 16 * * *"),
-        ('verify_at = "sat 13:00"', "0 14 * * *", "0 1 * * SUN"),
+        ('nightly_at = "23:30"', "30 11 * * *", "30 21 * * SUN"),
     ],
 )
 def test_deadlines_follow_the_schedules(tmp_path: Path, more: str, backup: str, verification: str) -> None:

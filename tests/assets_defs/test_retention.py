@@ -94,7 +94,7 @@ def test_a_library_with_a_backup_in_progress_is_skipped(tmp_path: Path, data: Da
 def test_its_own_schedule(tmp_path: Path) -> None:
     schedule = definitions(tmp_path, "[retention]\nkeep_last = 1").resolve_schedule_def("prune_backups_schedule")
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 15 * * SUN", "UTC")
-    schedule = definitions(tmp_path, '[retention]\nkeep_last = 1\nat = "05:10"').resolve_schedule_def(
+    schedule = definitions(tmp_path, 'nightly_at = "16:10"\n[retention]\nkeep_last = 1').resolve_schedule_def(
         "prune_backups_schedule"
     )
-    assert schedule.cron_schedule == "10 5 * * *"
+    assert schedule.cron_schedule == "10 5 * * SUN"

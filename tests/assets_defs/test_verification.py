@@ -90,7 +90,7 @@ def test_one_library_s_damage_is_not_another_s(tmp_path: Path, snapshot: Snapsho
 
 @pytest.mark.parametrize(
     ("more", "cron"),
-    [("", "0 12 * * SUN"), ('verify_at = "04:30"', "30 4 * * *"), ('verify_at = "wed 23:05"', "5 23 * * WED")],
+    [("", "0 12 * * SUN"), ('nightly_at = "23:30"', "30 9 * * SUN")],
 )
 def test_its_own_schedule(tmp_path: Path, more: str, cron: str) -> None:
     schedule = definitions(tmp_path, more).resolve_schedule_def("verify_backups_schedule")

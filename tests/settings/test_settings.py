@@ -250,9 +250,9 @@ def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
     [
         (
             'dta = "x"',
-            "personal_key_env, postgres, postgres_env, retention, state, tenants, timezone, tokens, verify_at, work.",
+            "personal_key_env, postgres, postgres_env, retention, state, tenants, timezone, tokens, work.",
         ),
-        ('[postgres]\nadress_env = "x"', "Known keys here: load, schema, wait_seconds."),
+        ('[postgres]\nadress_env = "x"', "Known keys here: load, schema."),
         ('[iceberg]\ncatalog = "x"', "Known keys here: name, namespace, properties, properties_env, type, uri_env"),
         ('[iceberg]\ntype = "delta"', "iceberg.type: 'delta' input should be 'sql', 'rest', "),
         (
@@ -284,7 +284,6 @@ def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
         ('timezone = "../../etc/passwd"', "is not a time zone"),
         ('nightly_at = "25:00"', "nightly_at: '25:00' is not a time of day such as 02:00."),
         ("nightly_at = 2", "nightly_at: 2 is not a time of day"),
-        ('verify_at = "Sunday 12:00"', "verify_at: 'Sunday 12:00' is not a weekday and a time such as sun 12:00"),
         ('tokens = "~nosuchuser/x"', "tokens: '~nosuchuser/x' is not a folder"),
         (f'postgres_env = "postgres://me:{SECRET}@h/db"', "postgres_env: must be the name of an environment variable"),
         (f'[data]\npassword = "{SECRET}"', "data: input should be a valid string"),

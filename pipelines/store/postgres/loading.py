@@ -184,7 +184,7 @@ class Database:
             who = "; ".join(lock_holders(session, [schemas.main])) or "it has just ended"
             raise TemporaryError(
                 f"The changes are not written: for {self._seconds:g} seconds a transaction held locks on the tables ({who}). {UNTOUCHED}. "
-                "When it has ended, run `bookferry stage`; `wait_seconds` in [postgres] of bookferry.toml says how long to wait."
+                "When it has ended, run `bookferry stage`."
             ) from None
         except (NotComparableError, psycopg.errors.IntegrityError, psycopg.errors.ProgramLimitExceeded):
             clear_loading(session, schemas)

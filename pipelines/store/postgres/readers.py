@@ -41,8 +41,7 @@ def wait_for_older(session: Session, before: set[Transaction], seconds: float) -
             who = "; ".join(_describe(session, {pid for _, pid in remaining}))
             raise TemporaryError(
                 f"The new tables are loaded, but not visible: after {seconds:g} seconds there was still a transaction that is older "
-                f"than they are, and would find them empty ({who}). {UNTOUCHED}. When it has ended, run `bookferry stage`; `wait_seconds` "
-                "in [postgres] of bookferry.toml says how long to wait."
+                f"than they are, and would find them empty ({who}). {UNTOUCHED}. When it has ended, run `bookferry stage`."
             )
 
 

@@ -116,8 +116,7 @@ def swap(session: Session, wanted: Swap, seconds: float) -> None:
                 who = "; ".join(lock_holders(session, (wanted.schemas.main, wanted.views))) or "it has just ended"
                 raise TemporaryError(
                     f"The new tables are loaded, but not visible: for {seconds:g} seconds a transaction held locks on the old ones "
-                    f"({who}). {UNTOUCHED}. When it has ended, run `bookferry stage`; `wait_seconds` in [postgres] of bookferry.toml says "
-                    "how long to wait."
+                    f"({who}). {UNTOUCHED}. When it has ended, run `bookferry stage`."
                 ) from None
             time.sleep(next(pauses, PAUSES[-1]) * random.uniform(1, 2))  # noqa: S311  no secret
         else:

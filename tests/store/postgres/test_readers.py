@@ -126,7 +126,6 @@ def test_a_reader_that_does_not_end_is_named_and_keeps_its_rows(
             "a long report",
             "idle in transaction, since 2",
             "bookferry stage",
-            "wait_seconds",
         ):
             assert words in str(caught.value)
         assert connection.execute("SELECT count(*) FROM library.publications_history").fetchall() == [(1,)]
