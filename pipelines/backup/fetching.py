@@ -43,7 +43,7 @@ class FileFetcher:
 
     At its end, downloads in progress are finished; after an error they are left to the next run. `open_list` creates the list on first
     use, so that a library without files has none. `open_client` opens a client of the library, for files on its host and for fresh
-    addresses.
+    addresses; its requests are counted apart from those of the listing.
     """
 
     def __init__(
@@ -60,9 +60,8 @@ class FileFetcher:
         self.blobs = blobs
         self._stopped = threading.Event()
         self._clock = clock or SystemClock(self._stopped)
-        self._client = _LazyClient(open_client)
-        self._transfers = Downloads(base_url, client=self._client.get, clock=self._clock)
-        self._addresses = SignedUrls(self._client.get)
+        self._base_url, self._open_client = base_url, open_client
+        self._clients = ExitStack()
         self._changed = threading.Condition()
         self._names = count(1)
         self._threads: list[threading.Thread] = []
@@ -113,6 +112,9 @@ class FileFetcher:
         self._raise_failure()
 
     def __enter__(self) -> Self:
+        self._client = self._clients.enter_context(self._open_client())
+        self._transfers = Downloads(self._base_url, client=self._client, clock=self._clock)
+        self._addresses = SignedUrls(self._client)
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -125,7 +127,7 @@ class FileFetcher:
         finally:
             self._stopped.set()
             self._transfers.close()
-            self._client.close()
+            self._clients.close()
             for thread in self._threads:
                 thread.join(SHUTDOWN_SECONDS)
             self.blobs.close()
@@ -237,30 +239,3 @@ class _StoredContent:
 
     content: Known
     is_new: bool
-
-
-class _LazyClient:
-    """A client of the library that is opened on first use. Its requests are counted apart from those of the listing."""
-
-    def __init__(self, open_client: Callable[[], AbstractContextManager[LibraryClient]]) -> None:
-        self._open = open_client
-        self._lock = threading.Lock()
-        self._clients = ExitStack()
-        self._client: LibraryClient | None = None
-
-    @property
-    def requests(self) -> int:
-        return 0 if self._client is None else self._client.requests
-
-    @property
-    def announced(self) -> Mapping[str, str]:
-        return {} if self._client is None else self._client.announced
-
-    def get(self) -> LibraryClient:
-        with self._lock:
-            if self._client is None:
-                self._client = self._clients.enter_context(self._open())
-            return self._client
-
-    def close(self) -> None:
-        self._clients.close()

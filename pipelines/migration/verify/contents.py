@@ -67,8 +67,8 @@ class Contents:
     ) -> None:
         self._raw = raw
         self._client = client
-        self._signed_urls = SignedUrls(lambda: client)
-        self._downloads = Downloads(base_url, client=lambda: client, clock=client.clock)
+        self._signed_urls = SignedUrls(client)
+        self._downloads = Downloads(base_url, client=client, clock=client.clock)
         self._on_file = on_file
         self._lock = threading.Lock()
         self._done = self._compared = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -93,10 +93,10 @@ class _TransferError(Exception):
 class Downloads:
     """Downloads files that a library names. Safe to use from several threads; `close` ends running downloads.
 
-    `client` opens the library's client when a file turns out to be on the library's host.
+    `client`: of the library, for files on its own host.
     """
 
-    def __init__(self, base_url: str, *, client: Callable[[], LibraryClient], clock: Clock) -> None:
+    def __init__(self, base_url: str, *, client: LibraryClient, clock: Clock) -> None:
         base = httpx.URL(base_url)
         self._storages = StorageClient(base_url)
         self._api = f"{path_of(base).rstrip('/')}/api/"
@@ -158,7 +158,7 @@ class Downloads:
         self._storages.check(url)
         if self._storages.is_own_host(url):
             signed_in = path_of(url).startswith(self._api) and not climbs(path_of(url)) and not redirected
-            return self._client().stream(url, {**HEADERS, **headers}, signed_in=signed_in)
+            return self._client.stream(url, {**HEADERS, **headers}, signed_in=signed_in)
         return self._storages.send(httpx.Request("GET", url, headers={**HEADERS, **headers}), seconds=STALL_SECONDS)
 
     def _check(self, response: httpx.Response) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from http import HTTPStatus
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError, TemporaryError
@@ -18,10 +17,10 @@ MAX_USELESS = 50
 class SignedUrls:
     """Requests new addresses, one request for each. Safe to use from several threads.
 
-    `client` opens the library's client when it is first needed. After a refusal for lack of rights, nothing more is requested.
+    After a refusal for lack of rights, nothing more is requested.
     """
 
-    def __init__(self, client: Callable[[], LibraryClient]) -> None:
+    def __init__(self, client: LibraryClient) -> None:
         self._client = client
         self._lock = threading.Lock()
         self._first = threading.Lock()
@@ -60,7 +59,7 @@ class SignedUrls:
 
     def _answer(self, wanted: FileReference) -> str | Failed:
         """Return the address in the asset's record; a cover is a part of its publication (service.md#assets, service.md#covers)."""
-        client = self._client()
+        client = self._client
         if wanted.kind == ASSET and wanted.asset_id is not None:
             path = f"/assets/{wanted.asset_id}"
             answer = client.get(f"{client.api_url}{path}")

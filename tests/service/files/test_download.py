@@ -19,6 +19,9 @@ from tests.service.scripted import Answer, Script, ScriptedServer
 CONTENT = bytes(range(256)) * 1000
 Serve = Callable[[Script], ScriptedServer]
 
+NO_CLIENT: Any = None
+"""The library's client is not for storages."""
+
 
 @pytest.fixture
 def clock() -> ManualClock:
@@ -28,12 +31,8 @@ def clock() -> ManualClock:
 
 def fetch(clock: ManualClock, address: str, *, base_url: str = "http://127.0.0.1:1", **options: Any) -> Any:
     """Returns the result and the written bytes."""
-
-    def no_client() -> Any:
-        raise AssertionError("the library's client is not for storages")
-
     into = io.BytesIO(b"left by an earlier try")
-    transfers = Downloads(base_url, client=no_client, clock=clock)
+    transfers = Downloads(base_url, client=NO_CLIENT, clock=clock)
     try:
         return transfers.fetch(address, into, **{"size": len(CONTENT), **options}), into.getvalue()
     finally:
@@ -241,7 +240,7 @@ class TestRefuses:
     def test_too_slow(self, serve: Serve, clock: ManualClock) -> None:
         """A byte now and then is no progress."""
         server = serve(in_turn(Answer(CONTENT)))
-        transfers = Downloads(server.url, client=lambda: pytest.fail("not needed"), clock=clock)
+        transfers = Downloads(server.url, client=NO_CLIENT, clock=clock)
         storage = serve(in_turn(Answer(CONTENT[:1000])))
         outcome = transfers.fetch(storage.url, _Slow(clock), size=1000)
         transfers.close()
