@@ -38,12 +38,12 @@ def stage_again(
 
     History is loaded oldest first: changes can only be written into the tables of an earlier snapshot, and take less space.
     """
-    wanted = data.complete_snapshots(tenant, name)
+    snapshots = data.complete_snapshots(tenant, name)
     if history:
         loaded = database.loaded_snapshots(tenant)
-        wanted = [snapshot for snapshot in wanted if snapshot.manifest.snapshot not in loaded]
+        snapshots = [snapshot for snapshot in snapshots if snapshot.manifest.snapshot not in loaded]
     elif name is None:
-        wanted = newest_snapshots(wanted)
-        if not wanted:
+        snapshots = newest_snapshots(snapshots)
+        if not snapshots:
             raise ConfigurationError(f"'{tenant}' has no complete snapshot yet. `bookferry backup {tenant}` makes one.")
-    return [database.load(data, snapshot) for snapshot in wanted]
+    return [database.load(data, snapshot) for snapshot in snapshots]

@@ -76,28 +76,28 @@ def earlier_snapshots(data: DataFolder, snapshot: Snapshot) -> list[Snapshot]:
     """The complete snapshots of the same library with publications before this one, oldest first."""
     manifest = snapshot.manifest
     return [
-        one
-        for one in data.snapshots(manifest.tenant)
-        if one.manifest.complete and one.holds_publications and _is_before(one.manifest, manifest)
+        past
+        for past in data.snapshots(manifest.tenant)
+        if past.manifest.complete and past.holds_publications and _is_before(past.manifest, manifest)
     ]
 
 
-def _is_before(one: Manifest, other: Manifest) -> bool:
-    return one.snapshot < other.snapshot and (one.base_url, one.api) == (other.base_url, other.api)
+def _is_before(manifest: Manifest, other: Manifest) -> bool:
+    return manifest.snapshot < other.snapshot and (manifest.base_url, manifest.api) == (other.base_url, other.api)
 
 
 def of_last_week(earlier: Sequence[Snapshot], snapshot: Snapshot) -> Snapshot | None:
     """The newest of some earlier snapshots that is about a week older, if there is one."""
     least, most = A_WEEK
     began = moment_of(snapshot.manifest.snapshot)
-    fit = [one for one in earlier if least <= began - moment_of(one.manifest.snapshot) <= most]
+    fit = [past for past in earlier if least <= began - moment_of(past.manifest.snapshot) <= most]
     return fit[-1] if fit else None
 
 
 def remember(data: DataFolder, snapshot: Snapshot, night: Night) -> None:
     """Add a night to the history of its library, in place of an earlier report of the same snapshot."""
     history = _read(data, snapshot.manifest)
-    nights = {one.snapshot: one for one in history.nights} | {night.snapshot: night}
+    nights = {past.snapshot: past for past in history.nights} | {night.snapshot: night}
     history.nights = [nights[name] for name in sorted(nights)][-MOST_NIGHTS:]
     data.objects.replace(history_key(snapshot.manifest.tenant), msgspec.json.encode(history))
 
@@ -106,22 +106,22 @@ def recent_nights(data: DataFolder, earlier: Sequence[Snapshot], snapshot: Snaps
     """The nights of the last `SHOWN_DAYS` up to this one, oldest first. Those without a report have the number of their records only."""
     first = night.moment - timedelta(days=SHOWN_DAYS)
     nights = dict(_counts(earlier))
-    nights |= {one.snapshot: one for one in _read(data, snapshot.manifest).nights}
+    nights |= {past.snapshot: past for past in _read(data, snapshot.manifest).nights}
     nights[night.snapshot] = night
     return [nights[name] for name in sorted(nights) if name <= night.snapshot and nights[name].moment > first]
 
 
 def _counts(earlier: Sequence[Snapshot]) -> Iterator[tuple[str, Night]]:
-    for one in earlier:
-        yield one.manifest.snapshot, Night(snapshot=one.manifest.snapshot, publications=one.counts["publications"])
+    for past in earlier:
+        yield past.manifest.snapshot, Night(snapshot=past.manifest.snapshot, publications=past.counts["publications"])
 
 
 def _read(data: DataFolder, manifest: Manifest) -> History:
     """The history of a library; an empty one where there is none, where it is damaged, or where it is that of another library."""
     with suppress(FileNotFoundError, StorageError, msgspec.MsgspecError, UnicodeDecodeError):
-        found = _HISTORY_DECODER.decode(data.objects.read(history_key(manifest.tenant)))
-        if (found.base_url, found.api) == (manifest.base_url, manifest.api):
-            return found
+        history = _HISTORY_DECODER.decode(data.objects.read(history_key(manifest.tenant)))
+        if (history.base_url, history.api) == (manifest.base_url, manifest.api):
+            return history
     return History(base_url=manifest.base_url, api=manifest.api)
 
 

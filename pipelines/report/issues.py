@@ -98,13 +98,13 @@ def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
     """
     safe = lru_cache(CACHED_TEXTS)(safe_text)
     advice = lru_cache(CACHED_TEXTS)(_advice_on_likeness)
-    for kind, found in groupby(findings, key=itemgetter(0)):
+    for kind, group in groupby(findings, key=itemgetter(0)):
         if kind == REPAIRED:
-            yield from _repaired_issues(found, safe)
+            yield from _repaired_issues(group, safe)
         elif kind in (INVALID, UNRECOGNISED):
-            yield from (_wrong_value(one, safe) for one in found)
+            yield from (_wrong_value(finding, safe) for finding in group)
         else:
-            for _kind, record, field, of_type, value, _becomes, detail, records, many, title in found:
+            for _kind, record, field, of_type, value, _becomes, detail, records, many, title in group:
                 shown_type = safe(of_type)
                 problem, suggestion = advice(kind, shown_type, records, many)
                 if kind == "file":
@@ -113,28 +113,30 @@ def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
                 yield Issue(record, safe(title or ""), safe(field), safe(value), problem, suggestion, issue_kind)
 
 
-def _repaired_issues(found: Iterable[IdentifierFinding], safe: Callable[[str], str]) -> Iterator[Issue]:
+def _repaired_issues(findings: Iterable[IdentifierFinding], safe: Callable[[str], str]) -> Iterator[Issue]:
     """One line for each field with repaired values."""
-    for (record, field, value), group in groupby(found, key=lambda one: (one.record, safe(one.field), safe(one.value))):
-        values = list(group)
-        rules = list(dict.fromkeys(rule for one in values for rule in rule_names(one.detail)))
+    for (record, field, value), same in groupby(
+        findings, key=lambda finding: (finding.record, safe(finding.field), safe(finding.value))
+    ):
+        values = list(same)
+        rules = list(dict.fromkeys(rule for finding in values for rule in rule_names(finding.detail)))
         if telling := [rule for rule in rules if rule not in SPELLING]:
-            becomes = list_identifiers([(safe(one.type), safe(one.becomes)) for one in values])
+            becomes = list_identifiers([(safe(finding.type), safe(finding.becomes)) for finding in values])
             title = safe(values[0].title or "")
             yield Issue(record, title, field, value, *advice_on_repair(telling, becomes), (REPAIRED, ""))
 
 
-def _wrong_value(one: IdentifierFinding, safe: Callable[[str], str]) -> Issue:
+def _wrong_value(finding: IdentifierFinding, safe: Callable[[str], str]) -> Issue:
     """The line of a value that is not an identifier."""
-    of_type = "" if one.detail in ("unknown_type", "type_missing") else safe(one.type)
-    value, part = safe(one.value), safe(one.becomes)
+    of_type = "" if finding.detail in ("unknown_type", "type_missing") else safe(finding.type)
+    value, part = safe(finding.value), safe(finding.becomes)
     return Issue(
-        one.record,
-        safe(one.title or ""),
-        safe(one.field),
+        finding.record,
+        safe(finding.title or ""),
+        safe(finding.field),
         value,
-        *advice_of(one.detail, of_type),
-        issue_kind=(one.detail, of_type),
+        *advice_of(finding.detail, of_type),
+        issue_kind=(finding.detail, of_type),
         part="" if part == value else part,
     )
 

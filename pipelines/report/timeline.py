@@ -38,8 +38,8 @@ def changes_context(nights: Sequence[Night], *, complete: bool) -> dict[str, Any
         for name, changes in named
         if changes is not None
     ]
-    compared = sum(one.last_night is not None for one in nights) >= FEWEST
-    rows = [_night_row(one) for one in reversed(nights)] if compared else []
+    compared = sum(past.last_night is not None for past in nights) >= FEWEST
+    rows = [_night_row(past) for past in reversed(nights)] if compared else []
     panels = [_panel(rows, sides) for sides in _PANELS] if rows else []
     return {
         "sentences": [*_sentences(night)],
