@@ -222,7 +222,8 @@ def disk(look: Look) -> CheckResult:
     """The disk of the data folder has space for a few snapshots as large as the newest one."""
     path = look.data.path
     free = look.around.free_bytes(next(folder for folder in (path, *path.parents) if folder.exists()))
-    with suppress(BookferryError):  # snapshots that cannot be read are named by the check of the last backup
+    newest = None
+    with suppress(BookferryError):  # the check of the last backup names snapshots that cannot be read
         newest = look.snapshots.complete or look.snapshots.newest
     last = sum(table.bytes for table in newest.manifest.tables.values()) if newest is not None else 0
     needed = max(2 * last, MIN_FREE_BYTES)
@@ -536,40 +537,29 @@ def other_lists(look: Look) -> CheckResult:
     """The account may read every list that a backup reads, and a backup reads every list that the library has."""
     chosen = look.chosen.resources
     backed_up = chosen or default_resources(look.api)
-    answers = {
-        resource: look.list_of(resource)
-        for resource in RESOURCES[1:]
-        if (look.api, resource) not in NOT_LISTED and resource in (chosen or RESOURCES)
-    }
-    statuses = {resource: int(answer.status) if answer is not None else None for resource, answer in answers.items()}
-    has = [resource for resource, answer in answers.items() if answer is not None and answer.records is not None]
-    lacks = [f"{resource} ({status or 'no response'})" for resource, status in statuses.items() if resource not in has]
-    refused = {
-        resource: outside_text(f"{resource} ({answer.status}) {answer.header('www-authenticate')}".rstrip(), 200)
-        for resource, answer in answers.items()
-        if answer is not None and answer.status in REFUSALS and resource in backed_up
-    }
+    asked = [name for name in RESOURCES[1:] if name in (chosen or RESOURCES)]
+    listed = [name for name in asked if (look.api, name) not in NOT_LISTED]
+    answers = {name: answer for name in listed if (answer := look.list_of(name)) is not None}
+    statuses = {name: int(answers[name].status) if name in answers else None for name in asked}
+    has = [name for name, answer in answers.items() if answer.records is not None]
+    refused = [name for name in backed_up if statuses.get(name) in REFUSALS]
     if refused:
+        scope = outside_text(answers[refused[0]].header("www-authenticate"), 200)
         return warning(
-            f"refused: {', '.join(refused.values())}. Backups leave them out, and report that",
+            f"this account may not read {', '.join(refused)}{f' ({scope})' if scope else ''}: backups leave them out, and report that",
             "Give the account that right, or sign in again with that scope: `bookferry login`.",
             lists=statuses,
         )
-    if unread := [resource for resource in has if resource not in backed_up]:
-        names = ", ".join(f'"{resource}"' for resource in (*backed_up, *unread))
+    if unread := [name for name in has if name not in backed_up]:
+        names = ", ".join(f'"{name}"' for name in (*backed_up, *unread))
         return warning(
-            f"this library lists {', '.join(unread)}, although v2 does not document that, and the nightly backup does not read them",
+            f"this library lists {', '.join(unread)}, which v2 does not document: the nightly backup does not read them",
             f"To back them up, write resources = [{names}] into [tenants.{look.tenant}].",
             lists=statuses,
         )
-    if V2(look) and chosen is None:
-        return note(
-            "v2 documents no list of users, hard copies, collections, authorities or tasks, and this library has none",
-            'To back them up, too, add a tenant of the same library with api = "v3".',
-            lists=statuses,
-        )
-    if lacks:
-        return note(f"this library does not offer {', '.join(lacks)}: backups have none", lists=statuses)
+    if lacks := [f"{name} ({statuses[name]})" if statuses[name] else name for name in asked if name not in has]:
+        todo = 'To back them up, add a tenant of the same library with api = "v3".' if V2(look) else ""
+        return note(f"this library does not list {', '.join(lacks)}: backups have none", todo, lists=statuses)
     return ok(f"{', '.join(has) or 'none'} can be read", lists=statuses)
 
 
@@ -673,57 +663,63 @@ def page_size(look: Look) -> CheckResult:
 @check("page links", needs=SIGNED_IN, assumption="A21")
 def page_links(look: Look) -> CheckResult:
     """Each page names the address of the next one in Link: absolute, on the library's own origin."""
-    link, fits = look.page.header("link"), look.total is not None and look.total <= len(look.records)
+    page, link, total = look.walked, look.walked.header("link"), total_of(look.walked)
     if not link:
         none = differs("no Link header is sent", "Backups count pages until they reach X-Total or an empty page.")
+        fits = total is not None and total <= len(page.records or [])
         return not_checked("the library fits on one page, and no Link was sent") if fits else none
-    if look.page.paging is None:
-        return differs("the address in Link is invalid", "Backups stop there.", costs=True)
-    if look.page.next_page is None:
+    if page.paging is None:
+        return problem(
+            "the address in Link is invalid", "Backups stop there. Write to the library's operators.", held=False
+        )
+    if page.next_page is None:
         return not_checked("the library fits on one page")
-    here, target = urlsplit(look.page.address), urlsplit(look.page.next_page)
+    here, target = urlsplit(page.address), urlsplit(page.next_page)
     if (target.scheme, target.netloc) != (here.scheme, here.netloc):
-        return differs(
+        return problem(
             f"Link leads to another origin, {outside_text(f'{target.scheme}://{target.netloc}', 100)}",
             "Backups stop there, because they would send the sign-in to that origin. Correct base_url if the library moved.",
-            costs=True,
+            held=False,
         )
     if not re.search(r"<https?://", link):
         return differs("Link is relative", "Backups accept that.")
-    return expected("Link is absolute, on the library's own origin")
+    return expected("each page leads to the next one (Link), on the library's own origin")
 
 
 @check("next page", needs=SIGNED_IN, requests=1, assumption="A21")
 def next_page(look: Look) -> CheckResult:
     """The page that Link leads to has the next records."""
-    if look.second is None:
+    page, following = look.walked, look.second
+    if following is None:
         return not_checked("no Link leads to a next page that answers")
-    if look.second.records is None:
-        return differs("the next page in Link has no records", "Backups stop there.", costs=True)
-    if {repr(record.get("id")) for record in look.second.records} & {repr(record.get("id")) for record in look.records}:
-        return differs("the next page repeats records of the first", "A backup is partial, or stops.", costs=True)
-    return expected("Link leads to the next records")
+    ids = {repr(record.get("id")) for record in page.records or []}
+    repeats = any(repr(record.get("id")) in ids for record in following.records or [])
+    if following.records is None or repeats:
+        what = "repeats records of the first" if repeats else "has no records"
+        return problem(
+            f"the next page in Link {what}", "Backups stop there. Write to the library's operators.", held=False
+        )
+    return expected("it has the next records")
 
 
 @check("page total", needs=SIGNED_IN, assumption="A22")
 def page_total(look: Look) -> CheckResult:
     """Every page gives the number of records of the whole list (X-Total), and always the same."""
-    if look.page.paging is not None and look.page.paging.contradiction:
+    page, total = look.walked, total_of(look.walked)
+    if page.paging is not None and page.paging.contradiction:
         return differs(
-            f"X-Total contradicts itself: {look.page.paging.contradiction}",
+            f"X-Total contradicts itself: {page.paging.contradiction}",
             "A backup is partial, because it is unknown how many records there are.",
             costs=True,
         )
-    if look.total is None:
-        meaning = (
-            "Only the end of a list then shows the number of records, so a backup cannot prove that it is complete."
-        )
+    if total is None:
+        meaning = "Only the end of the list then shows that a backup has all records."
         return differs("no X-Total is sent", meaning, costs=True)
-    if look.second is not None and look.second.records is not None and total_of(look.second) != look.total:
+    if look.second is not None and look.second.records is not None and total_of(look.second) != total:
         return differs("X-Total is not the same on the next page", "A backup is partial if it changes.", costs=True)
-    if look.total < len(look.records):
+    if total < len(page.records or []):
         return differs("X-Total is smaller than the first page", "A backup is partial.", costs=True)
-    return expected(f"X-Total is sent: {look.total:,} publications")
+    return expected(f"each page says how many there are in all (X-Total): {total:,} publications")
 
 
 @check("page after the last", needs=SIGNED_IN, requests=1, assumption="A19")
@@ -886,7 +882,7 @@ def import_state(look: Look) -> CheckResult:
 def published_on(look: Look) -> CheckResult:
     """`published_on` is a day, YYYY-MM-DD (service.md#publications)."""
     given = [value for record in look.records if (value := record.get("published_on")) not in (None, "")]
-    odd = [value for value in given if day(value) is None]
+    odd = [value for value in given if not isinstance(value, str) or day(value) is None]
     if not given:
         return not_checked("no record of the first page has a date")
     if odd:

@@ -45,5 +45,4 @@ def _result(check: Check, look: Look, results: dict[str, CheckResult]) -> CheckR
         return warning(
             f"could not be checked: {type(error).__name__} in Bookferry",
             "This is a mistake of Bookferry: please open an issue. The other checks are not concerned.",
-            held=None,
         )

@@ -144,10 +144,15 @@ class Look:
         return self.ask("publications", page=1, per_page=2 * PER_PAGE)
 
     @property
+    def walked(self) -> ProbeResponse:
+        """The first page of the list that a backup walks: that of all publications where there is one."""
+        every = self.backup_list
+        return every if every is not None and every.records is not None else self.page
+
+    @property
     def second(self) -> ProbeResponse | None:
-        """The page that the first one leads to."""
-        named = self.first.next_page if self.first is not None else None
-        return self.ask(named) if named else None
+        """The page that it leads to."""
+        return self.ask(self.walked.next_page) if self.walked.next_page else None
 
     @property
     def page(self) -> ProbeResponse:

@@ -11,7 +11,6 @@ from pipelines.doctor.look import MAX_REQUESTS
 from tests.cli.command import Outcome, run
 from tests.doctor.conftest import Patient
 from tests.doctor.test_examination import sign_in_of
-from tests.sandbox.process import SandboxProcess
 
 TWO = """\
 data = "library-data"
@@ -105,14 +104,6 @@ def test_a_configuration_that_cannot_be_used_is_exit_2(tmp_path: Path, content: 
 
 def test_an_unknown_tenant_is_a_mistake_in_the_command(patient: Patient) -> None:
     doctor(patient, "nobody", "--json").assert_failed(2, "there is no tenant 'nobody'", "library")
-
-
-def test_an_unreachable_host_is_exit_1(service: SandboxProcess, patient: Patient) -> None:
-    patient.configure(base_url="http://127.0.0.1:1/library")
-    done = doctor(patient, "--json")
-    assert done.status == 1
-    assert "cannot connect" in done.out
-    assert "Traceback" not in done.err
 
 
 def test_what_dagster_knows(patient: Patient) -> None:
