@@ -21,9 +21,9 @@ from pipelines.service.http.bodies import MOST_BYTES
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.envelope import record_with_id
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
+from pipelines.service.http.redirects import at_other_slash, at_path
 from pipelines.service.http.responses import (
     as_object,
-    at_other_slash,
     check_response,
     created,
     failed_write_error,
@@ -287,13 +287,13 @@ class LibraryClient:
         headers, extensions = request.headers.copy(), request.extensions
         path, with_slash = self._slashed
         if path_of(request.url) == path:
-            request = httpx.Request("GET", _at_path(request.url, with_slash), headers=headers, extensions=extensions)
+            request = httpx.Request("GET", at_path(request.url, with_slash), headers=headers, extensions=extensions)
         response = self._send(request, auth, transport)
-        there = at_other_slash(response)
-        if there is None:
+        target = at_other_slash(response)
+        if target is None:
             return response
-        self._slashed = path_of(request.url), path_of(there)
-        return self._send(httpx.Request("GET", there, headers=headers, extensions=extensions), auth, transport)
+        self._slashed = path_of(request.url), path_of(target)
+        return self._send(httpx.Request("GET", target, headers=headers, extensions=extensions), auth, transport)
 
     def _send(self, request: httpx.Request, auth: httpx.Auth, transport: httpx.BaseTransport) -> httpx.Response:
         """Send a request through a transport, signed in by `auth`.
@@ -379,11 +379,6 @@ def open_client(
         stack.callback(client.close)
         stack.callback(interrupted.set)
         yield client
-
-
-def _at_path(url: httpx.URL, path: str) -> httpx.URL:
-    query = url.raw_path.partition(b"?")[1:]
-    return url.copy_with(raw_path=path.encode("ascii") + b"".join(query))
 
 
 def _id_in(path: str) -> int | None:

@@ -17,7 +17,6 @@ from pipelines.errors import (
     ProtocolError,
     RefusedError,
     SignInError,
-    SignInPageError,
     UnclearError,
     UnnamedRecordError,
 )
@@ -32,10 +31,9 @@ from pipelines.service.http.failures import (
     transport_error_text,
     was_never_sent,
 )
+from pipelines.service.http.redirects import CHECK_SIGN_IN, redirect_error
 from pipelines.service.http.retries import ANSWERED, UNCLEAR
 from pipelines.service.redaction import MAX_CHARACTERS, outside_text
-
-_CHECK_SIGN_IN = "Check user name and password (or the session cookie) where bookferry.toml takes them from"
 
 REFUSAL = "refusal"
 """Response extension: the error that explains a 401 or 403, if the sign-in layer knows more than the status."""
@@ -179,7 +177,7 @@ def _refusal(response: httpx.Response) -> BookferryError:
     status, message, request_line = response.status_code, _service_message(response), describe_request(response.request)
     if status == httpx.codes.UNAUTHORIZED:
         return SignInError(
-            f"{request_line} answered 401: the service does not accept the sign-in{message}. {_CHECK_SIGN_IN}."
+            f"{request_line} answered 401: the service does not accept the sign-in{message}. {CHECK_SIGN_IN}."
         )
     if status == httpx.codes.FORBIDDEN:
         may = "read" if response.request.method == "GET" else "do"
@@ -188,7 +186,7 @@ def _refusal(response: httpx.Response) -> BookferryError:
             "Ask an administrator of the library for a technical account that may."
         )
     if response.has_redirect_location:
-        return _redirect_error(response)
+        return redirect_error(response)
     if response.is_client_error:
         detail = _detail(response)
         return RefusedError(
@@ -198,60 +196,6 @@ def _refusal(response: httpx.Response) -> BookferryError:
             detail=outside_text(detail.message),
         )
     return ProtocolError(f"{request_line} answered {status_line(response)}{message}, which the API does not document.")
-
-
-def at_other_slash(response: httpx.Response) -> httpx.URL | None:
-    """Returns the address of a GET with or without a slash at its end, if the response redirects there and nowhere else.
-
-    Scheme, host, port and parameters stay those of the request (I2): behind a proxy, a service may name another scheme, and leave out the
-    parameters.
-    """
-    target = _target(response)
-    if response.request.method != "GET" or target is None:
-        return None
-    url = response.request.url
-    (own, _, query), (other, _, named) = url.raw_path.partition(b"?"), target.raw_path.partition(b"?")
-    only_slash = target.netloc == url.netloc and (other == own + b"/" or own == other + b"/")
-    if not only_slash or (named and sorted(target.params.multi_items()) != sorted(url.params.multi_items())):
-        return None
-    return url.copy_with(raw_path=other + (b"?" + query if query else b""))
-
-
-def _target(response: httpx.Response) -> httpx.URL | None:
-    """Where a response redirects to; `None` if nowhere, or to an address that cannot be understood."""
-    if not response.has_redirect_location:
-        return None
-    try:
-        return response.request.url.join(response.headers["location"])
-    except (httpx.InvalidURL, ValueError):
-        return None
-
-
-_OF_AN_API = re.compile(r"/api(/v\d+(/|$)|/?$)")
-_OF_A_SIGN_IN = re.compile(r"auth|idp|log|sign|sso")
-
-
-def _is_elsewhere(url: httpx.URL, target: httpx.URL) -> bool:
-    """Whether a redirect leads to an API, or to another host as such; else it leads to a page for people."""
-    other_host = target.netloc != url.netloc and target.path in ("", "/") and not _OF_A_SIGN_IN.search(target.host)
-    return other_host or _OF_AN_API.search(target.path) is not None
-
-
-def _redirect_error(response: httpx.Response) -> BookferryError:
-    """Returns the error for a redirect that is not followed: the API has moved, or a page for people is shown instead of it."""
-    request, target = response.request, _target(response)
-    line = f"{describe_request(request)} redirects to"
-    if target is None or _is_elsewhere(request.url, target):
-        to = outside_text(response.headers["location"])
-        if at_other_slash(response) is not None:
-            return ProtocolError(f"{line} {to}, and that address back to it. Write to the library's operators.")
-        unsent = "" if request.method == "GET" else " Bookferry does not send a write on."
-        return ProtocolError(f"{line} {to}. If the library moved there, correct base_url.{unsent}")
-    check = "Sign in again with `bookferry login`" if "/api/v3/" in request.url.path else _CHECK_SIGN_IN
-    return SignInPageError(
-        f"{line} {outside_text(target.copy_with(query=None, fragment=None))}, a page for people to sign in: the service does not accept "
-        f"the sign-in for that. {check}; if the library moved, correct base_url."
-    )
 
 
 class _ErrorDetail(msgspec.Struct):
