@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
-from pipelines.doctor import backup_age, description
+from pipelines.doctor import backup_age
 from pipelines.doctor.findings import (
     CheckResult,
     differs,
@@ -39,8 +39,8 @@ from pipelines.doctor.look import REFUSALS, Look, total_of
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
 from pipelines.file_access import wrong_entries
 from pipelines.humanize import duration, size
-from pipelines.inventory import LAST_DAY_OF_V2, NOT_LISTED, RESOURCES, default_resources
-from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS
+from pipelines.inventory import LAST_DAY_OF_V2, LIST_PATHS, NOT_LISTED, RESOURCES, default_resources
+from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS, REFERENCES
 from pipelines.records.values import day, whole_number
 from pipelines.scopes import BACKUP, SCOPES, abilities
 from pipelines.service.end_of_v2 import is_served
@@ -52,6 +52,8 @@ from pipelines.service.sign_in.stored_sign_in import local_time
 from pipelines.service.sign_in.token_store import LockTakenError
 from pipelines.service_limits import PER_PAGE, REQUESTS_PER_MINUTE
 from pipelines.settings.schedule import Hook
+from pipelines.shapes.model import ResourceSchema
+from pipelines.shapes.unread_lists import unread_lists
 from pipelines.sign_in_health import warning as sign_in_warning
 from pipelines.state.local import LocalState
 from pipelines.store.durable import storage_error, storage_errors
@@ -573,9 +575,42 @@ def versions(look: Look) -> CheckResult:
 
 
 @check("description", needs=SIGNED_IN, requests=4)
-def described(look: Look) -> CheckResult:
-    """The library's own description has all that a backup uses (service.md#overview)."""
-    return description.compare(look.api, look.description)
+def description(look: Look) -> CheckResult:
+    """The library's own description (service.md#overview) has what a backup reads, and nothing that a backup leaves out."""
+    described = look.description
+    if described.problem:
+        return note(f"nothing to compare with: {described.problem}", found=False)
+    shown = {*described.resources.get("publications", ResourceSchema()).record}
+    known = _known_fields(look)
+    paths = [f"/{LIST_PATHS[name]}" for name in look.chosen.resources or default_resources(look.api)]
+    facts: dict[str, Any] = {
+        "found": True,
+        "missing": [path for path in paths if f"GET {path}" not in described.operations],
+        "missing_fields": sorted(known - {"import_state", *REFERENCES} - shown),
+        "new": unread_lists(described, {}),
+        "new_fields": sorted(shown - known),
+        "not_followed": described.notes,
+    }
+    labels = {
+        "missing": "missing lists that a backup reads",
+        "missing_fields": "missing fields of a publication",
+        "new": "lists that a backup does not read",
+        "new_fields": "fields of a publication that backups keep as residue",
+        "not_followed": "not read",
+    }
+    differences = [
+        f"{label}: {outside_text(', '.join(facts[key]), 300)}" for key, label in labels.items() if facts[key]
+    ]
+    if facts["missing"] or (shown and facts["missing_fields"]):
+        todo = "Nothing is lost: the raw records keep every field. Compare the library's swagger.yaml with docs/assumptions.md."
+        return warning("; ".join(differences), todo, **facts)
+    message = "; ".join(differences) or "has everything that a backup reads, and nothing else"
+    return (note if differences else ok)(f"{len(described.operations)} operations; {message}", **facts)
+
+
+def _known_fields(look: Look) -> set[str]:
+    """The documented fields of a publication (service.md#publications)."""
+    return {*PUBLICATION_KEYS, "import_state", *(IDENTIFIER_FIELDS if V2(look) else (IDENTIFIER_LIST,))}
 
 
 @check("clock", needs=TO_ASK)
@@ -807,8 +842,7 @@ def errors(look: Look) -> CheckResult:
 @check("fields", needs=SIGNED_IN, assumption="A1")
 def fields(look: Look) -> CheckResult:
     """Publications have the documented fields only (service.md#publications)."""
-    known = PUBLICATION_KEYS | {"import_state", *(IDENTIFIER_FIELDS if V2(look) else (IDENTIFIER_LIST,))}
-    unknown = sorted({key for record in look.records for key in record} - known)
+    unknown = sorted({key for record in look.records for key in record} - _known_fields(look))
     if not look.records:
         return not_checked(NO_RECORDS)
     if unknown:
