@@ -12,7 +12,7 @@ from assets_defs.metadata import MOST_SHOWN, one_line_each
 from pipelines.backup.flow import Backup
 from pipelines.drill import drill
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.drills import DrillResult
+from pipelines.store.maintenance.results import DrillResult
 
 JOB = "drill_backups"
 ASSET = "drill"

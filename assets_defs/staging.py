@@ -68,7 +68,8 @@ def _loaded(backup: Backup, tenant: str) -> dg.MaterializeResult:
     loads = backup.stage_into_postgres(tenant)
     places = [f"{load.database}, schema {load.schema}" for load in loads]
     left_out = [sentence for load in loads for sentence in load.left_out]
-    return _result(loads, {"database": places, "left_out": left_out})
+    notes = [note for load in loads for note in load.notes]
+    return _result(loads, {"database": places, "left_out": left_out, "notes": notes})
 
 
 def _registered(backup: Backup, tenant: str) -> dg.MaterializeResult:
@@ -84,7 +85,6 @@ def _result(staged: "Sequence[LoadResult | Registration]", particulars: dict[str
             "seconds": sum(one.seconds for one in staged),
             "snapshots": [one.snapshot for one in staged],
             **particulars,
-            "notes": [note for one in staged for note in one.notes],
             "preview": preview(("snapshot", "table", "rows"), tables),
         }
     )

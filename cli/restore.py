@@ -28,7 +28,7 @@ from pipelines.migration.plan.scope import check_target
 from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
-from pipelines.store.maintenance.drills import DrillResult
+from pipelines.store.maintenance.results import DrillResult
 from pipelines.store.stores import open_data
 
 

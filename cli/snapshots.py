@@ -14,7 +14,7 @@ from pipelines.errors import ExitStatus
 from pipelines.humanize import duration, size
 from pipelines.records.files import COVER
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.drills import DRILLS, DrillResult
+from pipelines.store.maintenance.results import DRILLS, DrillResult
 from pipelines.store.maintenance.verification import VERIFICATIONS, SnapshotVerification
 from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot

@@ -83,15 +83,12 @@ def load_document(staged: LoadResult | Registration) -> dict[str, Any]:
 
 
 def print_registration(console: Console, done: Registration) -> None:
-    """Print a registration; anything unexpected comes first."""
-    for sentence in done.notes:
-        print_warning(console, sentence)
-    if done.tables:
-        rows, tables = counted(done.rows, "row"), counted(len(done.tables), "table")
-        console.print(
-            f"Iceberg tables have {done.tenant}/{done.snapshot}: {rows} in {tables}, {duration(done.seconds)}. {done.catalogue}, "
-            f"namespace {done.namespace}"
-        )
+    """Print a registration."""
+    rows, tables = counted(done.rows, "row"), counted(len(done.tables), "table")
+    console.print(
+        f"Iceberg tables have {done.tenant}/{done.snapshot}: {rows} in {tables}, {duration(done.seconds)}. {done.catalogue}, "
+        f"namespace {done.namespace}"
+    )
 
 
 def print_load(console: Console, staged: LoadResult) -> None:

@@ -15,8 +15,15 @@ from pipelines.humanize import size
 from pipelines.notify import Ending
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
-from pipelines.store.maintenance.verification import VERIFICATIONS, Part, SnapshotVerification, verify
-from pipelines.store.maintenance.verification_targets import keys_to_verify, tenant_of, tenants_without_complete
+from pipelines.store.maintenance.verification import (
+    VERIFICATIONS,
+    Part,
+    SnapshotVerification,
+    keys_to_verify,
+    tenant_of,
+    tenants_without_complete,
+    verify,
+)
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 

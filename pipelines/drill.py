@@ -36,7 +36,7 @@ from pipelines.service.sandbox_process import CLIENT_ID, create_locations, sandb
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.durable import storage_errors
-from pipelines.store.maintenance.drills import DRILLS, DrillResult
+from pipelines.store.maintenance.results import DRILLS, DrillResult
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 

@@ -128,7 +128,6 @@ def _context(report: Report) -> dict[str, Any]:
         "issue_kinds": issue_kinds,
         "bars": issue_kinds[:BARS],
         "most_issues": longest_bar(issue_kinds),
-        "judged": figures.judged,
         "verdicts": verdicts,
         "most_values": longest_bar(verdicts),
         "repaired": _repaired(figures),
@@ -165,7 +164,7 @@ def _tiles(report: Report) -> list[tuple[str, str]]:
     ]
     if figures.files.failed or figures.files.kept:
         tiles.append((f"{figures.files.failed:,}", "files missing"))
-    if figures.judged and figures.identifiers:
+    if figures.identifiers:
         tiles.insert(1, (_share(good, figures.identifiers), f"of {figures.identifiers:,} identifiers in order"))
     return tiles
 

@@ -51,13 +51,6 @@ FINDING_VIEWS = (
 )
 """Views of sql/findings.sql with one row per finding, the most urgent first."""
 
-_NEWER_COLUMNS = {
-    PUBLICATION_IDENTIFIERS.name: ("value", "verdict", "rule"),
-    PUBLICATION_FILES.name: ("status", "problem"),
-    PUBLICATIONS.name: (),
-}
-"""Table → text columns that older snapshots lack; there they are null."""
-
 
 class Verdicts(msgspec.Struct):
     """The values of one field, counted by verdict."""
@@ -100,8 +93,6 @@ class Figures(msgspec.Struct, kw_only=True):
     """Publications whose date is neither a day nor a year or a month."""
     holdings: dict[str, KindCounts]
     identifiers: int
-    judged: bool
-    """False for a snapshot that is older than the verdicts."""
     verdicts: dict[str, Verdicts]
     rules: dict[str, dict[str, int]]
     """Rule → field → values."""
@@ -145,10 +136,9 @@ class IdentifierFinding(NamedTuple):
 class Findings:
     """The findings of one snapshot. Made by `open_findings`."""
 
-    def __init__(self, database: duckdb.DuckDBPyConnection, snapshot: Snapshot, *, judged: bool) -> None:
+    def __init__(self, database: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
         self._database = database
         self._snapshot = snapshot
-        self._judged = judged
 
     def figures(self) -> Figures:
         """Returns the totals."""
@@ -162,8 +152,7 @@ class Findings:
             unreadable_date=totals["unreadable_date"],
             holdings=_bounded_holdings(self._rows("SELECT * FROM holdings")),
             identifiers=totals["identifiers"],
-            judged=self._judged,
-            verdicts=self._verdicts() if self._judged else {},
+            verdicts=self._verdicts(),
             rules=self._rules(),
             same_identifier=DuplicateCounts(totals["shared"], totals["shared_records"]),
             same_title_and_year=DuplicateCounts(totals["same_titles"], totals["same_titled_records"]),
@@ -285,22 +274,13 @@ def _bounded(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[du
 def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[Findings]:
     """Open the findings of a snapshot with publications. Memory is bounded, however large the snapshot; DuckDB spills into `workdir`."""
     with _bounded(data, snapshot, workdir) as database:
-        lacking = {name: _create_view(database, snapshot, name) for name in _NEWER_COLUMNS}
+        for table in (PUBLICATIONS, PUBLICATION_IDENTIFIERS, PUBLICATION_FILES):
+            source = _source(snapshot.address_of(snapshot.manifest.tables[table.name]))
+            database.execute(f"CREATE TEMP VIEW {table.name.removeprefix('publication_')} AS FROM {source}")
         database.execute(f"SET VARIABLE spelling = [{', '.join(map(literal, SPELLING))}]")
         database.execute(_TITLES.format(source="publications" if _has_each_once(snapshot) else _ONCE))
         database.execute(_sql("findings"))
-        yield Findings(database, snapshot, judged="verdict" not in lacking[PUBLICATION_IDENTIFIERS.name])
-
-
-def _create_view(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, table: str) -> list[str]:
-    """Create a view over a table, named without `publication_`. Returns the columns that the table lacks; the view has them as null."""
-    source = _source(snapshot.address_of(snapshot.manifest.tables[table]))
-    existing = {row[0] for row in database.execute(f"DESCRIBE FROM {source}").fetchall()}
-    lacking = [name for name in _NEWER_COLUMNS[table] if name not in existing]
-    columns = ", ".join(["*", *(f"NULL::VARCHAR AS {name}" for name in lacking)])
-    view = table.removeprefix("publication_")
-    database.execute(f"CREATE TEMP VIEW {view} AS SELECT {columns} FROM {source}")  # noqa: S608  names of ours
-    return lacking
+        yield Findings(database, snapshot)
 
 
 def _source(address: str) -> str:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from pipelines.drill import drill
 from pipelines.records.files import KEPT
 from pipelines.settings.loading import load_settings
-from pipelines.store.maintenance.drills import DRILLS, DrillResult
+from pipelines.store.maintenance.results import DRILLS, DrillResult
 from pipelines.store.snapshots.snapshots import Snapshot, blob_key
 from pipelines.store.stores import open_data
 from tests.migration.conftest import RECORDS

@@ -104,17 +104,6 @@ def rewritten(snapshot: Snapshot, table: str, change: Callable[[pa.Table], pa.Ta
     pq.write_table(change(pq.ParquetFile(path).read()), path)
 
 
-def test_a_snapshot_of_before_identifiers_were_judged(data: DataFolder) -> None:
-    """It says so, and tells what it can."""
-    snapshot = snapshot_of(data, RECORDS)
-    rewritten(snapshot, "publication_identifiers", lambda table: table.drop_columns(["value", "verdict", "rule"]))
-    rewritten(snapshot, "publication_files", lambda table: table.drop_columns(["status", "problem"]))
-    report = make_report(data, snapshot, now=NOW)
-    assert (report.figures.judged, report.figures.identifiers) == (False, 2)
-    assert report.counts == {"same_title": 2}
-    assert "did not check identifiers" in Path(report.paths.html).read_text("utf-8")
-
-
 def test_files_that_could_not_be_had(data: DataFolder) -> None:
     """Each is a line with the reason; those that no backup asked for are none."""
     names = ("lost.pdf", "left.pdf")

@@ -20,8 +20,7 @@ from pipelines.records.tables.registry import RAW_TABLES, TABLES
 from pipelines.store.catalogue import catalogue_in_memory, open_catalogue
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.maintenance.differences import compare
-from pipelines.store.maintenance.verification import SnapshotVerification, verify
-from pipelines.store.maintenance.verification_targets import keys_to_verify
+from pipelines.store.maintenance.verification import SnapshotVerification, keys_to_verify, verify
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.store.snapshot_factory import STARTED_AT, make_snapshot, new_capture, publication_payloads, write_raw
 

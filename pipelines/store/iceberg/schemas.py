@@ -65,16 +65,19 @@ class FileColumn(NamedTuple):
     comment: str
 
 
-def file_columns(schema: pa.Schema) -> list[FileColumn] | None:
-    """The columns of a staged file, or None for one that an earlier version made, without field ids."""
-    found = []
+def file_columns(schema: pa.Schema, address: str) -> list[FileColumn]:
+    """The columns of the staged file at `address`. Raises `StorageError` where they have no field ids."""
+    columns = []
     for field in schema:
         metadata = field.metadata or {}
         if FIELD_ID not in metadata:
-            return None
+            raise StorageError(
+                f"{address} is of an earlier format, without field ids, and cannot be in Iceberg tables. Remove its snapshot, or name a "
+                "later one: `bookferry stage TENANT --snapshot ID`."
+            )
         comment = metadata.get(b"comment", b"").decode()
-        found.append(FileColumn(int(metadata[FIELD_ID]), field.name, TYPE_NAMES[field.type], comment))
-    return found if {column.name: column.id for column in found}.items() >= SNAPSHOT_IDS.items() else None
+        columns.append(FileColumn(int(metadata[FIELD_ID]), field.name, TYPE_NAMES[field.type], comment))
+    return columns
 
 
 def extended(schema: Schema, columns: Iterable[FileColumn], number: int) -> Schema | None:

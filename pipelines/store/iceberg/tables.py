@@ -69,7 +69,6 @@ class Registration(msgspec.Struct, kw_only=True):
     """Table → rows that it has of the snapshot now."""
     added: list[str]
     """The tables that lacked the snapshot."""
-    notes: list[str]
     seconds: float
 
     @property
@@ -100,22 +99,18 @@ class IcebergTables:
             namespace=self._settings.namespace,
             tables={},
             added=[],
-            notes=[],
             seconds=0,
         )
         with self._session(f"Registering {snapshot.name} in", f"bookferry stage {manifest.tenant}") as catalog:
             for name in _names(snapshot):
                 file = _StagedFile(self._data, snapshot, name)
-                if file.columns is None:
-                    done.notes.append(_without_ids(snapshot))
-                    break
                 done.added += [name] if self._add(catalog, name, file) else []
                 done.tables[name] = file.rows
         done.seconds = round(time.monotonic() - begun, 3)
         return done
 
     def missing(self, snapshots: Collection[Snapshot]) -> list[Snapshot]:
-        """The newest of a library's complete snapshots, up to the first one that is registered or cannot be; oldest first."""
+        """The newest of a library's complete snapshots, up to the first one that is registered; oldest first."""
         found: list[Snapshot] = []
         if not snapshots:
             return found
@@ -125,8 +120,6 @@ class IcebergTables:
                 files = [_StagedFile(self._data, snapshot, name) for name in _names(snapshot)]
                 if not files:  # of people alone
                     continue
-                if any(file.columns is None for file in files):
-                    break
                 if all(self._has(catalog, file) for file in files):
                     break
                 found.insert(0, snapshot)
@@ -179,7 +172,7 @@ class IcebergTables:
         for _ in range(TRIES):
             table = self._table(catalog, name)
             with suppress(CommitFailedException):  # somebody else committed: look again
-                _extend_schema(catalog, table, file.columns or [])
+                _extend_schema(catalog, table, file.columns)
                 if _is_there(table, file):
                     return False
                 named = {"bookferry.tenant": file.tenant, "bookferry.snapshot": file.snapshot}
@@ -220,11 +213,11 @@ class _StagedFile:
             self._footer = pq.read_metadata(file)
         if self._footer.num_rows != facts.rows:
             raise StorageError(f"{address} has {self._footer.num_rows:,} rows; the manifest says {facts.rows:,}.")
-        self.columns = file_columns(self._footer.schema.to_arrow_schema())
+        self.columns = file_columns(self._footer.schema.to_arrow_schema(), address)
 
     def data_file(self, table: TableMetadata) -> DataFile:
         """The file as an entry of an Iceberg table."""
-        ids = {column.name: column.id for column in self.columns or []}
+        ids = {column.name: column.id for column in self.columns}
         plan = compute_statistics_plan(table.schema(), table.properties)
         for name in self._without_statistics():
             plan[ids[name]] = replace(plan[ids[name]], mode=MetricsMode(MetricModeTypes.NONE))
@@ -285,10 +278,3 @@ def _extend_schema(catalog: Catalog, table: Table, columns: list[FileColumn]) ->
         (AddSchemaUpdate.model_validate({"schema": wanted}), SetCurrentSchemaUpdate.model_validate({"schema-id": -1})),
     )
     table.refresh()
-
-
-def _without_ids(snapshot: Snapshot) -> str:
-    return (
-        f"{snapshot.name} was made by a version of Bookferry whose files have no field ids. It is left out of the Iceberg tables; "
-        "`bookferry query`, library.duckdb and Postgres have it."
-    )

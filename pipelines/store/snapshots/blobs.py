@@ -5,13 +5,15 @@ Incoming content is written to a local file first. No path or key has a name fro
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from pipelines.store.durable import storage_errors
+from pipelines.store.parquet import bounded_duckdb, escaped
 from pipelines.store.snapshots.snapshots import DataFolder, blob_key
 
 
@@ -56,3 +58,19 @@ class Blobs:
     def close(self) -> None:
         """Remove the folder of incoming content."""
         shutil.rmtree(self._incoming, ignore_errors=True)
+
+
+@contextmanager
+def referenced_blobs(data: DataFolder, tables: Sequence[str]) -> Iterator[Iterator[tuple[str, int | None]]]:
+    """Yields the SHA-256 and size of every blob in some `publication_files` tables, each once, sorted. `tables`: their keys."""
+    if not tables:
+        yield iter(())
+        return
+    spilled = data.path / f".spilled-{os.getpid()}"
+    sql = "SELECT sha256, any_value(bytes) FROM files WHERE sha256 IS NOT NULL GROUP BY sha256 ORDER BY sha256"
+    with storage_errors(data.path), bounded_duckdb("256MB", 1, spilled) as database:
+        data.objects.attach(database)
+        addresses = [escaped(data.objects.address_of(table)) for table in tables]
+        database.read_parquet(addresses, union_by_name=True).create_view("files")
+        result = database.execute(sql)
+        yield (row for rows in iter(lambda: result.fetchmany(1000), []) for row in rows)

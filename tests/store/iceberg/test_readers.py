@@ -16,9 +16,7 @@ import pytest
 
 from pipelines.backup.iceberg import register_again
 from pipelines.store.iceberg.catalogue import catalogue_settings
-from pipelines.store.snapshots.captures import Capture
 from tests.store.iceberg.conftest import Counts, Library, counts, queried
-from tests.store.iceberg.test_tables import unstamped
 
 PATTERN = "snapshots/tenant=*/snapshot=*/publications.parquet"
 SQL = "SELECT tenant, snapshot, count(*) FROM {} GROUP BY ALL"
@@ -88,17 +86,12 @@ def test_ray(three: Library) -> None:
         assert as_counts([tuple(row) for row in json.loads(done.stdout.splitlines()[-1])]) == queried(three, name)
 
 
-@pytest.fixture(params=["files of today", "files of earlier versions", "both"])
-def files(request: pytest.FixtureRequest, library: Library, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Counts]:
+@pytest.fixture
+def files(library: Library) -> tuple[str, Counts]:
     """A pattern for the files of the publications, and what is in them."""
-    with monkeypatch.context() as patch:
-        if request.param != "files of today":
-            patch.setattr(Capture, "writer", unstamped)
-        library.night(3)
-        if request.param == "both":
-            patch.undo()
-        library.night(4, day=1)
-        library.night(2, tenant="new")
+    library.night(3)
+    library.night(4, day=1)
+    library.night(2, tenant="new")
     return f"{library.settings.data}/{PATTERN}", queried(library, "publications")
 
 

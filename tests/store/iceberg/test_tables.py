@@ -242,23 +242,16 @@ def test_an_empty_table(library: Library) -> None:
     assert library.table("tasks").scan().to_arrow().num_rows == 0
 
 
-def test_older_snapshots_are_left_out_and_queried(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of earlier versions lack `tenant`, `snapshot` and ids. `stage` says so, and every view has both kinds."""
+def test_files_without_field_ids_are_refused(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of an earlier format: by a sentence that says what to do."""
     with monkeypatch.context() as patch:
         patch.setattr(Capture, "writer", unstamped)
         library.night(3)
-    assert added(library) == []
+    with pytest.raises(StorageError, match=r"without field ids.*`bookferry stage TENANT --snapshot ID`"):
+        register_new(library.tables, library.data, "old")
     library.night(4, day=1)
-    assert added(library) == [(SECOND, STAGED_OF_PUBLICATIONS)]
-    first, second = register_again(library.tables, library.data, "old", history=True)
-    assert (first.tables, second.notes, second.rows) == ({}, [], 20)
-    assert "old/20261120T020000Z was made by a version of Bookferry whose files have no field ids" in first.notes[0]
-    assert counts(library.table().scan().to_arrow()) == {("old", SECOND): 4}
-    assert queried(library, "publications") == {("old", FIRST): 3, ("old", SECOND): 4}
-    with open_catalogue(library.data) as database:
-        sql = "SELECT tenant, snapshot, count(*) FROM publications_as_of('old', TIMESTAMPTZ '{} 12:00Z') GROUP BY ALL"
-        assert database.execute(sql.format("2026-11-20")).fetchall() == [("old", FIRST, 3)]
-        assert database.execute(sql.format("2026-11-21")).fetchall() == [("old", SECOND, 4)]
+    [done] = register_again(library.tables, library.data, "old", SECOND)
+    assert (sorted(done.added), done.rows) == (sorted(library.names), 20)
 
 
 def test_memory_does_not_grow_with_the_library(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,13 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.store.durable import sha256_of
-from pipelines.store.maintenance.verification import VERIFICATIONS, Part, verify
-from pipelines.store.maintenance.verification_targets import keys_to_verify, tenants_without_complete
+from pipelines.store.maintenance.verification import (
+    VERIFICATIONS,
+    Part,
+    keys_to_verify,
+    tenants_without_complete,
+    verify,
+)
 from pipelines.store.snapshots.manifest import MANIFEST, encode_manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, blob_key, snapshot_key
 from tests.store.snapshot_factory import SNAPSHOT_ID, STARTED_AT, make_snapshot, publication_payloads
