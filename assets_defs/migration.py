@@ -17,7 +17,7 @@ from assets_defs.metadata import MOST_SHOWN, one_line_each, preview
 from pipelines.errors import ConfigurationError
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.flow import Migration
-from pipelines.migration.limits import Limits
+from pipelines.migration.limits import NO_LIMITS, Limits
 from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import HTML
 from pipelines.migration.model.wording import headline
@@ -68,9 +68,8 @@ class LoadConfig(dg.Config):
     limit: int = 0
     """The most records to write; 0 for all."""
     actions: list[str] = Field(default_factory=list)
-    max_failures: int = Limits.failures
-    max_failures_percent: float = Limits.failures_percent
-    max_touched_percent: float = Limits.touched_percent
+    force: bool = False
+    """Write although much of the target changes or many records fail: without safety limits."""
 
 
 class ProofConfig(dg.Config):
@@ -128,7 +127,7 @@ def _load_asset(tenant: str) -> dg.AssetsDefinition:
     @upkeep_asset(tenant, LOAD, kinds={"json"}, made_from=[PLAN], description=_DESCRIPTIONS[LOAD])
     def migration_load(config: LoadConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
         _check_given(tenant, LOAD, plan=config.plan, approval=config.approval)
-        limits = Limits(config.max_failures, config.max_failures_percent, config.max_touched_percent)
+        limits = NO_LIMITS if config.force else Limits()
         selection = Selection(config.limit or None, tuple(config.actions))
         plan = migration.approved(config.plan, config.approval, tenant)
         return dg.MaterializeResult(metadata=_load_metadata(migration.apply(plan, limits=limits, selection=selection)))

@@ -135,9 +135,7 @@ def load_config(plan: Plan, limits: Limits) -> dict[str, Any]:
     return {
         "plan": plan.name,
         "approval": plan.facts.seal,
-        "max_failures": limits.failures,
-        "max_failures_percent": limits.failures_percent,
-        "max_touched_percent": limits.touched_percent,
+        "force": limits.touched_percent > Limits.touched_percent,
     }
 
 

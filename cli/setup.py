@@ -27,9 +27,9 @@ nightly_at = "02:00"
 # personal_key_env = "BOOKFERRY_PERSONAL_KEY"  # a key to encrypt users' data with: docs/operating.md, "Personal data"
 
 {library}
-# [notify]  # addresses or commands to call when a backup has ended: docs/operating.md, "Notifications"
-# success_env = "BACKUP_ALIVE"
-# failure_env = "BACKUP_FAILED"
+# [notify]  # commands, or variables that hold addresses, to call when a backup has ended: docs/operating.md, "Notifications"
+# success = "BACKUP_ALIVE"
+# failure = "BACKUP_FAILED"
 
 # [retention]  # which snapshots to keep; without it nothing is removed: docs/operating.md, "Retention"
 # keep_daily = 7

@@ -20,7 +20,7 @@ from pipelines.backup.read import Progress
 from pipelines.humanize import MOST_LISTED, counted
 from pipelines.migration.apply.run import ApplyProgress
 from pipelines.migration.flow import Migration
-from pipelines.migration.limits import Limits
+from pipelines.migration.limits import NO_LIMITS
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.losses import in_short, losses_of
 from pipelines.migration.model.plan import PlanFacts
@@ -44,7 +44,6 @@ TENANT = "drill"
 
 _SANDBOX = ("--tenant", f"{TENANT}=empty", "--requests-per-minute", "0", "--port", "0")
 
-NO_LIMITS = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0)
 """A drill reports everything that cannot be put back."""
 
 _NOT_PUT_BACK = {

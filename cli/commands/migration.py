@@ -13,7 +13,7 @@ from cli.commands.application import Application
 from cli.commands.options import BackedUpTenant, ConfigOption, JsonOption, SnapshotIdOption, names_in, settings_of
 from cli.output import Output
 from pipelines.errors import ExitStatus
-from pipelines.migration.limits import Limits
+from pipelines.migration.limits import NO_LIMITS, Limits
 
 migrate = Application(name="migrate", help="Migrate a library from version 2 to version 3: plan, apply, verify, undo.")
 
@@ -121,22 +121,19 @@ def apply(  # noqa: PLR0917  one parameter for each option
             metavar="WHAT",
         ),
     ] = None,
-    max_touched: Annotated[
-        float, typer.Option(min=0, max=100, help="Percent of the target's records of one resource that may change.")
-    ] = Limits.touched_percent,
-    max_failures: Annotated[
-        int, typer.Option(min=0, help="Number of records that may fail before it stops.")
-    ] = Limits.failures,
-    max_failures_percent: Annotated[
-        float, typer.Option(min=0, max=100, help="Percent of the tried records that may fail before it stops.")
-    ] = Limits.failures_percent,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Write although much of the target changes or many records fail: without safety limits."
+        ),
+    ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
     """Write exactly what a plan says. It can be stopped at any time and run again; it writes nothing twice."""
     from cli import migrate as steps
 
-    limits = Limits(max_failures, max_failures_percent, max_touched)
+    limits = NO_LIMITS if force else Limits()
     return steps.apply_plan(
         settings_of(config), plan, Output(as_json=json), limits=limits, limit=limit, only=names_in(",".join(only or ()))
     )

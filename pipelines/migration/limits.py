@@ -17,3 +17,7 @@ class Limits:
     """Share of the target's records of one resource that a plan may change."""
     patience: float = 1800.0
     """Seconds to wait for a service that is down, for each outage: a long apply runs at night, too."""
+
+
+NO_LIMITS = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0)
+"""Of an apply that a person forces, and of a drill."""

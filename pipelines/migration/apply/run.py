@@ -128,19 +128,16 @@ class ApplyProgress:
 
 def check_limits(plan: Plan, limits: Limits) -> None:
     """Raise `SafetyLimitError` for a plan that changes too many records of the target."""
-    few = (
-        FEW if limits.touched_percent >= LIMITS.touched_percent else 0
-    )  # a lower limit is meant for small libraries, too
     for resource, counts in plan.facts.counts.items():
         records, touched = (
             plan.facts.target.records.get(resource, 0),
             counts.get(Action.PATCH, 0) + counts.get(Action.MERGE, 0),
         )
-        if records and touched > few and touched * 100 > limits.touched_percent * records:
+        if records and touched > FEW and touched * 100 > limits.touched_percent * records:
             raise SafetyLimitError(
                 f"Plan {plan.name} would change {touched:,} of the {records:,} {plural(resource)} in '{plan.facts.target.tenant}', "
                 f"{touched * 100 / records:.0f} %, and the limit is {limits.touched_percent:g} %. Nothing was written. To allow it: "
-                f"--max-touched {min(100, int(touched * 100 / records) + 1)}."
+                "--force."
             )
 
 
@@ -381,8 +378,8 @@ class ApplyRun:
             raise SafetyLimitError(
                 f"{failed:,} of {self._tried:,} records could not be written ({share:.0f} %); the limits are {limits.failures:,} and "
                 f"{limits.failures_percent:g} %. The journal has what was written, and the next apply continues. The last failure: "
-                f"{last.resource} {last.source_id}: {last.problem} `bookferry migrate status {self._plan.name}` lists all. To allow more: "
-                "--max-failures, --max-failures-percent."
+                f"{last.resource} {last.source_id}: {last.problem} `bookferry migrate status {self._plan.name}` lists all. "
+                "To go on all the same: --force."
             )
 
 
