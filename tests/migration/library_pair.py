@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipelines.backup.flow import Backup
-from pipelines.inventory import PUBLICATIONS
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.flow import AppliedPlan, Migration
 from pipelines.migration.model.plan import Plan, PlanRow
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.login import signing_in

@@ -46,7 +46,7 @@ from pipelines.migration.plan.learned_types import (
     resources_by_names,
     shape_of,
 )
-from pipelines.migration.plan.merges.requests import with_merges
+from pipelines.migration.plan.merges import with_merges
 from pipelines.migration.plan.other_resources import plan_all
 from pipelines.migration.plan.references.learned import link_rule, never_moved, resource_of_link
 from pipelines.migration.plan.references.numbers import fields_with_ids

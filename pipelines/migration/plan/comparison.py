@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ import pyarrow as pa
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.comparison_database import comparison_database, create_table
 from pipelines.migration.normalise import normalise
-from pipelines.migration.plan.matching import match
 from pipelines.migration.plan.references.contributors import UNKNOWN
 from pipelines.migration.plan.references.publications import map_references
 from pipelines.migration.plan.three_way_merge import merge_three_ways
@@ -75,6 +75,17 @@ DECISIONS = Table(
     ),
 )
 
+_STAGES = (
+    ("identifier", "FROM {side}_keys", False),
+    ("content", "SELECT id, 'content' AS type, content AS value FROM {side}", True),
+    (
+        "fingerprint",
+        "SELECT id, 'fingerprint' AS type, fingerprint AS value FROM {side} WHERE fingerprint IS NOT NULL",
+        True,
+    ),
+)
+"""Name, SQL of the keys of a side, and whether contradicting identifiers make a pair two works."""
+
 
 def normalise_both(
     source: Path,
@@ -127,3 +138,22 @@ def compare_libraries(
         unknown = dict.fromkeys((*mapped, *links), UNKNOWN)
         merge_three_ways(database, fields, overwrite=overwrite, keep_target_at=unknown)
         yield database
+
+
+def match(database: duckdb.DuckDBPyConnection) -> None:
+    """Make the tables `matched` and `ambiguous` from the input of sql/migration/match.sql. A record in neither is new.
+
+    Whole sets are matched, never record by record (I11). The evidence in its order: a person's decision; what earlier plans wrote,
+    according to the journal; the id, within one library; identifiers that identify a publication (I8); the whole content; title, year
+    and first author.
+    """
+    _run(database, "match")
+    for name, keys, gives_way in _STAGES:
+        for side in ("source", "target"):
+            database.execute(f"CREATE OR REPLACE TEMP VIEW stage_{side} AS {keys.format(side=side)}")
+        database.execute("CREATE OR REPLACE TABLE stage AS SELECT ? AS name, ? AS gives_way", (name, gives_way))
+        _run(database, "match_by_keys")
+
+
+def _run(database: duckdb.DuckDBPyConnection, name: str) -> None:
+    database.execute(resources.files("sql").joinpath("migration", f"{name}.sql").read_text(encoding="utf-8"))

@@ -34,7 +34,7 @@ from pipelines.migration.plan.match_store import (
     NotingWriter,
     numbered,
 )
-from pipelines.migration.plan.merges.decided import (
+from pipelines.migration.plan.merges import (
     MERGE_INTO_ANOTHER,
     MERGE_UNCLEAR,
     SEVERAL,

@@ -1,13 +1,18 @@
-"""Authorizes the requests of v3 tenants: the newest token when a request leaves, and a new token after a 401 (I3)."""
+"""Authorizes the requests of v3 tenants: the newest token when a request leaves, and a new token after a 401 (I3).
+
+A 403 for a missing scope names it (service.md#scopes).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 import httpx
+import msgspec
 
-from pipelines.errors import BookferryError, SignInError
+from pipelines.errors import BookferryError, InsufficientScopeError, SignInError
 from pipelines.service.clock import Clock
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.failures import describe_request
@@ -15,7 +20,6 @@ from pipelines.service.http.responses import REFUSAL
 from pipelines.service.http.transport import RequestMeter
 from pipelines.service.redaction import outside_text
 from pipelines.service.sign_in.authorization_server import AuthorizationServer
-from pipelines.service.sign_in.missing_scope import insufficient_scope_error, lacks_scope, missing_scopes
 from pipelines.service.sign_in.token_refresh import TokenRefresher
 from pipelines.settings.settings import Settings
 
@@ -114,6 +118,46 @@ def _refusal(response: httpx.Response, tenant: str) -> BookferryError | None:
             f"{asked} answered 401, with a token that is new, too{reason}: the sign-in of '{tenant}' was revoked, or base_url is not the "
             f"address it was given for. Run `bookferry login {tenant}`."
         )
-    if response.status_code == httpx.codes.FORBIDDEN and lacks_scope(response, challenge):
-        return insufficient_scope_error(asked, missing_scopes(challenge), tenant)
+    if response.status_code == httpx.codes.FORBIDDEN and _lacks_scope(response, challenge):
+        return _insufficient_scope_error(asked, _missing_scopes(challenge), tenant)
     return None
+
+
+def _insufficient_scope_error(asked: str, scopes: tuple[str, ...], tenant: str) -> InsufficientScopeError:
+    """Returns the error for a request that needs these scopes, with the command that asks for them."""
+    lacking = f"the scope {' '.join(scopes)}" if scopes else "a scope that the service does not name"
+    return InsufficientScopeError(
+        f"{asked} answered 403: the sign-in of '{tenant}' lacks {lacking}. Run `bookferry login {tenant}` and allow it on the consent "
+        "page. A client that an administrator issued must have the scope, too.",
+        scopes=scopes,
+    )
+
+
+def _missing_scopes(challenge: str) -> tuple[str, ...]:
+    """Returns the scopes that a `WWW-Authenticate` header names (RFC 6750, 3)."""
+    scope = re.search(r"""(?i)\bscope\s*=\s*(?:"([^"]*)"|([^\s,"]+))""", challenge)
+    named = (scope[1] if scope[1] is not None else scope[2]) if scope else ""
+    return tuple(outside_text(name, 60) for name in named.split()[:20])
+
+
+class _ErrorDetail(msgspec.Struct):
+    code: str = ""
+
+
+class _ErrorBody(msgspec.Struct):
+    error: _ErrorDetail | str
+
+
+def _lacks_scope(response: httpx.Response, challenge: str) -> bool:
+    """Whether a 403 says that the token lacks a scope: by the code `InsufficientScope`, or in `WWW-Authenticate` (service.md#scopes)."""
+    if "insufficient_scope" in challenge.lower():
+        return True
+    try:
+        error = _ERROR_BODY_DECODER.decode(response.content).error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    code = error.code if isinstance(error, _ErrorDetail) else error
+    return code.lower().replace("_", "") == "insufficientscope"
+
+
+_ERROR_BODY_DECODER = msgspec.json.Decoder(_ErrorBody)

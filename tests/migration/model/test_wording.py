@@ -10,7 +10,7 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.wording import ACTIONS, EVIDENCE, REASONS, TWINS, advice_on, evidence
 from pipelines.migration.plan import three_way_merge
 from pipelines.migration.plan.field_merge import CONFLICTS
-from pipelines.migration.plan.merges.decided import MERGE_INTO_ANOTHER, MERGE_UNCLEAR
+from pipelines.migration.plan.merges import MERGE_INTO_ANOTHER, MERGE_UNCLEAR
 from pipelines.migration.plan.quarantine import QUARANTINE_REASONS
 
 SQL = [(files("sql") / "migration" / name).read_text("utf-8") for name in ("match.sql", "match_by_keys.sql")]

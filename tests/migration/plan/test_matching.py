@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.migration.plan.matching import match
+from pipelines.migration.plan.comparison import match
 
 Keys = frozenset[tuple[str, str]]
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest
-from pipelines.migration.plan.merges.requests import merge_request, with_merges
+from pipelines.migration.plan.merges import merge_request, with_merges
 from pipelines.shapes.description import read_description
 from pipelines.shapes.model import Description
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.migration.model.comparable import Field, digest
-from pipelines.migration.plan.matching import match
+from pipelines.migration.plan.comparison import match
 from pipelines.migration.plan.three_way_merge import merge_three_ways
 from pipelines.store.parquet import quoted
 

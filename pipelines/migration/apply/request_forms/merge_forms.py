@@ -17,7 +17,7 @@ from pipelines.migration.apply.request_forms.known_forms import KnownForms, Merg
 from pipelines.migration.apply.request_forms.refusals import refuses_method, words_of
 from pipelines.migration.model.journal_entries import FailedWriteError
 from pipelines.migration.model.resource_types import MergeRequest
-from pipelines.migration.plan.merges.requests import names_remaining_record
+from pipelines.migration.plan.merges import names_remaining_record
 
 
 class MergeForms:

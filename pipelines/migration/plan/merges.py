@@ -1,17 +1,24 @@
-"""Merges that a person decided in conflicts.tsv, and the names that the target has more than once."""
+"""Merges of the target's records: how the target takes one (A6), those that a person decided, and the names that it has more than once.
+
+A merge cannot be taken back. So where the description has one whose body does not say clearly which record remains, none is sent.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from pipelines.humanize import counted
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.plan_table import PlanTableRow
-from pipelines.migration.model.resource_types import MERGEABLE, ResourceType
+from pipelines.migration.model.resource_types import MERGEABLE, MergeRequest, ResourceType
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.rows import Totals, as_json
 from pipelines.report.issues import safe_text
+from pipelines.shapes.model import Description, MergeSchema, ResourceSchema
 
 if TYPE_CHECKING:
     from pipelines.migration.plan.conflicts import RecordDecision
@@ -28,6 +35,38 @@ MERGE_INTO_ANOTHER = "merge_into_another"
 
 NAMED = 10
 """Names in a note."""
+
+
+_REMAINS = re.compile(r"(^|_)(into|target|to|destination|remaining|keep|kept)(_|$)")
+_GOES = re.compile(r"(^|_)(from|source|merge|merged|other|duplicate|remove)(_|$)")
+
+
+def with_merges(
+    types: Mapping[str, ResourceType], description: Description | msgspec.UnsetType
+) -> dict[str, ResourceType]:
+    """The types of resources, with how records of them are merged."""
+    described = {} if isinstance(description, msgspec.UnsetType) else description.resources
+    mergeable = {
+        name: msgspec.structs.replace(resource_type, merge=merge_request(described.get(name, ResourceSchema()).merge))
+        for name, resource_type in types.items()
+        if name in MERGEABLE
+    }
+    return {**types, **mergeable}
+
+
+def merge_request(schema: MergeSchema | None) -> MergeRequest | None:
+    """The request that merges a record into another; None where the description has one that is not clear."""
+    if schema is None:
+        return MergeRequest()
+    names = schema.body.required or [name for name, field in schema.body.fields.items() if not field.read_only]
+    if len(names) != 1 or not names_remaining_record(names[0]):
+        return None
+    return MergeRequest(schema.body.method, schema.path, names[0], schema.body.wrapped_in, described=True)
+
+
+def names_remaining_record(field: str) -> bool:
+    """Whether the name of a field says clearly that its id is that of the record that remains."""
+    return bool(_REMAINS.search(field)) and not _GOES.search(field)
 
 
 class Merge(NamedTuple):
@@ -86,13 +125,13 @@ def merge_row(
 
 def twin_notes(resource: str, groups: Iterable[tuple[str, list[int]]], totals: Totals) -> list[str]:
     """A note on the names that the target has more than once. `groups`: title and ids of each."""
-    found = list(groups)
-    if resource not in MERGEABLE or not found:
+    groups = list(groups)
+    if resource not in MERGEABLE or not groups:
         return []
-    named = [f"{safe_text(title, 60)} ({', '.join(f'#{one}' for one in ids)})" for title, ids in found[:NAMED]]
-    more = f"; and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+    named = [f"{safe_text(title, 60)} ({', '.join(f'#{number}' for number in ids)})" for title, ids in groups[:NAMED]]
+    more = f"; and {len(groups) - NAMED:,} more" if len(groups) > NAMED else ""
     text = (
-        f"The target has {counted(len(found), 'name')} of {plural(resource)} more than once: {'; '.join(named)}{more}."
+        f"The target has {counted(len(groups), 'name')} of {plural(resource)} more than once: {'; '.join(named)}{more}."
     )
     if totals.proposed:
         text += (
