@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from itertools import count
 from typing import Self
 
@@ -36,6 +35,9 @@ MOST_FAILURES_IN_A_ROW = 50
 
 SHUTDOWN_SECONDS = 5.0
 """Wait for threads at the end. Those that do not react, for example during a name lookup, are left behind."""
+
+_Stored = tuple[Known, bool]
+"""A content that is a blob, and whether it was fetched just now."""
 
 
 class FileFetcher:
@@ -187,7 +189,8 @@ class FileFetcher:
             return  # the list has it as under way
         if not isinstance(content, Failed):
             self._failed_in_a_row = 0
-            self.files.mark_kept(content.content, new=content.is_new)
+            known, is_new = content
+            self.files.mark_kept(known, new=is_new)
             return
         self.files.mark_failed(wanted.reference.content_key, content.problem, temporary=content.temporary)
         self._failed_in_a_row = self._failed_in_a_row + 1 if content.temporary else 0
@@ -196,7 +199,7 @@ class FileFetcher:
                 f"not tried, after {MOST_FAILURES_IN_A_ROW} failures in a row; the last one: {content.problem}"
             )
 
-    def _content(self, wanted: Wanted) -> _StoredContent | Failed:
+    def _content(self, wanted: Wanted) -> _Stored | Failed:
         """Fetch one content. A fresh address replaces a missing or expired one."""
         address, asked, failed = wanted.reference.address, 0, Failed("")
         while True:
@@ -215,7 +218,7 @@ class FileFetcher:
                 return Failed(why, temporary=fresh.temporary)
             address, asked = fresh, asked + 1
 
-    def _download(self, wanted: Wanted, address: str) -> _StoredContent | Failed:
+    def _download(self, wanted: Wanted, address: str) -> _Stored | Failed:
         key = wanted.reference.content_key
         known = wanted.sha256 is not None and self.blobs.size(wanted.sha256) == wanted.bytes
         etag = wanted.etag if known else None
@@ -224,18 +227,8 @@ class FileFetcher:
             if isinstance(result, Failed):
                 return result
             if not isinstance(result, Received):
-                return _StoredContent(
-                    Known(key, wanted.sha256, wanted.bytes, wanted.etag, wanted.problem), is_new=False
-                )
+                return Known(key, wanted.sha256, wanted.bytes, wanted.etag, wanted.problem), False
             file.flush()
             self.blobs.store(path, result.sha256)
         version = result.etag if key.startswith(UNSURE) else None
-        return _StoredContent(Known(key, result.sha256, result.size, version, result.remark), is_new=True)
-
-
-@dataclass(frozen=True)
-class _StoredContent:
-    """A content that is a blob. `is_new`: it was fetched just now."""
-
-    content: Known
-    is_new: bool
+        return Known(key, result.sha256, result.size, version, result.remark), True
