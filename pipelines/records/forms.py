@@ -147,7 +147,7 @@ def _texts(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
     for key in TEXT_FIELDS:
         value = record.get(key)
         if type(value) is str and value:
-            fields[key] = text = value if value.isascii() else valid_text(value)
+            fields[key] = text = valid_text(value)
             if text != value:
                 rest.residue[key] = value
         elif value is not None:
@@ -181,7 +181,7 @@ def _authors(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
             continue
         name, kind = author["name"], author.get("type")
         known = type(kind) is str and kind in AUTHOR_TYPES
-        authors.append({"name": name if name.isascii() else valid_text(name), "type": kind if known else PERSON})
+        authors.append({"name": valid_text(name), "type": kind if known else PERSON})
         if authors[-1] != entry:
             exact = False
             _unknown(author, AUTHOR_KEYS, f"authors[{number}]", rest.unsent)
@@ -203,7 +203,7 @@ def _categories(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> No
             exact = False
             keep_nested(rest.unsent, f"categories[{number}]", without_addresses(entry))
             continue
-        name = category["name"] if category["name"].isascii() else valid_text(category["name"])
+        name = valid_text(category["name"])
         exact = exact and len(category) == 1 and name not in names and entry == {"name": name}
         names[name] = None
         if not category.keys() <= CATEGORY_KEYS:

@@ -118,6 +118,8 @@ def text_of(value: object) -> str | None:
 
 def valid_text(text: str) -> str:
     """Text that UTF-8 can hold."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -24,6 +24,9 @@ _PREFIX = r"10\.(?:[1-9][0-9]{3,8}(?:\.[0-9]+)*|97[89]\.[0-9]{2,8})"
 """10 and a registrant; in an ISBN-A, an ISBN's prefix, group and publisher."""
 
 _SHORT = r"10/[a-z0-9]{3,12}"
+_PLAIN = re.compile(rf"{_PREFIX}/[-._()/:A-Za-z0-9]+")
+"""Nearly every DOI: alone, with recommended characters only. Nothing in it could be a separator, a label or an encoding."""
+
 _RESOLVER = (
     r"(?:https?:/{0,2})?(?:www\.)?(?:(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?|hdl\.handle\.net)(?::[0-9]+)?/+(?:doi:)?"
 )
@@ -68,6 +71,9 @@ def read(text: str) -> list[FoundIdentifier]:
     waiting: list[tuple[str, tuple[Rule, ...]]] = [(text, ())]
     while waiting:
         piece, rules = waiting.pop()
+        if _PLAIN.fullmatch(piece):
+            found.append(_validate(piece, rules))
+            continue
         tidy, more = cleaned(piece)
         rules += more
         if (prefix := _OTHER_DIGITS.search(tidy)) and not prefix[0].isascii():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from stdnum import isbn
+from stdnum import ean, isbn
 
 from pipelines.records.identifiers.cleaning import AFTER, BEFORE
 from pipelines.records.identifiers.numbers_in_text import (
@@ -93,7 +93,11 @@ def _isbn_13(number: str, rules: list[Rule]) -> Validation:
         return Validation(None, (Rule.MUSIC_NUMBER if number.startswith("9790") else Rule.PREFIX,))
     if number in _MADE_UP:
         return Validation(None, (Rule.PLACEHOLDER,))
-    return Validation(number, tuple(rules)) if isbn.is_valid(number) else Validation(None, (Rule.CHECK_DIGIT,))
+    return (
+        Validation(number, tuple(rules))
+        if ean.calc_check_digit(number[:12]) == number[12]
+        else Validation(None, (Rule.CHECK_DIGIT,))
+    )
 
 
 _ADDRESS = addresses(rf"{LABEL_ISBN}|BookSources")

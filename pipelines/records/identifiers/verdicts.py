@@ -64,6 +64,8 @@ def accepted(kind: str, value: str, rules: Iterable[str]) -> FoundIdentifier:
 
 def without_repetition(found: list[FoundIdentifier]) -> list[FoundIdentifier]:
     """The values of one field, each once; several values get the rule `split`."""
+    if len(found) == 1:
+        return found
     unique: dict[tuple[str, str], FoundIdentifier] = {}
     for one in found:
         key = one[:2]
