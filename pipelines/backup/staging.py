@@ -26,9 +26,6 @@ from pipelines.records.values import decode_record
 from pipelines.store.parquet import TableWriter, row_batches
 from pipelines.store.snapshots.captures import Capture
 
-_CODE = ("records", "publication_fields.py", "backup/staging.py")
-"""What of `pipelines` has a part in a staged row."""
-
 DESCRIBED = "publications"
 """The resource whose fields the service documents. Its tables have the described columns only, so that it is staged while it is read."""
 
@@ -76,7 +73,7 @@ class StagedWriter:
         observed = capture.facts.observed.get(resource, ())
         self._stager, self._writers = Stager(resource, observed, kinds), writers
         self._capture, self._resource = capture, resource
-        self._rules = name_of_rules(_CODE, kinds.described, list(kinds.additional.items()), observed)
+        self._rules = name_of_rules(kinds.described, list(kinds.additional.items()), observed)
         self._residue = Counter[str]()
 
     def write(self, batch: pa.RecordBatch) -> None:

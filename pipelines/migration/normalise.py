@@ -27,7 +27,7 @@ from pipelines.migration.model.comparable import (
 )
 from pipelines.publication_fields import REFERENCES, WRITTEN
 from pipelines.records.additional_fields import is_sent_empty
-from pipelines.records.batches import collector_paused, named_batch, table_batch, transposed
+from pipelines.records.batches import batch_of_columns, batch_of_rows, collector_paused
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import count_left_out
@@ -69,7 +69,7 @@ def normalise(
                 texts = cast("list[bytes]", payloads.column(0).cast(pa.binary()).to_pylist())
                 rows = [row for text in texts if (row := read(decode_record(text))) is not None]
                 records.write(_records_batch(rows, table, names))
-                keys.write(table_batch(KEYS, transposed([(row.id, *key) for row in rows for key in row.keys], KEYS)))
+                keys.write(batch_of_rows(KEYS, [(row.id, *key) for row in rows for key in row.keys]))
         return ComparableLibrary(folder, records.rows, file.metadata.num_rows - records.rows, names)
 
 
@@ -146,7 +146,7 @@ def _records_batch(rows: Sequence[ComparablePublication], table: Table, addition
         "empty": [row.empty for row in rows],
         "invalid": [row.invalid for row in rows],
     }
-    return named_batch(table, columns)
+    return batch_of_columns(table, columns)
 
 
 def _content(compared: Mapping[str, str]) -> str:

@@ -37,25 +37,19 @@ class StagedBatch:
     residue: Counter[str] = field(default_factory=Counter)
 
 
-def named_batch(table: Table, columns: Mapping[str, Sequence[Any]]) -> pa.RecordBatch:
+def batch_of_columns(table: Table, columns: Mapping[str, Sequence[Any]]) -> pa.RecordBatch:
     """One Arrow batch of a table from its columns by name, in any order. Raises `ValueError` unless they are exactly the table's."""
-    names = [column.name for column in table.columns]
-    if columns.keys() != set(names):
-        wrong = ", ".join(sorted(columns.keys() ^ set(names)))
-        raise ValueError(f"The staged columns of {table.name} differ from its description in: {wrong}")
-    return table_batch(table, [columns[name] for name in names])
-
-
-def table_batch(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """One Arrow batch of a table from its columns, in the order of its description."""
     schema = table.schema
-    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.record_batch(arrays, schema=schema)
+    if columns.keys() != set(schema.names):
+        wrong = ", ".join(sorted(columns.keys() ^ set(schema.names)))
+        raise ValueError(f"The columns of {table.name} differ from its description in: {wrong}")
+    return pa.record_batch([_array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def transposed(rows: Sequence[tuple[Any, ...]], table: Table) -> Sequence[Sequence[Any]]:
-    """Rows as columns; every column of the table even if there are no rows."""
-    return list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
+def batch_of_rows(table: Table, rows: Sequence[Row]) -> pa.RecordBatch:
+    """The same from rows, whose values are in the order of the description."""
+    columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
+    return batch_of_columns(table, dict(zip(table.schema.names, columns, strict=True)))
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:

@@ -16,6 +16,8 @@ import msgspec
 
 from pipelines.records.values import compact_json, decode_record, parse_float, valid_text, whole_number
 
+_Json = dict[str, Any]
+
 ASSET = "asset"
 COVER = "cover"
 
@@ -56,16 +58,6 @@ class AttachedFile(NamedTuple):
     size: int | None
 
 
-class FileDescription(NamedTuple):
-    """The service's description of a stored file; any JSON values."""
-
-    file_id: Any
-    storage: Any
-    filename: Any
-    mime_type: Any
-    size: Any
-
-
 class FileRow(NamedTuple):
     """A row of `publication_files`, with its columns in order."""
 
@@ -82,73 +74,65 @@ class FileRow(NamedTuple):
     size: Any
     has_url: bool
     content_key: str
-    status: str
-    sha256: str | None
-    bytes: int | None
-    etag: str | None
-    problem: str | None
+    status: str = NOT_FETCHED
+    """This and what follows are of the content, for which no backup has asked yet."""
+    sha256: str | None = None
+    bytes: int | None = None
+    etag: str | None = None
+    problem: str | None = None
 
 
-_NO_CONTENT = (NOT_FETCHED, None, None, None, None)
-"""The last five columns of a file that no backup has asked for yet."""
+def _files(record: Mapping[str, Any], publication_id: int | None = None) -> Iterator[tuple[FileRow, str | None]]:
+    """The cover and the assets of a publication, in its order, each with its address."""
+    cover, assets = record.get("cover"), record.get("assets")
+    if type(cover) is dict:
+        yield _file(publication_id, COVER, 0, {}, cover)
+    for position, asset in enumerate(assets if type(assets) is list else ()):
+        if type(asset) is dict:
+            yield _asset(publication_id, position, asset)
 
-_new = tuple.__new__
-"""Makes a row several times faster than its class does."""
+
+def _asset(publication_id: int | None, position: int, asset: _Json) -> tuple[FileRow, str | None]:
+    file = asset.get("file")
+    return _file(publication_id, ASSET, position, asset, file if type(file) is dict else {})
 
 
-def cover_row(publication_id: int | None, description: FileDescription, address: str | None) -> FileRow:
-    """The row of a cover."""
-    key = content_key(COVER, publication_id, description, address)
-    return _new(
-        FileRow, (publication_id, COVER, 0, None, None, None, *description, address is not None, key, *_NO_CONTENT)
+def _file(
+    publication_id: int | None, kind: str, position: int, asset: _Json, file: _Json
+) -> tuple[FileRow, str | None]:
+    """`asset`: the entry around a file; empty for a cover."""
+    found = file.get("metadata")
+    metadata: _Json = found if type(found) is dict else {}
+    asset_id, size, address = whole_number(asset.get("id")), whole_number(metadata.get("size")), _address(asset, file)
+    description = (file.get("id"), file.get("storage"), metadata.get("filename"), metadata.get("mime_type"), size)
+    key = content_key(kind, publication_id if kind == COVER else asset_id, description, address)
+    name, content_type = asset.get("name"), asset.get("content_type")
+    return (
+        FileRow(publication_id, kind, position, asset_id, name, content_type, *description, address is not None, key),
+        address,
     )
 
 
-def asset_row(
-    publication_id: int | None,
-    position: int,
-    asset: tuple[int | None, Any, Any],
-    description: FileDescription,
-    address: str | None,
-) -> FileRow:
-    """The row of an asset with this id, name and content type."""
-    key = content_key(ASSET, asset[0], description, address)
-    return _new(
-        FileRow, (publication_id, ASSET, position, *asset, *description, address is not None, key, *_NO_CONTENT)
-    )
+def file_rows(record: Mapping[str, Any]) -> Iterator[FileRow]:
+    """The rows of a publication's files. Never raises on data."""
+    return (row for row, _address in _files(record, whole_number(record.get("id"))))
 
 
 def attached_files(record: Mapping[str, Any]) -> list[AttachedFile]:
     """The cover and the assets of a publication, in its order. Never raises on data."""
-    files: list[AttachedFile] = []
-    cover, assets = record.get("cover"), record.get("assets")
-    if type(cover) is dict:
-        files.append(_attached(COVER, 0, None, {}, cover))
-    for position, asset in enumerate(assets if type(assets) is list else ()):
-        if type(asset) is dict:
-            file, asset_id = asset.get("file"), whole_number(asset.get("id"))
-            files.append(_attached(ASSET, position, asset_id, asset, file if type(file) is dict else {}))
-    return files
-
-
-def _attached(
-    kind: str, position: int, asset_id: int | None, asset: dict[str, Any], file: dict[str, Any]
-) -> AttachedFile:
-    description = _description(file)
-    return AttachedFile(
-        kind,
-        position,
-        asset_id=asset_id,
-        name=_name(asset.get("name")),
-        content_type=_text(asset.get("content_type")),
-        filename=_name(description.filename),
-        mime_type=_text(description.mime_type),
-        size=_size(description),
-    )
-
-
-def _text(value: object) -> str | None:
-    return _name(value) or None
+    return [
+        AttachedFile(
+            row.kind,
+            row.position,
+            row.asset_id,
+            _name(row.name),
+            _name(row.content_type) or None,
+            _name(row.filename),
+            _name(row.mime_type) or None,
+            _size(row),
+        )
+        for row, _address in _files(record)
+    ]
 
 
 def _name(value: object) -> str | None:
@@ -174,13 +158,17 @@ def file_references(payload: bytes) -> list[FileReference]:
         record = {"id": found.id, "cover": found.cover, "assets": found.assets}
     except (msgspec.MsgspecError, ValueError, RecursionError):
         record = decode_record(payload)
-    return list(_references(record))
+    return [_reference(*file) for file in _files(record, whole_number(record.get("id")))]
 
 
 def asset_reference(payload: bytes, publication_id: int | None) -> FileReference | None:
     """The file in the JSON of a single asset, the response of `GET /assets/:id` (service.md#assets)."""
     record = decode_record(payload)
-    return None if "(record)" in record else _asset(record, publication_id)
+    return None if "(record)" in record else _reference(*_asset(publication_id, 0, record))
+
+
+def _reference(row: FileRow, address: str | None) -> FileReference:
+    return FileReference(row.content_key, row.kind, row.publication_id, row.asset_id, _size(row), address)
 
 
 def resolved(file: FileReference, page: str) -> FileReference:
@@ -204,23 +192,25 @@ def is_whole(address: str, *, but_host: bool = False) -> bool:
         return True
 
 
-def address_of(*candidates: object) -> str | None:
-    """The first of some values that is text; `None` if there is none."""
-    return next((valid_text(value) for value in candidates if type(value) is str and value != ""), None)
+def _address(asset: Mapping[str, Any], file: Mapping[str, Any]) -> str | None:
+    """The address of an asset's file, or of a cover, which is no asset; `None` if there is none.
+
+    A cover has it as its `url`, else as the original among its `urls`: the service documents neither (service.md#not-shown).
+    """
+    urls = None if asset else file.get("urls")
+    candidates = (asset.get("url"), file.get("url"), urls.get("original") if type(urls) is dict else None)
+    return next((valid_text(address) for address in candidates if type(address) is str and address != ""), None)
 
 
-def cover_address(cover: Mapping[str, Any]) -> str | None:
-    """The address of a cover: its `url`, else the original among its `urls`. The service documents neither (service.md#not-shown)."""
-    urls = cover.get("urls")
-    return address_of(cover.get("url"), urls.get("original") if type(urls) is dict else None)
-
-
-def content_key(kind: str, owner: object, description: FileDescription, address: str | None) -> str:
+def content_key(
+    kind: str, owner: object, description: tuple[Any, Any, Any, Any, int | None], address: str | None
+) -> str:
     """A key that identifies the content from night to night: 32 hexadecimal digits, after a `?` if they do not prove enough.
 
-    `owner` is the id of the asset; of a cover, the id of its publication. The key of a file with an id of its own is made from that id,
-    the storage and the size (service.md#upload). Otherwise it is made from everything that is known of the file, with its address but
-    without the signature. Without an id and a size, only the storage can say whether the content has changed.
+    `owner` is the id of the asset; of a cover, the id of its publication. `description`: id, storage, filename, media type and size.
+    The key of a file with an id of its own is made from that id, the storage and the size (service.md#upload). Otherwise it is made from
+    everything that is known of the file, with its address but without the signature. Without an id and a size, only the storage can say
+    whether the content has changed.
     """
     file_id, storage, filename, mime_type, size = description
     known: tuple[object, ...]
@@ -250,34 +240,5 @@ class _WithFiles(msgspec.Struct, gc=False):
 _DECODE = msgspec.json.Decoder(_WithFiles, float_hook=parse_float).decode
 
 
-def _references(record: dict[str, Any]) -> Iterator[FileReference]:
-    publication_id = whole_number(record.get("id"))
-    cover, assets = record.get("cover"), record.get("assets")
-    if type(cover) is dict:
-        description, address = _description(cover), cover_address(cover)
-        key = content_key(COVER, publication_id, description, address)
-        yield FileReference(key, COVER, publication_id, None, _size(description), address)
-    for asset in assets if type(assets) is list else ():
-        if type(asset) is dict:
-            yield _asset(asset, publication_id)
-
-
-def _asset(asset: dict[str, Any], publication_id: int | None) -> FileReference:
-    file = asset.get("file")
-    content: dict[str, Any] = file if type(file) is dict else {}
-    asset_id, description = whole_number(asset.get("id")), _description(content)
-    address = address_of(asset.get("url"), content.get("url"))
-    key = content_key(ASSET, asset_id, description, address)
-    return FileReference(key, ASSET, publication_id, asset_id, _size(description), address)
-
-
-def _description(file: dict[str, Any]) -> FileDescription:
-    metadata = file.get("metadata")
-    known: dict[str, Any] = metadata if type(metadata) is dict else {}
-    size = whole_number(known.get("size"))
-    return FileDescription(file.get("id"), file.get("storage"), known.get("filename"), known.get("mime_type"), size)
-
-
-def _size(description: FileDescription) -> int | None:
-    size = description.size
-    return size if type(size) is int and size >= 0 else None
+def _size(row: FileRow) -> int | None:
+    return row.size if type(row.size) is int and row.size >= 0 else None

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
 from typing import Any
 
 from pipelines.records.values import compact_json, valid_text
@@ -29,9 +28,6 @@ MAX_RESIDUE_KEYS = 1000
 
 MAX_KEY_CHARACTERS = 200
 """Length of a residue key in the counts (I13); the residue itself has the whole key."""
-
-MAX_WORD = 40
-"""Longest value, in characters, whose JSON is cached."""
 
 MAX_DEPTH = 200
 """Depth to which the residue is searched for addresses; deeper values are left out."""
@@ -62,23 +58,7 @@ def keep_nested(residue: dict[str, Any], key: str, value: object) -> None:
 
 def residue_json(residue: dict[str, Any]) -> str | None:
     """The residue column of one record: keys in a fixed order, so that equal residues are equal text, and no signed address."""
-    if not residue:
-        return None
-    if len(residue) == 1:
-        ((key, value),) = residue.items()
-        if len(key) <= MAX_WORD and (value is None or (type(value) is str and len(value) <= MAX_WORD)):
-            return _one_word(key, value)
-    return _residue_json(residue)
-
-
-@lru_cache(maxsize=2**12)
-def _one_word(key: str, value: str | None) -> str:
-    """The residue of most records of version 2 is one key, `import_state`, which has few values."""
-    return _residue_json({key: value})
-
-
-def _residue_json(residue: dict[str, Any]) -> str:
-    return _unsigned_json(dict(sorted(residue.items())))
+    return _unsigned_json(dict(sorted(residue.items()))) if residue else None
 
 
 def record_json(record: dict[str, Any]) -> str:

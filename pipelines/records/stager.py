@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
 from pipelines.publication_fields import IDENTIFIER_KEYS, IDENTIFIER_LIST
-from pipelines.records.batches import StagedBatch, named_batch, table_batch, transposed
-from pipelines.records.files import FileDescription, FileRow, address_of, asset_row, cover_address, cover_row
+from pipelines.records.batches import StagedBatch, batch_of_columns, batch_of_rows
+from pipelines.records.files import file_rows
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields, type_and_value
 from pipelines.records.identifiers.verdicts import Identifier
@@ -77,10 +76,8 @@ class Stager:
         self._table, self._kinds = with_columns(described, observed), kinds
         self._record = _Member(addressed=True)
         self._record.fill(column for column in described.columns if column.name not in _MADE_OTHERWISE)
-        names = {column.name for column in described.columns}
         for column in observed:
-            member = self._record.at(column.path, addressed=True)
-            member.columns.append(_Filled(column.name, _OBSERVED[column.type], is_spare=column.name in names))
+            self._record.at(column.path, addressed=True).columns.append(_Filled(column.name, _OBSERVED[column.type]))
         for table in lists:
             self._record.at((table.entries,)).is_read_elsewhere = True
         self._lists = [_List(table) for table in lists if table.plain]
@@ -93,7 +90,7 @@ class Stager:
     def __call__(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch:
         """Stage records: `payloads` is the JSON of each, `hashes` the SHA-256 of each in hexadecimal. Never raises on data."""
         batch = _Batch([decode_record(payload) for payload in payloads])
-        self._record.read_members(batch.records, _Place(batch.residues), batch.values, batch.records)
+        self._record.read_members(batch.records, _Place(batch.residues), batch.values)
         tables = [entries.stage(batch, self._record.members[entries.table.entries]) for entries in self._lists]
         if self._files is not None:
             tables.append(self._files.stage(batch))
@@ -101,7 +98,7 @@ class Stager:
             tables.append(_identifiers(batch, self._kinds))
         columns = {column.name: batch.column(column.name) for column in self._table.columns}
         columns |= {"residue": [residue_json(residue) for residue in batch.residues], "sha256": hashes}
-        tables.insert(0, (self._table, named_batch(self._table, columns)))
+        tables.insert(0, (self._table, batch_of_columns(self._table, columns)))
         return StagedBatch({table.name: rows for table, rows in tables}, residue_counts(batch.residues))
 
 
@@ -124,11 +121,10 @@ class _Batch:
 
 
 class _Filled(NamedTuple):
-    """A column that takes a value. `read`: None where it takes any value as it is; `is_spare`: a key of its own name comes first."""
+    """A column that takes a value. `read`: None where it takes any value as it is."""
 
     name: str
     read: _Reader | None
-    is_spare: bool = False
 
 
 class _Place:
@@ -172,8 +168,8 @@ class _Member:
         for column in columns:
             self.at(column.source).columns.append(_Filled(prefix + column.name, _reader(column)))
 
-    def read_members(self, objects: Sequence[_Json], place: _Place, values: _Values, records: Sequence[_Json]) -> None:
-        """Take what the members of each object hold, and keep what nothing takes. `records`: the record of each object."""
+    def read_members(self, objects: Sequence[_Json], place: _Place, values: _Values) -> None:
+        """Take what the members of each object hold, and keep what nothing takes."""
         known = self.members.keys() | IGNORED if self.addressed else self.members.keys()
         for index, found in enumerate(objects):
             if not found.keys() <= known:
@@ -181,48 +177,45 @@ class _Member:
                     if key not in known:
                         place.member(key).keep(index, value)
         for key, member in self.members.items():
-            member.read([found.get(key) for found in objects], place.member(key), values, records)
+            member.read([found.get(key) for found in objects], place.member(key), values)
 
-    def read(self, sent: Sequence[Any], place: _Place, values: _Values, records: Sequence[_Json]) -> None:
+    def read(self, sent: Sequence[Any], place: _Place, values: _Values) -> None:
         """Take a value of each object into the columns, or its members into theirs; keep what nothing takes."""
         if sent.count(None) == len(sent):
             return
         left = sent
         for column in self.columns:
-            taken = sent
-            if column.is_spare:
-                taken = [None if column.name in record else value for value, record in zip(sent, records, strict=True)]
-            if column.read is not None:
-                taken = [column.read(value) if value is not None else None for value in taken]
-            left = [None if value is not None else before for value, before in zip(taken, left, strict=True)]
+            taken = sent if column.read is None else [None if value is None else column.read(value) for value in sent]
             own = values.get(column.name)
+            if own is not None:  # the key of the column's own name comes first
+                taken = [value if first is None else None for first, value in zip(own, taken, strict=True)]
+            left = [before if value is None else None for value, before in zip(taken, left, strict=True)]
             values[column.name] = (
-                [first if first is not None else spare for first, spare in zip(own, taken, strict=True)]
-                if own
-                else taken
+                taken if own is None else [a if a is not None else b for a, b in zip(own, taken, strict=True)]
             )
         if self.is_read_elsewhere:
             return
         if self.members:
-            self.read_members([value if type(value) is dict else _NOTHING for value in left], place, values, records)
+            self.read_members([value if type(value) is dict else _NOTHING for value in left], place, values)
         for index, value in enumerate(left):
             if value is not None and not (self.members and type(value) is dict):
                 place.keep(index, value)
 
 
 class _Entries:
-    """The entries of a list in each record: the number of the record of each, and its place in the list."""
+    """The entries of a list in each record: the id of the record of each, and its place in the list."""
 
     def __init__(self, batch: _Batch, key: str, residues: Sequence[_Json]) -> None:
         """`residues`: take a value that is no list, and later what is left of the entries."""
-        self.values, self.owners, self.positions = list[Any](), list[int](), list[int]()
-        for number, (record, residue) in enumerate(zip(batch.records, residues, strict=True)):
+        self.values, self.ids, self.positions = list[Any](), list[Any](), list[int]()
+        of_entries = list[_Json]()
+        for number, record, residue in zip(batch.ids, batch.records, residues, strict=True):
             entries = _items(record, key, residue)
             self.values += entries
-            self.owners += [number] * len(entries)
+            self.ids += [number] * len(entries)
             self.positions += range(len(entries))
-        self.ids = [batch.ids[owner] for owner in self.owners]
-        self.place = _Place([residues[owner] for owner in self.owners], key, self.positions)
+            of_entries += [residue] * len(entries)
+        self.place = _Place(of_entries, key, self.positions)
         self.objects = [value if type(value) is dict else _NOTHING for value in self.values]
 
 
@@ -231,7 +224,7 @@ class _List:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        _owner, _position, *self._columns = table.columns
+        self._owner, self._position, *self._columns = table.columns
         self._entry = _Member()
         self._entry.fill(self._columns)
         self._read_plain = next(_reader(column) for column in self._columns if column.name == table.plain)
@@ -245,7 +238,7 @@ class _List:
                 for value, residue in zip(batch.column(column.name), residues, strict=True)
             ]
         entries, values = _Entries(batch, self.table.entries, residues), _Values()
-        self._entry.read_members(entries.objects, entries.place, values, entries.objects)
+        self._entry.read_members(entries.objects, entries.place, values)
         columns = {column.name: [*values.get(column.name, [None] * len(entries.values))] for column in self._columns}
         plain = columns[self.table.plain]
         for index, value in enumerate(entries.values):
@@ -253,11 +246,12 @@ class _List:
                 plain[index] = value if self._read_plain is None else self._read_plain(value)
                 if plain[index] is None:
                     entries.place.keep(index, value)
-        return self.table, table_batch(self.table, [entries.ids, entries.positions, *columns.values()])
+        columns |= {self._owner.name: entries.ids, self._position.name: entries.positions}
+        return self.table, batch_of_columns(self.table, columns)
 
 
 class _Files:
-    """The rows of `publication_files`: the cover and the assets of each publication, in this order."""
+    """The rows of `publication_files`, as `file_rows` reads them; what the table's description does not name is residue."""
 
     def __init__(self, record: _Member) -> None:
         """`record`: a publication, which is to read the description of its cover."""
@@ -273,34 +267,15 @@ class _Files:
 
     def stage(self, batch: _Batch) -> tuple[Table, pa.RecordBatch]:
         """The rows of some records."""
-        rows = list[tuple[int, FileRow]]()
-        descriptions = zip(*(batch.column(_COVER + name) for name in FileDescription._fields), strict=True)
-        for number, (record, description) in enumerate(zip(batch.records, descriptions, strict=True)):
-            cover = record.get("cover")
-            if type(cover) is dict:
-                rows.append((number, cover_row(batch.ids[number], FileDescription(*description), cover_address(cover))))
-        entries, values = _Entries(batch, PUBLICATION_FILES.entries, batch.residues), _Values()
-        self._asset.read_members(entries.objects, entries.place, values, entries.objects)
-        names = ("asset_id", "name", "content_type", *FileDescription._fields)
-        described = zip(*(values.get(name) or [None] * len(entries.values) for name in names), strict=True)
-        for index, (asset, description) in enumerate(zip(entries.values, described, strict=True)):
+        entries = _Entries(batch, PUBLICATION_FILES.entries, batch.residues)
+        self._asset.read_members(entries.objects, entries.place, {})
+        for index, (asset, number) in enumerate(zip(entries.values, entries.ids, strict=True)):
             if type(asset) is not dict:
                 entries.place.keep(index, asset)
-                continue
-            owner, number = asset.get("publication_id"), entries.ids[index]
-            if owner is not None and (type(owner) is not int or owner != number):
+            elif (owner := asset.get("publication_id")) is not None and (type(owner) is not int or owner != number):
                 entries.place.member("publication_id").keep(index, owner)
-            file = asset.get("file")
-            address = address_of(asset.get("url"), file.get("url") if type(file) is dict else None)
-            asset_id, name, content_type, *stored = description
-            row = asset_row(
-                number, entries.positions[index], (asset_id, name, content_type), FileDescription(*stored), address
-            )
-            rows.append((entries.owners[index], row))
-        rows.sort(key=itemgetter(0))
-        return PUBLICATION_FILES, table_batch(
-            PUBLICATION_FILES, transposed([row for _number, row in rows], PUBLICATION_FILES)
-        )
+        rows = [row for record in batch.records for row in file_rows(record)]
+        return PUBLICATION_FILES, batch_of_rows(PUBLICATION_FILES, rows)
 
 
 _COVER = "cover."
@@ -325,7 +300,7 @@ def _identifiers(batch: _Batch, kinds: Kinds) -> tuple[Table, pa.RecordBatch]:
     values: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(Identifier._fields)
     columns = dict(zip(Identifier._fields, values, strict=True))
     columns |= {"publication_id": owners, "rule": [rule or None for rule in columns["rule"]]}
-    return PUBLICATION_IDENTIFIERS, named_batch(PUBLICATION_IDENTIFIERS, columns)
+    return PUBLICATION_IDENTIFIERS, batch_of_columns(PUBLICATION_IDENTIFIERS, columns)
 
 
 def _items(record: _Json, key: str, residue: _Json) -> Sequence[Any]:

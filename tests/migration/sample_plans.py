@@ -13,7 +13,7 @@ from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, W
 from pipelines.migration.model.plan import ROWS, End, FileCounts, Plan, PlanFacts, PlanRow
 from pipelines.migration.model.plan_folders import seal_plan
 from pipelines.migration.model.plan_table import PLAN
-from pipelines.records.batches import table_batch
+from pipelines.records.batches import batch_of_rows
 from pipelines.store.durable import sha256_of
 from pipelines.store.parquet import table_writer
 
@@ -90,7 +90,7 @@ def plan_of(folder: Path, rows: Iterable[PlanRow] = (), **values: Any) -> Plan:
     lines = [[_stored(getattr(one, column.name), json=column.json) for column in PLAN.columns] for one in rows]
     with table_writer(folder / ROWS, PLAN) as writer:
         if lines:
-            writer.write(table_batch(PLAN, list(zip(*lines, strict=True))))
+            writer.write(batch_of_rows(PLAN, lines))
     return seal_plan(folder, facts(folder.name, rows_sha256=sha256_of(folder / ROWS), **values))
 
 

@@ -16,7 +16,7 @@ from pipelines.publication_fields import (
     STORED_KEYS,
     FieldType,
 )
-from pipelines.records.batches import named_batch
+from pipelines.records.batches import batch_of_columns
 from pipelines.records.files import FileRow
 from pipelines.records.identifiers.verdicts import Identifier
 from pipelines.records.residue import ADDRESSES
@@ -116,7 +116,7 @@ def test_staged_columns_that_differ_from_the_description_are_named() -> None:
     del columns["title"]
     columns["subtitle"] = []
     with pytest.raises(ValueError, match="publications differ from its description in: subtitle, title"):
-        named_batch(PUBLICATIONS, columns)
+        batch_of_columns(PUBLICATIONS, columns)
 
 
 def test_addresses_are_the_same_everywhere() -> None:

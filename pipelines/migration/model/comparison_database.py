@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.migration.model.comparable import ComparableLibrary
-from pipelines.records.batches import Row, table_batch, transposed
+from pipelines.records.batches import Row, batch_of_rows
 from pipelines.records.tables.description import Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import connect_duckdb
@@ -56,7 +56,7 @@ def create_table(database: duckdb.DuckDBPyConnection, table: Table, batches: Ite
 
 def append_rows(database: duckdb.DuckDBPyConnection, table: Table, rows: list[Row]) -> None:
     """Append rows to a table."""
-    batch = table_batch(table, transposed(rows, table))
+    batch = batch_of_rows(table, rows)
     _from_batches(database, f"INSERT INTO {table.name} FROM given", table, [batch])
 
 

@@ -47,7 +47,7 @@ from pipelines.migration.plan.publications import match_publications, plan_publi
 from pipelines.migration.plan.quarantine import quarantine_reason
 from pipelines.migration.plan.references.records import in_order, prepare, with_known_references
 from pipelines.migration.plan.rows import Totals, as_json, batches_of
-from pipelines.records.batches import table_batch
+from pipelines.records.batches import batch_of_columns
 from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.records.tables.description import Column, Table
 from pipelines.store.encryption import PersonalKey
@@ -146,7 +146,7 @@ def _plan_resource(  # noqa: PLR0917  both sides, and what they are matched with
     resource = resource_type.resource
     with table_writer(inputs.folder / "target" / f"{resource}.parquet", IDS) as known:
         for ids in store.target_ids():
-            known.write(table_batch(IDS, [ids]))
+            known.write(batch_of_columns(IDS, {"id": ids}))
     matches = (in_order(store, resource, match) for match in store.results(resource_type))
     rows = (
         _row_or_merge(store, resource_type, match, decisions.get(match.source_id), totals, overwrite=inputs.overwrite)

@@ -26,7 +26,7 @@ from pipelines.migration.plan.references.contributors import write_contributors
 from pipelines.migration.plan.references.publications import PublicationLinks
 from pipelines.migration.plan.rows import Totals, batches_of
 from pipelines.publication_fields import REFERENCES
-from pipelines.records.batches import named_batch
+from pipelines.records.batches import batch_of_columns
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import TableWriter, escaped, literal, row_batches
 
@@ -108,7 +108,7 @@ def _written_row(record: WrittenRecord) -> WrittenRow:
 def _decision_batches(decisions: Iterable[RecordDecision]) -> Iterator[pa.RecordBatch]:
     found = [decision for decision in decisions if decision.resource == PUBLICATIONS]
     names = ("source_id", "decision", "target_id")
-    yield named_batch(DECISIONS, {name: [getattr(decision, name) for decision in found] for name in names})
+    yield batch_of_columns(DECISIONS, {name: [getattr(decision, name) for decision in found] for name in names})
 
 
 def _prepare(

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.plan import FileCounts, PlannedReference
-from pipelines.records.batches import table_batch, transposed
+from pipelines.records.batches import batch_of_rows
 from pipelines.records.residue import bounded
 from pipelines.records.tables.description import Table
 from pipelines.service_limits import PER_PAGE
@@ -81,7 +81,7 @@ class Totals:
 def batches_of(table: Table, rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
     """Rows, in the order of the table's columns, as Arrow batches."""
     for step in in_steps(rows):
-        yield table_batch(table, transposed(step, table))
+        yield batch_of_rows(table, step)
 
 
 def in_steps(rows: Iterable[_Row]) -> Iterator[list[_Row]]:

@@ -72,7 +72,7 @@ def read(text: str) -> list[FoundIdentifier]:
     while waiting:
         piece, rules = waiting.pop()
         if _PLAIN.fullmatch(piece):
-            found.append(_validate(piece, rules))
+            found.append(_in_lower_case(piece, rules))
             continue
         tidy, more = cleaned(piece)
         rules += more
@@ -138,9 +138,15 @@ def _decoded(encoded: re.Match[str]) -> str:
 
 
 def _validate(text: str, rules: tuple[Rule, ...]) -> FoundIdentifier:
-    lower = text.translate(_TO_LOWER)
-    if not _SHORT_DOI.fullmatch(lower) and (fault := _fault(text)):
+    found = _in_lower_case(text, rules)
+    if not _SHORT_DOI.fullmatch(found.value) and (fault := _fault(text)):
         return FoundIdentifier("doi", text, UNRECOGNISED if fault == Rule.TEXT else INVALID, fault)
+    return found
+
+
+def _in_lower_case(text: str, rules: tuple[Rule, ...]) -> FoundIdentifier:
+    """Only letters of ASCII have no case in a DOI."""
+    lower = text.translate(_TO_LOWER)
     return accepted("doi", lower, rules if lower == text else (*rules, Rule.CASE))
 
 

@@ -29,7 +29,6 @@ from pipelines.store.postgres.schemas import columns_of
 from pipelines.store.postgres.server import Server, Session
 from pipelines.store.postgres.whole_loads import LOADED_TABLES, Loads, WholeLoad
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-from pipelines.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb
@@ -48,15 +47,12 @@ million publications takes longer than to write the rows of so many."""
 BATCH_ROWS = 10_000
 """Rows of a batch of changes."""
 
-_CODE = ("store/postgres", "store/catalogue.py", "records/tables")
-"""What of `pipelines` has a part in the tables of the database."""
-
 
 def load_rules(table: Table, snapshot: Snapshot) -> str:
     """The name of the rules of a table's rows: changes are written only into rows of the same. Empty for snapshots without such a name."""
     resource = _resource_of(table)
     staged = snapshot.manifest.staging_rules.get(resource)
-    return name_of_rules(_CODE, VERSION, staged, [column.name for column in table.columns]) if staged else ""
+    return name_of_rules(staged, [column.name for column in table.columns]) if staged else ""
 
 
 def _resource_of(table: Table) -> str:

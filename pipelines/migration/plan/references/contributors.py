@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary
 from pipelines.migration.model.resource_types import USERS
-from pipelines.records.batches import named_batch
+from pipelines.records.batches import batch_of_columns
 from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import connect_duckdb, escaped, literal, table_writer
@@ -50,7 +50,7 @@ def write_contributors(side: ComparableLibrary, users: MatchStore) -> None:
             source_ids = [source_id for (source_id,) in ids]
             is_there, target_ids = zip(*(users.target_of(USERS, source_id) for source_id in source_ids), strict=True)
             columns = {"source_id": source_ids, "target_id": target_ids, "is_there": is_there}
-            writer.write(named_batch(CONTRIBUTORS, columns))
+            writer.write(batch_of_columns(CONTRIBUTORS, columns))
 
 
 def map_contributors(

@@ -17,7 +17,7 @@ from pipelines.migration.model.plan import PlannedReference
 from pipelines.migration.model.resource_types import PUBLICATIONS, is_written_later
 from pipelines.migration.plan.references.contributors import UNKNOWN, map_contributors
 from pipelines.records.additional_fields import FieldRule
-from pipelines.records.batches import table_batch, transposed
+from pipelines.records.batches import batch_of_rows
 from pipelines.records.residue import residue_json
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.values import compact_json
@@ -157,7 +157,7 @@ class PublicationLinks:
                         for (source_id,) in ids
                         for is_there, target_id in [self._store.target_of(rule.leads_to, source_id)]
                     ]
-                    writer.write(table_batch(LINKS, transposed(rows, LINKS)))
+                    writer.write(batch_of_rows(LINKS, rows))
 
     def map_record(self, record: dict[str, Any]) -> dict[str, PlannedReference]:
         """Replace the links of a row of `RECORDS` by those of the target, as the view `source` has them, and list the others as unsent.
