@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.doctor.checks import access
 from pipelines.doctor.findings import CheckStatus
-from pipelines.doctor.machine import access
+from pipelines.doctor.look import Environment, Look
 from pipelines.settings.loading import load_settings
 from tests.cli.command import BOOKFERRY, PATIENCE, Installation, environment, run
 from tests.cli.conftest import BackedUp
@@ -61,7 +62,8 @@ def test_a_user_without_a_home_folder(library: BackedUp, monkeypatch: pytest.Mon
     monkeypatch.setattr(pwd, "getpwuid", nobody)
     with pytest.raises(RuntimeError, match="home"):
         Path.home()
-    assert access(load_settings(library.folder / "bookferry.toml"), {}).status == CheckStatus.OK
+    settings = load_settings(library.folder / "bookferry.toml")
+    assert access(Look(settings, next(iter(settings.tenants)), Environment(environ={}))).status == CheckStatus.OK
 
 
 def test_unusual_names_of_folders(sandbox: SandboxProcess, tmp_path: Path) -> None:
