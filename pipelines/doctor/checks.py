@@ -307,7 +307,7 @@ def _shared_state(state: PostgresState) -> CheckResult:
     return ok(message, **facts)
 
 
-@check("last backup")
+@check("last backup", needs=("storage",))
 def last_backup(look: Look) -> CheckResult:
     """The newest snapshot is complete, and of last night."""
     return backup_age.last_backup(look.tenant, look.snapshots, look.around.clock.now())
