@@ -1,4 +1,4 @@
-"""The tables of a backup as Dagster shows them: their assets, their checks, and what each run records of them.
+"""The tables of a backup as Dagster shows them: their assets, their checks, and what is recorded of those of a snapshot.
 
 Write, audit, publish: a check turns red for whatever makes a snapshot partial. A partial snapshot is published all the same, so that
 nothing that was read is lost; it never becomes the newest complete one (I4, I5).
@@ -11,11 +11,13 @@ import dagster as dg
 
 from assets_defs.factories import check_spec, tenant_key, tenant_keys
 from assets_defs.metadata import column_lineage, column_schema, one_line_each, table_metadata
-from pipelines.backup.flow import Backup
+from pipelines.inventory import RESOURCES
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED, raw_table
-from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_nulls
+from pipelines.store.parquet import count_nulls
+from pipelines.store.snapshots.captures import ResourceFacts, Unreadable
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 PUBLICATIONS = "publications"
 """The resource whose records name files."""
@@ -63,20 +65,26 @@ def _staged_tables(resource: str) -> list[Table]:
     return [table for table in STAGED[resource] if table != PUBLICATION_FILES]  # the files make that one
 
 
-def raw_results(
-    backup: Backup, tenant: str, run: str, resource: str, wanted: Sequence[str]
-) -> Iterator[dg.MaterializeResult]:
-    """List one resource. `wanted` are all resources of the run."""
+def table_results(data: DataFolder, snapshot: Snapshot) -> Iterator[dg.MaterializeResult]:
+    """The tables of a published snapshot, with their checks. The files have results of their own."""
+    manifest = snapshot.manifest
+    for resource in RESOURCES:
+        if resource in manifest.resources or resource in manifest.unreadable:
+            yield _raw_result(data, snapshot, resource)
+            for table in STAGED[resource]:
+                yield _staged_result(data, snapshot, resource, table)
+
+
+def _raw_result(data: DataFolder, snapshot: Snapshot, resource: str) -> dg.MaterializeResult:
     table = raw_table(resource)
-    key = tenant_key(tenant, table.name)
-    capture, facts = backup.read_raw(tenant, run, resource, wanted)
-    if isinstance(facts, Unreadable):
-        yield _unreadable_result(key, facts)
-        return
-    yield dg.MaterializeResult(
+    key = tenant_key(snapshot.manifest.tenant, table.name)
+    if unreadable := snapshot.manifest.unreadable.get(resource):
+        return _unreadable_result(key, unreadable)
+    facts = snapshot.manifest.resources[resource]
+    return dg.MaterializeResult(
         asset_key=key,
         metadata={
-            **table_metadata(capture, table, facts.requests),
+            **table_metadata(data, snapshot, table, facts.requests),
             "pages": facts.pages,
             "endpoint": facts.endpoint,
         },
@@ -104,13 +112,6 @@ def _unreadable_result(key: dg.AssetKey, unreadable: Unreadable) -> dg.Materiali
     )
 
 
-def staged_results(backup: Backup, tenant: str, run: str, resource: str) -> Iterator[dg.MaterializeResult]:
-    """Stage the tables of a resource that the same run has read."""
-    capture = backup.stage(tenant, run, resource)
-    for table in _staged_tables(resource):
-        yield staged_result(capture, resource, table)
-
-
 def table_spec(tenant: str, table: Table, made_from: Sequence[str]) -> dg.AssetSpec:
     """The asset of a table."""
     return dg.AssetSpec(
@@ -129,22 +130,23 @@ def required_spec(tenant: str, table: Table) -> dg.AssetCheckSpec:
     return check_spec(tenant, table.name, REQUIRED, text)
 
 
-def staged_result(capture: Capture, resource: str, table: Table) -> dg.MaterializeResult:
+def _staged_result(data: DataFolder, snapshot: Snapshot, resource: str, table: Table) -> dg.MaterializeResult:
     """The result for a staged table, with its check. The check of the raw table reports a resource that could not be read."""
-    key = tenant_key(capture.facts.tenant, table.name)
-    if unreadable := capture.facts.unreadable.get(resource):
+    tenant = snapshot.manifest.tenant
+    key = tenant_key(tenant, table.name)
+    if unreadable := snapshot.manifest.unreadable.get(resource):
         reason = {"not_read": unreadable.message}
-        check = dg.AssetCheckResult(asset_key=key, check_name=REQUIRED, passed=True, metadata=reason)
+        check = dg.AssetCheckResult(check_name=REQUIRED, passed=True, metadata=reason)
         return dg.MaterializeResult(
             asset_key=key, metadata={"dagster/row_count": 0, "requests": 0, **reason}, check_results=[check]
         )
     return dg.MaterializeResult(
         asset_key=key,
         metadata={
-            **table_metadata(capture, table, requests=0),
-            "dagster/column_lineage": column_lineage(capture.facts.tenant, table),
+            **table_metadata(data, snapshot, table, requests=0),
+            "dagster/column_lineage": column_lineage(tenant, table),
         },
-        check_results=[_required_check(capture, table, key)],
+        check_results=[_required_check(data, snapshot, table)],
     )
 
 
@@ -176,11 +178,11 @@ def _audited(table: Table) -> tuple[str, ...]:
     return tuple(column.name for column in table.columns if column.required or column.name in table.key)
 
 
-def _required_check(capture: Capture, table: Table, key: dg.AssetKey) -> dg.AssetCheckResult:
-    missing = count_nulls(capture, table, _audited(table))
+def _required_check(data: DataFolder, snapshot: Snapshot, table: Table) -> dg.AssetCheckResult:
+    with data.open_table(snapshot, table.name) as file:
+        missing = count_nulls(file, _audited(table))
     broken = any(missing[name] for name in table.required)
     return dg.AssetCheckResult(
-        asset_key=key,
         check_name=REQUIRED,
         passed=not any(missing.values()),
         # An id may be a text, which the column cannot contain. Whether that is an error, the checks of the raw table decide.

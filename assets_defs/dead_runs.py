@@ -23,7 +23,7 @@ from pipelines.running_process import is_gone, is_on_this_kernel, read_process
 from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
 from resources.own_runs import is_own
-from resources.run_tags import ENDED_AS_DEAD, INSTEAD_OF, PROCESS, REQUESTED_RESOURCES, TENANT
+from resources.run_tags import ENDED_AS_DEAD, INSTEAD_OF, PROCESS, TENANT
 
 SENSOR_SECONDS = 60
 """Between two evaluations. A run is ended after two that find its process gone: a run that is just ending may still be shown as running."""
@@ -75,7 +75,7 @@ def _is_wanted_again(settings: Settings, run: dg.DagsterRun) -> bool:
 
 def _once_more(run: dg.DagsterRun) -> dg.RunRequest:
     """The request for the same backup. Tags that chose the lost worker, such as its queue, are not repeated."""
-    kept = {name: run.tags[name] for name in (TENANT, REQUESTED_RESOURCES) if name in run.tags}
+    kept = {TENANT: run.tags[TENANT]} if TENANT in run.tags else {}
     selection = sorted(run.asset_selection) if run.asset_selection else None
     return dg.RunRequest(
         run_key=f"instead of {run.run_id}", asset_selection=selection, tags={**kept, INSTEAD_OF: run.run_id}
@@ -96,7 +96,7 @@ def _is_gone(settings: Settings, instance: dg.DagsterInstance, run: dg.DagsterRu
 
 
 def _launcher_says_gone(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-    """Whether the launcher that started a run knows that its worker has ended. It knows nothing of runs of the command line."""
+    """Whether the launcher that started a run knows that its worker has ended. It knows nothing of those of `dagster job execute`."""
     launcher = instance.run_launcher
     if run.remote_job_origin is None or not launcher.supports_check_run_worker_health:
         return False

@@ -2,42 +2,40 @@
 
 import dagster as dg
 
+from assets_defs.backup import PUBLICATIONS
 from assets_defs.configuration import configuration_watch
 from assets_defs.dead_runs import dead_runs
 from assets_defs.drill import drill_assets, drill_job, drill_schedule
+from assets_defs.follow_ups import follow_up_assets
 from assets_defs.freshness import freshness_watch
 from assets_defs.migration import migration_assets, migration_jobs
 from assets_defs.notifications import notifications
-from assets_defs.report import report_assets
 from assets_defs.retention import retention_job, retention_schedule
 from assets_defs.schedules import nightly_backup, nightly_backup_schedule
 from assets_defs.sign_in import sign_in_assets, sign_in_job, sign_in_schedule, sign_in_watch
 from assets_defs.snapshot import snapshot_asset
-from assets_defs.staging import staging_assets
 from assets_defs.verification import verification_assets, verification_job, verification_schedule
 from pipelines.backup.flow import nightly_resources
 from pipelines.file_access import restrict_new_files
-from pipelines.migration.flow import Migration
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.settings import Settings
 from resources.backup import BackupResource
 from resources.migration import MigrationResource
 
 
-def build_definitions(settings: Settings, migration: Migration | None = None) -> dg.Definitions:
-    """Assets, checks, jobs, schedules and sensors for every tenant of the settings.
-
-    Each run opens its own `Backup` or `Migration`, unless the caller passes a `Migration`.
-    """
+def build_definitions(settings: Settings) -> dg.Definitions:
+    """Assets, checks, jobs, schedules and sensors for every tenant of the settings. Each run opens its own `Backup` or `Migration`."""
     shown = {name: nightly_resources(tenant) for name, tenant in settings.tenants.items()}
     return dg.Definitions(
         assets=[
             *(
                 asset
                 for name, resources in shown.items()
-                for asset in (snapshot_asset(settings, name, resources), *report_assets(name, resources))
+                for asset in (
+                    snapshot_asset(settings, name, resources),
+                    *follow_up_assets(settings, name, with_report=PUBLICATIONS in resources),
+                )
             ),
-            *staging_assets(settings),
             *verification_assets(settings),
             *sign_in_assets(settings),
             *migration_assets(settings),
@@ -68,7 +66,7 @@ def build_definitions(settings: Settings, migration: Migration | None = None) ->
         ],
         resources={
             "backup": BackupResource(config_file=str(settings.path)),
-            "migration": migration or MigrationResource(config_file=str(settings.path)),
+            "migration": MigrationResource(config_file=str(settings.path)),
         },
     )
 

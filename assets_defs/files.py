@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets_defs.backup import PUBLICATIONS, required_spec, staged_result, table_spec
+from assets_defs.backup import PUBLICATIONS, required_spec, table_spec
 from assets_defs.factories import check_spec, tenant_key, tenant_keys
 from assets_defs.metadata import MOST_SHOWN, preview
-from pipelines.backup.flow import Backup
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
-from pipelines.store.snapshots.captures import Capture, FileTotals
+from pipelines.store.snapshots.snapshots import Snapshot
 
 FILES = "files"
 """The asset of the blobs."""
@@ -39,30 +38,25 @@ def file_checks(tenant: str) -> Iterator[dg.AssetCheckSpec]:
     yield required_spec(tenant, PUBLICATION_FILES)
 
 
-def file_results(backup: Backup, tenant: str, run: str) -> Iterator[dg.MaterializeResult]:
-    """Fetch the files of the publications that the same run has read."""
-    capture = backup.fetch_files(tenant, run)
-    yield _blobs_result(capture, tenant_key(tenant, FILES))
-    yield staged_result(capture, PUBLICATIONS, PUBLICATION_FILES)
-
-
-def _blobs_result(capture: Capture, key: dg.AssetKey) -> dg.MaterializeResult:
-    totals = capture.facts.files or FileTotals()
+def file_result(snapshot: Snapshot) -> dg.MaterializeResult:
+    """The files of a published snapshot, with their check."""
+    manifest, totals = snapshot.manifest, snapshot.manifest.files
     rows = ((getattr(failure, name) for name in _FAILURE_COLUMNS) for failure in totals.failures)
+    listing = sum(facts.requests for facts in manifest.resources.values())
+    listing += sum(unreadable.requests for unreadable in manifest.unreadable.values())
     return dg.MaterializeResult(
-        asset_key=key,
+        asset_key=tenant_key(manifest.tenant, FILES),
         metadata={
             "dagster/row_count": totals.kept,
             "bytes": totals.bytes,
             "new": totals.new,
             "failed": totals.failed,
             "not_fetched": totals.not_fetched,
-            "requests": capture.facts.files_requests,
+            "requests": manifest.requests - listing,
             "failures": preview(_FAILURE_COLUMNS, rows),
         },
         check_results=[
             dg.AssetCheckResult(
-                asset_key=key,
                 check_name=KEPT,
                 passed=not totals.failed,
                 description=" ".join(f"{failure.name}: {failure.problem}." for failure in totals.failures[:MOST_SHOWN]),

@@ -88,7 +88,13 @@ def freshness_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -
 def freshness_result(data: DataFolder, tenant: str, now: datetime) -> dg.AssetCheckResult:
     """The same at the end of a backup, whether it published a snapshot or not."""
     age = _age(data, tenant, now, now)
-    return dg.AssetCheckResult(check_name=CHECK, passed=age.recent, severity=age.severity, description=age.advice)
+    return dg.AssetCheckResult(
+        asset_key=tenant_key(tenant, SNAPSHOT),
+        check_name=CHECK,
+        passed=age.recent,
+        severity=age.severity,
+        description=age.advice,
+    )
 
 
 class _Age(NamedTuple):

@@ -8,7 +8,7 @@ import dagster as dg
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import MADE_FROM
 from pipelines.service.redaction import outside_text
-from pipelines.store.snapshots.captures import Capture
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 MOST_SHOWN = 20
 """Problems that Dagster shows one by one; the commands list more."""
@@ -60,16 +60,15 @@ def column_lineage(tenant: str, table: Table) -> dg.TableColumnLineage:
     )
 
 
-def table_metadata(capture: Capture, table: Table, requests: int) -> Mapping[str, Any]:
+def table_metadata(data: DataFolder, snapshot: Snapshot, table: Table, requests: int) -> Mapping[str, Any]:
     """Metadata of one Parquet file; `requests` is the number of requests that it took."""
-    facts = capture.facts.tables[table.name]
-    path = capture.path / facts.path
+    facts = snapshot.manifest.tables[table.name]
     return {
         "dagster/row_count": facts.rows,
-        "dagster/uri": path.as_uri(),
+        "dagster/uri": f"{snapshot.uri}/{facts.path}",
         "bytes": facts.bytes,
         "requests": requests,
-        "preview": _first_rows(capture, table),
+        "preview": _first_rows(data, snapshot, table),
     }
 
 
@@ -82,9 +81,9 @@ def preview(names: Iterable[str], rows: Iterable[Iterable[object]]) -> dg.TableM
     )
 
 
-def _first_rows(capture: Capture, table: Table) -> dg.TableMetadataValue:
+def _first_rows(data: DataFolder, snapshot: Snapshot, table: Table) -> dg.TableMetadataValue:
     names = [column.name for column in table.impersonal.columns if column.name not in HIDDEN]
-    with capture.open_file(table.name) as file:
+    with data.open_table(snapshot, table.name) as file:
         batch = next(file.iter_batches(PREVIEW_ROWS, columns=names), None)
     rows = batch.to_pylist() if batch is not None else []
     return preview(names, (row.values() for row in rows))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from assets_defs.factories import tenants_job, upkeep_asset, v3_tenants
+from assets_defs.factories import tenant_key, tenants_job, upkeep_asset, v3_tenants
 from assets_defs.metadata import MOST_SHOWN, one_line_each, preview
 from pipelines.errors import ConfigurationError
 from pipelines.migration.apply.run import Selection
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 PLAN, LOAD, PROOF = "migration_plan", "migration", "migration_proof"
 """The assets of a target library."""
+
+EQUAL = "equal"
+"""The check of a verification."""
 
 JOBS = {PLAN: "plan_migration", LOAD: "apply_migration", PROOF: "verify_migration"}
 """Asset → job."""
@@ -107,18 +110,15 @@ def _plan_asset(tenant: str) -> dg.AssetsDefinition:
     @upkeep_asset(tenant, PLAN, kinds={"parquet"}, description=_DESCRIPTIONS[PLAN])
     def migration_plan(config: PlanConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
         _check_given(tenant, PLAN, source=config.source)
-        return dg.MaterializeResult(
-            metadata=_plan_metadata(
-                migration.plan(
-                    migration.find_source(config.source),
-                    tenant,
-                    overwrite=config.overwrite,
-                    resources=config.resources,
-                    first_days=config.first_days,
-                    sends_invalid=config.sends_invalid,
-                )
-            )
+        plan = migration.plan(
+            migration.find_source(config.source),
+            tenant,
+            overwrite=config.overwrite,
+            resources=config.resources,
+            first_days=config.first_days,
+            sends_invalid=config.sends_invalid,
         )
+        return plan_result(plan)
 
     return migration_plan
 
@@ -130,7 +130,7 @@ def _load_asset(tenant: str) -> dg.AssetsDefinition:
         limits = NO_LIMITS if config.force else Limits()
         selection = Selection(config.limit or None, tuple(config.actions))
         plan = migration.approved(config.plan, config.approval, tenant)
-        return dg.MaterializeResult(metadata=_load_metadata(migration.apply(plan, limits=limits, selection=selection)))
+        return load_result(plan, migration.apply(plan, limits=limits, selection=selection))
 
     return migration_load
 
@@ -142,16 +142,14 @@ def _proof_asset(tenant: str) -> dg.AssetsDefinition:
         kinds={"json"},
         made_from=[LOAD],
         description=_DESCRIPTIONS[PROOF],
-        checks={"equal": "Every record of the library equals the plan."},
+        checks={EQUAL: "Every record of the library equals the plan."},
     )
     def migration_proof(config: ProofConfig, migration: dg.ResourceParam[Migration]) -> Any:
         _check_given(tenant, PROOF, plan=config.plan)
-        found = migration.verify_named(
-            config.plan, tenant, contents=config.contents, evidence=Path(config.evidence) if config.evidence else None
+        evidence = Path(config.evidence) if config.evidence else None
+        yield proof_result(
+            tenant, migration.verify_named(config.plan, tenant, contents=config.contents, evidence=evidence)
         )
-        metadata = _proof_metadata(found)
-        yield dg.AssetCheckResult(check_name="equal", passed=found.equal, metadata=metadata)
-        yield dg.MaterializeResult(metadata=metadata)
 
     return migration_proof
 
@@ -164,6 +162,23 @@ def _check_given(tenant: str, asset: str, **values: str) -> None:
             f"The launchpad of {JOBS[asset]} lacks {' and '.join(missing)}: enter {'it' if len(missing) == 1 else 'them'} "
             f"under ops, {tenant}__{asset}, config."
         )
+
+
+def plan_result(plan: "Plan") -> dg.MaterializeResult:
+    """A plan, with what it would write."""
+    return dg.MaterializeResult(asset_key=tenant_key(plan.facts.target.tenant, PLAN), metadata=_plan_metadata(plan))
+
+
+def load_result(plan: "Plan", applied: "AppliedPlan") -> dg.MaterializeResult:
+    """What was written of a plan."""
+    return dg.MaterializeResult(asset_key=tenant_key(plan.facts.target.tenant, LOAD), metadata=_load_metadata(applied))
+
+
+def proof_result(tenant: str, verification: "MigrationVerification") -> dg.MaterializeResult:
+    """The verification of a plan in the library of a tenant, with its check."""
+    metadata = _proof_metadata(verification)
+    check = dg.AssetCheckResult(check_name=EQUAL, passed=verification.equal, metadata=metadata)
+    return dg.MaterializeResult(asset_key=tenant_key(tenant, PROOF), metadata=metadata, check_results=[check])
 
 
 def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:

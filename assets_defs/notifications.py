@@ -1,6 +1,6 @@
 """Calls the addresses and commands of `[notify]` when a run has ended: every backup, and each verification or removal that failed.
 
-The command line notifies of its own runs itself. A run is tagged before the call, so that each run is reported at most once. When a
+The command line, which has no runs, notifies by itself. A run is tagged before the call, so that each run is reported at most once. When a
 call is lost, no success arrives, and the dead-man's switch raises the alarm.
 """
 
@@ -13,13 +13,13 @@ import dagster as dg
 from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import now_utc, tenant_key
 from assets_defs.retention import JOB as RETENTION_JOB
-from assets_defs.schedules import MAX_SECONDS, NIGHTLY_BACKUP
+from assets_defs.schedules import NIGHTLY_BACKUP
 from assets_defs.verification import ASSET as VERIFICATION
 from assets_defs.verification import JOB as VERIFICATION_JOB
 from pipelines.notify import Ending, notify
 from pipelines.settings.settings import Settings
 from resources.own_runs import is_own
-from resources.run_tags import COMMAND_LINE, ENDED_AS_DEAD, NOTIFIED, STARTED_BY
+from resources.run_tags import NOTIFIED
 
 SENSOR_SECONDS = 30
 """Between two evaluations."""
@@ -79,18 +79,8 @@ def _unreported_runs(settings: Settings, context: dg.SensorEvaluationContext, si
     return [
         record
         for record in reversed(records)
-        if NOTIFIED not in record.dagster_run.tags
-        and is_own(settings, context, record.dagster_run)
-        and not _command_line_reports(record)
+        if NOTIFIED not in record.dagster_run.tags and is_own(settings, context, record.dagster_run)
     ]
-
-
-def _command_line_reports(record: dg.RunRecord) -> bool:
-    """Whether the command line reports this run. It does not report re-executions, which inherit the tag, and runs that Dagster ended."""
-    run = record.dagster_run
-    if run.tags.get(STARTED_BY) != COMMAND_LINE or run.parent_run_id or ENDED_AS_DEAD in run.tags:
-        return False
-    return not (record.start_time and record.end_time and record.end_time - record.start_time >= MAX_SECONDS)
 
 
 def _ended_at(record: dg.RunRecord) -> datetime:

@@ -1,6 +1,6 @@
 """The nightly job and its schedule."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -9,8 +9,6 @@ import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import cron, now_utc, tenant_key, tenants_job
-from assets_defs.snapshot import snapshot_asset
-from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
 from resources.run_tags import TENANT
 
@@ -27,17 +25,6 @@ def nightly_backup(tenants: Iterable[str]) -> Any:
     """The job that backs up every selected tenant, one after the other, in one process."""
     text = "Backs up libraries: reads, stages, proves and publishes a snapshot of each."
     return tenants_job(NIGHTLY_BACKUP, SNAPSHOT, tenants, text, MAX_SECONDS)
-
-
-def nightly_backup_of(settings: Settings, backup: Backup, tenant: str, resources: Sequence[str]) -> dg.JobDefinition:
-    """The nightly job for one tenant, without what a backup does not run: a small one takes less time than to import and make that."""
-    definitions = dg.Definitions(
-        assets=[snapshot_asset(settings, tenant, resources)],
-        executor=dg.in_process_executor,
-        jobs=[nightly_backup([tenant])],
-        resources={"backup": backup},
-    )
-    return definitions.resolve_job_def(NIGHTLY_BACKUP)
 
 
 def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.ScheduleDefinition:

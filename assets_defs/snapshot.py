@@ -1,14 +1,17 @@
 """The backup of one library: a step that makes the snapshot, with its tables, its report and what is staged of it.
 
 A run plans the asset `snapshot` alone. Dagster shows whatever a failed run had planned as failed, so tables as assets with steps of their
-own would all be red after a night in which one list could not be read. The step records each table when it has made it. So "Materialize"
+own would all be red after a night in which one list could not be read. The step records the tables with the snapshot. So "Materialize"
 on the snapshot, or on any of its tables, is a whole backup, as every night.
+
+What Dagster shows of a backup is made from the snapshot, in one way for these steps and for the command line, which has no run.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import dagster as dg
 
@@ -19,22 +22,20 @@ from assets_defs.backup import (
     REQUIRED,
     SNAPSHOT,
     backup_keys,
-    raw_results,
-    staged_results,
     table_checks,
+    table_results,
     table_specs,
 )
+from assets_defs.events import Result, events_of
 from assets_defs.factories import check_spec, now_utc, tenant_key
-from assets_defs.files import FILES, KEPT, file_checks, file_results, file_specs
+from assets_defs.files import FILES, KEPT, file_checks, file_result, file_specs
+from assets_defs.follow_ups import REPORT, failure_reason, followed_up
 from assets_defs.metadata import columns_of_all, one_line_each, preview
-from assets_defs.report import ASSET as REPORT
-from assets_defs.report import failure_reason, report_results
-from assets_defs.staging import staged_places, staging_results
 from pipelines.backup.flow import Backup
 from pipelines.records.tables.registry import STAGED
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.manifest import Manifest
-from pipelines.store.snapshots.snapshots import Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import RESUME_HOURS
 from resources.run_tags import TENANT
 
@@ -43,16 +44,6 @@ NEWS = "nothing_new_announced"
 
 _PREVIEW = ("file", "rows", "bytes", "sha256")
 """Columns of a snapshot's preview, which has a row for each table."""
-
-Result = dg.MaterializeResult | dg.AssetCheckResult
-Recorded = dg.AssetMaterialization | dg.AssetCheckEvaluation
-
-
-class _Step(NamedTuple):
-    asset: str
-    check: str
-    """The check of that asset that is red if the step fails."""
-    make: Callable[[], Iterable[Result]]
 
 
 def snapshot_asset(settings: Settings, tenant: str, resources: Sequence[str]) -> dg.AssetsDefinition:
@@ -80,7 +71,7 @@ def snapshot_asset(settings: Settings, tenant: str, resources: Sequence[str]) ->
             context.log.info(
                 "The checks belong to a backup: to make one, materialize snapshot. Only its age can be checked alone."
             )
-            yield from _events(tenant, SNAPSHOT, freshness.freshness_result(backup.data, tenant, now_utc()))
+            yield from events_of([freshness.freshness_result(backup.data, tenant, now_utc())])
             return
         _name_tenant(context, tenant)
         with stop_explained(context, tenant):
@@ -129,102 +120,73 @@ def _backed_up(context: dg.AssetExecutionContext, tenant: str, backup: Backup) -
     """Make and publish a snapshot. A failure turns red what failed and the snapshot, with its reason."""
     run = context.run.root_run_id or context.run.run_id  # the name that a run shares with its re-executions
     try:
-        for step in _steps(tenant, backup, run):
-            yield from _recorded(tenant, step)
-        backup.learn(tenant, run)
-        published = backup.publish(tenant, run)
+        snapshot = backup.make(tenant, run, on_table=partial(context.log.info, "Made: %s."))
     except Exception as error:
         reason = failure_reason(error)
-        yield from _not_made(tenant, backup, reason)
+        yield from events_of(failure_results(backup.data, tenant, backup.making, reason, now_utc()))
         raise dg.Failure(reason, allow_retries=False) from error
-    for note in published.manifest.news:
+    for note in snapshot.manifest.news:
         context.log.warning(note)
-    result = _snapshot_result(tenant, published, freshness.freshness_result(backup.data, tenant, now_utc()))
-    for event in _events(tenant, SNAPSHOT, result):
+    for event in events_of(snapshot_results(backup.data, snapshot, now_utc())):
         is_output = isinstance(event, dg.AssetMaterialization) and event.asset_key in context.selected_asset_keys
         yield dg.MaterializeResult(asset_key=event.asset_key, metadata=event.metadata) if is_output else event
 
 
-def _steps(tenant: str, backup: Backup, run: str) -> Iterator[_Step]:
-    wanted = backup.resources(tenant)
-    for resource in wanted:
-        raw, staged = f"raw_{resource}", STAGED[resource][0].name
-        yield _Step(raw, READABLE, partial(raw_results, backup, tenant, run, resource, wanted))
-        yield _Step(staged, REQUIRED, partial(staged_results, backup, tenant, run, resource))
-        if resource == PUBLICATIONS:
-            yield _Step(FILES, KEPT, partial(file_results, backup, tenant, run))
-
-
-def _followed_up(context: dg.AssetExecutionContext, tenant: str, backup: Backup) -> Iterator[Recorded]:
+def _followed_up(context: dg.AssetExecutionContext, tenant: str, backup: Backup) -> Iterator[Any]:
     """Make the report, and stage the snapshot, unless that has a step of its own in this run."""
     own_steps = context.job_def.asset_layer.selected_asset_keys
-    following = [REPORT] if PUBLICATIONS in backup.resources(tenant) else []
-    for name in [*following, *staged_places(backup.settings)]:
+    for name in backup.follow_ups(tenant):
         if tenant_key(tenant, name) not in own_steps:
-            make = (
-                partial(report_results, backup, tenant)
-                if name == REPORT
-                else partial(staging_results, name, backup, tenant)
-            )
-            for result in make():
-                yield from _events(tenant, name, result)
+            yield from events_of(followed_up(backup, tenant, name))
 
 
-def _recorded(tenant: str, step: _Step) -> Iterator[Recorded]:
-    try:
-        for result in step.make():
-            yield from _events(tenant, step.asset, result)
-    except Exception as error:
-        yield dg.AssetCheckEvaluation(
-            asset_key=tenant_key(tenant, step.asset),
-            check_name=step.check,
-            passed=False,
-            description=failure_reason(error),
+def snapshot_results(data: DataFolder, snapshot: Snapshot, now: datetime) -> Iterator[Result]:
+    """A published snapshot, complete or partial, and its tables and files, with their checks."""
+    manifest = snapshot.manifest
+    yield from table_results(data, snapshot)
+    if PUBLICATIONS in manifest.resources or PUBLICATIONS in manifest.unreadable:
+        yield file_result(snapshot)
+    yield _snapshot_result(snapshot, freshness.freshness_result(data, manifest.tenant, now))
+
+
+def failure_results(data: DataFolder, tenant: str, failed: str, reason: str, now: datetime) -> Iterator[Result]:
+    """The checks that are red where no snapshot was made. `failed`: the table that could not be made, or `files`; may be empty.
+
+    What the snapshot would have said is not known, and the age is that of the last one.
+    """
+    if failed:
+        check = READABLE if failed.startswith("raw_") else KEPT if failed == FILES else REQUIRED
+        yield dg.AssetCheckResult(
+            asset_key=tenant_key(tenant, failed), check_name=check, passed=False, description=reason
         )
-        raise
+    key = tenant_key(tenant, SNAPSHOT)
+    yield dg.AssetCheckResult(
+        asset_key=key, check_name=COMPLETE, passed=False, description=f"No snapshot was made. {reason}"
+    )
+    yield dg.AssetCheckResult(
+        asset_key=key,
+        check_name=NEWS,
+        passed=False,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="Not known: no snapshot was made.",
+    )
+    yield freshness.freshness_result(data, tenant, now)
 
 
-def _events(tenant: str, asset: str, result: Result) -> Iterator[Recorded]:
-    """A result as what Dagster records of an asset that the run has not planned."""
-    key = result.asset_key or tenant_key(tenant, asset)
-    if isinstance(result, dg.MaterializeResult):
-        yield dg.AssetMaterialization(key, metadata=result.metadata)
-    for check in [result] if isinstance(result, dg.AssetCheckResult) else result.check_results or ():
-        yield dg.AssetCheckEvaluation(
-            asset_key=key,
-            check_name=str(check.check_name),
-            passed=check.passed,
-            severity=check.severity,
-            description=check.description,
-            metadata=check.metadata,
-        )
-
-
-def _not_made(tenant: str, backup: Backup, reason: str) -> Iterator[Recorded]:
-    """The checks of a snapshot that was not made: what it would have said is not known, and the age is that of the last one."""
-    unknown = "Not known: no snapshot was made."
-    for check in (
-        dg.AssetCheckResult(passed=False, check_name=COMPLETE, description=f"No snapshot was made. {reason}"),
-        dg.AssetCheckResult(passed=False, check_name=NEWS, severity=dg.AssetCheckSeverity.WARN, description=unknown),
-        freshness.freshness_result(backup.data, tenant, now_utc()),
-    ):
-        yield from _events(tenant, SNAPSHOT, check)
-
-
-def _snapshot_result(tenant: str, published: Snapshot, recent: dg.AssetCheckResult) -> dg.MaterializeResult:
-    manifest = published.manifest
+def _snapshot_result(snapshot: Snapshot, recent: dg.AssetCheckResult) -> dg.MaterializeResult:
+    manifest = snapshot.manifest
     return dg.MaterializeResult(
-        asset_key=tenant_key(tenant, SNAPSHOT),
+        asset_key=tenant_key(manifest.tenant, SNAPSHOT),
         metadata={
             "snapshot": manifest.snapshot,
             "complete": manifest.complete,
             "problems": one_line_each(manifest.problems),
             "notes": one_line_each(manifest.notes),
             **_announcement_metadata(manifest),
-            "dagster/row_count": sum(published.counts.values()),
+            "dagster/row_count": sum(snapshot.counts.values()),
             "bytes": sum(table.bytes for table in manifest.tables.values()),
             "requests": manifest.requests,
-            "dagster/uri": published.uri,
+            "dagster/uri": snapshot.uri,
             "preview": preview(
                 _PREVIEW,
                 ((table.path, table.rows, table.bytes, table.sha256) for table in manifest.tables.values()),

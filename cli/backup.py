@@ -2,60 +2,168 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.jobs import BackupResult, run_backup
 from cli.notify import notifying
 from cli.output import Output, print_warning
 from cli.progress import ProgressDisplay
 from cli.snapshots import print_failed_files
 from cli.stage import load_document, print_load, print_registration
-from pipelines.backup.flow import checked_resources
-from pipelines.errors import ExitStatus
+from cli.tell_dagster import tell_dagster
+from pipelines.backup.flow import Backup, checked_resources
+from pipelines.errors import ExitStatus, StorageError
 from pipelines.humanize import counted, duration, size
 from pipelines.notify import Ending
 from pipelines.settings.settings import Settings
+from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.reports import report_address
 from pipelines.store.snapshots.captures import FileTotals
-from pipelines.store.snapshots.snapshots import Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assets_defs.events import Result
 
 NAMED = 3
 """Lists that the last line names; the notes name all."""
+
+
+@dataclass(frozen=True)
+class MadeBackup:
+    """A snapshot that was published now, and what was made of it."""
+
+    snapshot: Snapshot
+    follow_ups: dict[str, Any] = field(default_factory=dict)
+    """By the names of `Backup.follow_ups`: each result, or the error that there was instead."""
 
 
 def backup_tenant(
     settings: Settings, tenant: str, wanted: list[str], output: Output, *, with_files: bool = True
 ) -> ExitStatus:
     """Back up one tenant and print the result."""
-    chosen = settings.tenant(tenant)
-    resources = checked_resources(chosen, wanted)
+    checked_resources(settings.tenant(tenant), wanted)
     with notifying(settings, "backup", tenant, output) as run:
         with ProgressDisplay() as display:
-            done = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)
-        snapshot = done.snapshot
+            made = make_backup(settings, tenant, display, asked=wanted, with_files=with_files)
+        snapshot = made.snapshot
         run.ending = Ending.of_backup(snapshot)
     page = report_address(open_data(settings), snapshot)
     document = {**summary(snapshot), "report": page}
-    document |= {"postgres": [load_document(load) for load in done.staged]} if settings.stages else {}
-    document |= {"iceberg": [load_document(one) for one in done.registered]} if settings.iceberg else {}
+    document |= {
+        name: [load_document(step) for step in made.follow_ups.get(name, [])]
+        for name, is_set in (("postgres", settings.stages), ("iceberg", settings.iceberg is not None))
+        if is_set
+    }
     if output.as_json:  # what is new must reach a person whose job keeps only the document
         for note in snapshot.manifest.news:
             output.say(f"! {note}")
-    output.result(document, lambda console: _print_all(console, done, page))
+    output.result(document, lambda console: _print_all(console, made, page))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
 
 
-def _print_all(console: Console, done: BackupResult, page: str | None) -> None:
-    for load in done.staged:
+def make_backup(
+    settings: Settings,
+    tenant: str,
+    display: ProgressDisplay,
+    *,
+    asked: Sequence[str] = (),
+    with_files: bool = True,
+) -> MadeBackup:
+    """Make and publish a snapshot of a tenant, with its report and what is staged of it. `asked`: resources that a person named."""
+    if settings.tenant(tenant).api == "v2":
+        settings.check_sign_in(tenant)  # a missing variable is reported before anything starts
+        personal_keys(settings).to_write()
+    if settings.stages:
+        settings.postgres()
+    if settings.iceberg is not None:
+        settings.iceberg.secrets(settings.path, os.environ)
+    with Backup(
+        settings, on_progress=display.progress, on_wait=display.waiting, asked=asked, with_files=with_files
+    ) as backup:
+        before = {snapshot.name for snapshot in backup.data.snapshots(tenant)}
+        made: MadeBackup | None = None
+        try:
+            made = MadeBackup(backup.make(tenant, str(uuid4())))
+            _follow_up(backup, tenant, made)
+        except KeyboardInterrupt:
+            published = [snapshot for snapshot in backup.data.snapshots(tenant) if snapshot.name not in before]
+            if not published:
+                raise
+            made = made or MadeBackup(published[-1])  # a stop after publication is a success
+        except Exception as error:
+            if made is None:
+                tell_dagster(settings, partial(_failure_results, settings, tenant, backup.making, error))
+            raise
+        finally:
+            if made is not None:
+                tell_dagster(settings, partial(_results, settings, made), made.snapshot.name)
+    if made.snapshot.manifest.complete:
+        _check_staged(settings, made)
+    return made
+
+
+def _follow_up(backup: Backup, tenant: str, made: MadeBackup) -> None:
+    """Make what is made of a snapshot. A report that fails does not make the backup fail."""
+    for name, make in backup.follow_ups(tenant).items():
+        try:
+            made.follow_ups[name] = make()
+        except Exception as error:
+            made.follow_ups[name] = error
+            if name != "report":
+                raise
+
+
+def _check_staged(settings: Settings, made: MadeBackup) -> None:
+    """Raises if a stop came between publication and staging."""
+    missing = ["in Postgres"] if settings.stages and "postgres" not in made.follow_ups else []
+    missing += ["in the Iceberg tables"] if settings.iceberg is not None and "iceberg" not in made.follow_ups else []
+    if missing:
+        raise StorageError(
+            f"Snapshot {made.snapshot.name} is complete and published, but not {' or '.join(missing)}, because it was stopped. Run "
+            f"`bookferry stage {made.snapshot.manifest.tenant}`."
+        )
+
+
+def _results(settings: Settings, made: MadeBackup) -> Iterator[Result]:
+    from assets_defs.follow_ups import follow_up_results  # noqa: PLC0415  with Dagster
+    from assets_defs.snapshot import snapshot_results  # noqa: PLC0415
+
+    yield from snapshot_results(_data(settings), made.snapshot, datetime.now(UTC))
+    for name, result in made.follow_ups.items():
+        yield from follow_up_results(made.snapshot.manifest.tenant, name, result)
+
+
+def _failure_results(settings: Settings, tenant: str, failed: str, error: Exception) -> Iterator[Result]:
+    from assets_defs.follow_ups import failure_reason  # noqa: PLC0415  with Dagster
+    from assets_defs.snapshot import failure_results  # noqa: PLC0415
+
+    yield from failure_results(_data(settings), tenant, failed, failure_reason(error), datetime.now(UTC))
+
+
+def _data(settings: Settings) -> DataFolder:
+    return open_data(settings, personal_keys(settings))
+
+
+def _print_all(console: Console, made: MadeBackup, page: str | None) -> None:
+    for load in made.follow_ups.get("postgres", []):
         print_load(console, load)
-    for registration in done.registered:
+    for registration in made.follow_ups.get("iceberg", []):
         print_registration(console, registration)
-    print_summary(console, done.snapshot, page)
+    if isinstance(made.follow_ups.get("report"), Exception):
+        print_warning(console, f"The report could not be made: {made.follow_ups['report']}")
+    print_summary(console, made.snapshot, page)
 
 
 def _stored(files: FileTotals) -> str:

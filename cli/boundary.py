@@ -19,9 +19,8 @@ from rich.text import Text
 
 from cli.command_lines import one_call, with_command_lines
 from cli.output import Output, plain_console, print_warning, visible
-from cli.stop_signals import STOP_SIGNALS, StopRequest, received_signal
+from cli.stop_signals import StopRequest, stops_delivered
 from pipelines.errors import BookferryError, ExitStatus, StorageError
-from pipelines.python_process import importing
 from pipelines.service.redaction import redact
 from pipelines.store.durable import is_disk_full, storage_error
 
@@ -37,7 +36,18 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         return status
 
     with one_call(), _warnings_shown():
-        return _status_of(body, as_json="--json" in arguments)
+        status = _status_of(body, as_json="--json" in arguments)
+        while _after_answer:
+            _after_answer.pop(0)()
+    return status
+
+
+def after_answer(action: Callable[[], None]) -> None:
+    """Do something when the command has answered, or reported its error. `action` raises nothing: the exit status stands."""
+    _after_answer.append(action)
+
+
+_after_answer: list[Callable[[], None]] = []
 
 
 def command(module: str, stopped: str = STOPPED) -> Callable[[Callable[..., ExitStatus]], Callable[..., int]]:
@@ -51,9 +61,8 @@ def command(module: str, stopped: str = STOPPED) -> Callable[[Callable[..., Exit
         @functools.wraps(function)
         def run_command(*args: Any, **kwargs: Any) -> int:
             def body() -> int:
-                with importing():
-                    importlib.import_module(module)
-                with _stops_delivered():
+                importlib.import_module(module)
+                with stops_delivered():
                     return int(function(*args, **kwargs))
 
             return _status_of(body, as_json=bool(kwargs.get("json")), stopped=stopped)
@@ -89,21 +98,6 @@ def _warnings_shown() -> Iterator[None]:
         ours.removeHandler(lines)
 
 
-@contextmanager
-def _stops_delivered() -> Iterator[None]:
-    """SIGINT and SIGTERM, which `main` blocks, arrive in this block only: the work is finished after it.
-
-    A signal that was ignored at the start stays blocked, such as the terminal's Ctrl-C for background jobs of a script: Dagster would
-    install a handler for it.
-    """
-    numbers = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-
-
 def _status_of(action: Callable[[], int], *, as_json: bool, stopped: str = STOPPED) -> int:
     """Run `action` and return its status. Every error becomes one message.
 
@@ -118,14 +112,11 @@ def _status_of(action: Callable[[], int], *, as_json: bool, stopped: str = STOPP
     except BaseException as interruption:
         if isinstance(interruption, SystemExit) and _is_broken_pipe(interruption):  # from Typer's help
             return ExitStatus.CLOSED_PIPE
-        if not is_stop(interruption):
+        if not isinstance(interruption, StopRequest):
             raise
-        return fail(_noted(getattr(interruption, "message", stopped), interruption), _stopped_status(), as_json=as_json)
-
-
-def _stopped_status() -> ExitStatus:
-    """130 or 143, as a shell reports a process that the signal ended."""
-    return ExitStatus.TERMINATED if received_signal() == signal.SIGTERM else ExitStatus.INTERRUPTED
+        # 130 or 143, as a shell reports a process that the signal ended
+        status = ExitStatus.TERMINATED if interruption.number == signal.SIGTERM else ExitStatus.INTERRUPTED
+        return fail(_noted(interruption.message or stopped, interruption), status, as_json=as_json)
 
 
 def _is_closed_pipe(error: BaseException) -> bool:
@@ -182,21 +173,13 @@ def stop_message(message: str) -> Iterator[None]:
     """A stop in this block ends the command with `message`."""
     try:
         yield
-    except BaseException as interruption:
-        if not is_stop(interruption):
-            raise
-        stop = StopRequest()
+    except StopRequest as stop:
         stop.message = message
-        raise stop from None
-
-
-def is_stop(error: BaseException) -> bool:
-    """Whether this is a stop: the interrupt of Python or of Dagster."""
-    return "Interrupt" in "".join(kind.__name__ for kind in type(error).__mro__)
+        raise
 
 
 def explained_error(error: BaseException) -> BookferryError | None:
-    """The `BookferryError` behind an error. Dagster wraps the errors of a job, and each library has its own error for a full disk."""
+    """The `BookferryError` behind an error. Each library has its own error for a full disk."""
     for each in _with_causes(error):
         if isinstance(each, BookferryError):
             return each

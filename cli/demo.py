@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from cli.backup import print_summary, summary
+from cli.backup import make_backup, print_summary, summary
 from cli.command_lines import command_line
-from cli.jobs import run_backup, run_step
-from cli.migrate import migrating, result_of
+from cli.migrate import applied_plan, migrating, planned, verified
 from cli.migration_output import plan_document, print_applied, print_headline, print_proof
 from cli.output import Output
 from cli.progress import ProgressDisplay
@@ -21,9 +20,8 @@ from cli.query import print_rows, run_sql
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import ExampleQuery, example
 from pipelines.file_access import restrict_new_files
-from pipelines.inventory import default_resources
-from pipelines.migration.apply.run import as_json
-from pipelines.migration.flow import AppliedPlan, MigrationResults
+from pipelines.migration.apply.run import LIMITS, as_json
+from pipelines.migration.flow import AppliedPlan
 from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import HTML, Plan
 from pipelines.migration.verify.verdict import MigrationVerification
@@ -93,7 +91,7 @@ def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatu
         settings = load_settings(config)
         store_sign_in(settings, TARGET, ready, TARGET)
         with ProgressDisplay() as display:
-            snapshot = run_backup(settings, TENANT, default_resources("v2"), display).snapshot
+            snapshot = make_backup(settings, TENANT, display).snapshot
         data = open_data(settings)
         answers, page = _answers(data), report_address(data, snapshot)
         migration = None if backup_only else _migrate(settings, snapshot, output)
@@ -159,17 +157,11 @@ class MigrationSteps:
 
 def _migrate(settings: Settings, snapshot: Snapshot, output: Output) -> MigrationSteps:
     output.say("Migrating it into the library of version 3: plan, apply, verify, and a second plan ...")
-    results = MigrationResults()
-    with migrating(settings, results) as (migration, _display):
-        source = {"source": snapshot.name}
-        run_step(settings, migration, "plan_migration", (TARGET, "migration_plan"), source)
-        plan = result_of(results.plan)
-        approved = {"plan": plan.name, "approval": plan.facts.seal}
-        run_step(settings, migration, "apply_migration", (TARGET, "migration"), approved)
-        proved = {"plan": plan.name, "contents": True}
-        run_step(settings, migration, "verify_migration", (TARGET, "migration_proof"), proved)
-        run_step(settings, migration, "plan_migration", (TARGET, "migration_plan"), source)
-        return MigrationSteps(plan, result_of(results.apply), result_of(results.verification), result_of(results.plan))
+    with migrating(settings) as (migration, _display):
+        plan = planned(migration, snapshot.name, TARGET)
+        applied = applied_plan(migration, plan, LIMITS)
+        proof = verified(migration, plan, contents=True)
+        return MigrationSteps(plan, applied, proof, planned(migration, snapshot.name, TARGET))
 
 
 def _own_config(folder: Path) -> Path:

@@ -8,13 +8,13 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-from cli.stop_signals import STOP_SIGNALS, StopRequest, deliver_swallowed_stops, record_signals
+from cli.stop_signals import STOP_SIGNALS, StopRequest
 
 
 def main() -> NoReturn:
     """Run one command and exit with its status.
 
-    The imports take a second or two. A stop signal that arrives meanwhile waits until the command runs, which then reports it in one
+    The imports take up to a second. A stop signal that arrives meanwhile waits until the command runs, which then reports it in one
     line. SIGTERM, which service managers send, means the same as Ctrl-C.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -23,21 +23,14 @@ def main() -> NoReturn:
     for number in STOP_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
-    record_signals()
-    deliver_swallowed_stops()
-    from pipelines.python_process import end, hide_unused, importing, search_seldom  # noqa: PLC0415  see above
+    from cli.app import app  # noqa: PLC0415
+    from cli.boundary import run  # noqa: PLC0415
 
-    search_seldom()
-    hide_unused()
-    with importing():
-        from cli.app import app  # noqa: PLC0415
-        from cli.boundary import run  # noqa: PLC0415
-
-    end(run(app, sys.argv[1:]))
+    sys.exit(run(app, sys.argv[1:]))
 
 
-def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise StopRequest
+def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    raise StopRequest(number)
 
 
 if __name__ == "__main__":

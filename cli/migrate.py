@@ -1,16 +1,16 @@
-"""`bookferry migrate`: plan, decide, apply, verify, status, undo. The first three run a Dagster job; all print the result."""
+"""`bookferry migrate`: plan, decide, apply, verify, status, undo. All print the result; plan, apply and verify tell Dagster of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cli.backup import make_backup
 from cli.boundary import stop_message
-from cli.jobs import run_backup, run_step
 from cli.migration_output import (
     plan_document,
     print_applied,
@@ -24,11 +24,11 @@ from cli.migration_output import (
 )
 from cli.output import Output
 from cli.progress import ProgressDisplay
-from pipelines.backup.flow import nightly_resources
+from cli.tell_dagster import tell_dagster
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
-from pipelines.migration.apply.run import as_json
+from pipelines.migration.apply.run import EVERYTHING, Selection, as_json
 from pipelines.migration.decide.take_over import take_over
-from pipelines.migration.flow import Migration, MigrationResults
+from pipelines.migration.flow import AppliedPlan, Migration
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.lacking import LackingCounts
@@ -36,14 +36,16 @@ from pipelines.migration.model.losses import counts_by_path, losses_of
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.migration.plan.scope import check_target
+from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from assets_defs.events import Result
 
 STOPPED = (
     "Stopped before the end. The journal contains what was written. `bookferry migrate apply {plan}` continues: it first looks up the "
     "writes without an answer, and writes nothing twice. `bookferry migrate status {plan}` shows the progress."
 )
-
-_T = TypeVar("_T")
 
 ACTIONS = ("create", "patch", "merge", "files")
 
@@ -62,29 +64,22 @@ def make_plan(
 ) -> ExitStatus:
     """Plan a migration, from a new backup of a tenant or from a named snapshot."""
     check_target(settings, target)
-    results = MigrationResults()
-    with migrating(settings, results) as (migration, display):
+    with migrating(settings) as (migration, display):
         if source in settings.tenants and fresh:
             if source == target:
                 raise ConfigurationError(
                     f"'{target}' is source and target at once. To restore a snapshot: `bookferry restore SNAPSHOT {target}`"
                 )
-            read = nightly_resources(settings.tenant(source))
-            source = run_backup(settings, source, read, display).snapshot.name
-        run_step(
-            settings,
+            source = make_backup(settings, source, display).snapshot.name
+        plan = planned(
             migration,
-            "plan_migration",
-            (target, "migration_plan"),
-            {
-                "source": source,
-                "resources": list(resources),
-                "overwrite": overwrite,
-                "first_days": first_days,
-                "sends_invalid": sends_invalid,
-            },
+            source,
+            target,
+            resources=resources,
+            overwrite=overwrite,
+            first_days=first_days,
+            sends_invalid=sends_invalid,
         )
-        plan = result_of(results.plan)
     output.result(plan_document(plan), lambda console: print_plan(console, plan))
     return _planned_status(plan)
 
@@ -108,19 +103,15 @@ def apply_plan(
 ) -> ExitStatus:
     """Write what a plan says. The name of the plan on the command line is its approval."""
     _check_only(only)
-    results = MigrationResults()
-    with migrating(settings, results) as (migration, _display):
+    with migrating(settings) as (migration, _display):
         plan = find_plan(migration.data, name)
-        config = {**load_config(plan, limits), "limit": limit or 0, "actions": list(only)}
-        key = (plan.facts.target.tenant, "migration")
         try:
             with stop_message(STOPPED.format(plan=plan.name)):
-                run_step(settings, migration, "apply_migration", key, config)
+                result = applied_plan(migration, plan, limits, Selection(limit, tuple(only)))
         except BookferryError:
-            if results.apply is not None and not output.as_json:
-                print_failures(output, results.apply.applied)
+            if migration.applied is not None and not output.as_json:
+                print_failures(output, migration.applied.applied)
             raise
-        result = result_of(results.apply)
     output.result(
         {"plan": plan.name, **as_json(result.applied, result.requests), **_beside(plan, result.applied.lacking)},
         lambda console: print_applied(console, plan, result),
@@ -130,23 +121,56 @@ def apply_plan(
     return ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE
 
 
-def load_config(plan: Plan, limits: Limits) -> dict[str, Any]:
-    """Returns the configuration of the job `apply_migration`, with the approval of the plan."""
-    return {
-        "plan": plan.name,
-        "approval": plan.facts.seal,
-        "force": limits.touched_percent > Limits.touched_percent,
-    }
+def planned(migration: Migration, source: str, target: str, **options: Any) -> Plan:
+    """Plan a migration, and tell Dagster of the plan. `options`: those of `Migration.plan`."""
+    migration.settings.check_sign_in(target)
+    plan = migration.plan(migration.find_source(source), target, **options)
+
+    def results() -> Iterator[Result]:
+        from assets_defs.migration import plan_result  # noqa: PLC0415  with Dagster
+
+        yield plan_result(plan)
+
+    tell_dagster(migration.settings, results, f"plan {plan.name}")
+    return plan
+
+
+def applied_plan(migration: Migration, plan: Plan, limits: Limits, selection: Selection = EVERYTHING) -> AppliedPlan:
+    """Write a plan, and tell Dagster what was written."""
+    migration.settings.check_sign_in(plan.facts.target.tenant)
+    applied = migration.apply(plan, limits=limits, selection=selection)
+
+    def results() -> Iterator[Result]:
+        from assets_defs.migration import load_result  # noqa: PLC0415  with Dagster
+
+        yield load_result(plan, applied)
+
+    tell_dagster(migration.settings, results, f"what was written of plan {plan.name}")
+    return applied
+
+
+def verified(
+    migration: Migration, plan: Plan, *, contents: bool = False, evidence: Path | None = None
+) -> MigrationVerification:
+    """Verify a plan, and tell Dagster of the verification."""
+    target = plan.facts.target.tenant
+    migration.settings.check_sign_in(target)
+    verification = migration.verify(plan, contents=contents, evidence=evidence)
+
+    def results() -> Iterator[Result]:
+        from assets_defs.migration import proof_result  # noqa: PLC0415  with Dagster
+
+        yield proof_result(target, verification)
+
+    tell_dagster(migration.settings, results, f"the verification of plan {plan.name}")
+    return verification
 
 
 def verify_plan(settings: Settings, name: str, output: Output, *, contents: bool, evidence: Path | None) -> ExitStatus:
     """Read the target again and compare every record with the plan."""
-    results = MigrationResults()
-    with migrating(settings, results) as (migration, _display):
+    with migrating(settings) as (migration, _display):
         plan = find_plan(migration.data, name)
-        config = {"plan": plan.name, "contents": contents, "evidence": str(evidence.absolute()) if evidence else ""}
-        run_step(settings, migration, "verify_migration", (plan.facts.target.tenant, "migration_proof"), config)
-        proof = result_of(results.verification)
+        proof = verified(migration, plan, contents=contents, evidence=evidence.absolute() if evidence else None)
     document = {"plan": plan.name, **msgspec.to_builtins(proof), **_beside(plan, proof.lacking)}
     output.result(document, lambda console: print_proof(console, plan, proof))
     if not proof.equal:
@@ -196,19 +220,10 @@ def _check_only(words: Sequence[str]) -> None:
 
 
 @contextmanager
-def migrating(
-    settings: Settings, results: MigrationResults | None = None
-) -> Iterator[tuple[Migration, ProgressDisplay]]:
+def migrating(settings: Settings) -> Iterator[tuple[Migration, ProgressDisplay]]:
     """Opens a migration with a progress display."""
     with (
         ProgressDisplay() as display,
-        Migration(settings, results=results, on_progress=display.progress, on_wait=display.waiting) as migration,
+        Migration(settings, on_progress=display.progress, on_wait=display.waiting) as migration,
     ):
         yield migration, display
-
-
-def result_of(result: _T | None) -> _T:
-    """Returns the result of a job; raises if the job ended without one."""
-    if result is None:
-        raise BookferryError("The job ended without a result. `bookferry ui` shows its run.")
-    return result

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import warnings
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from cli.code_location import dagster_folder
+from cli.dagster_instance import dagster_folder
 from cli.output import ago
 from pipelines.doctor.checks import Check
 from pipelines.doctor.findings import CheckResult, note, ok, problem, warning
@@ -19,10 +20,10 @@ from pipelines.doctor.look import Look
 from pipelines.errors import ExitStatus
 from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.settings.settings import Settings
+from pipelines.store.encryption import personal_keys
+from pipelines.store.snapshots.snapshots import Snapshot, newest_complete
+from pipelines.store.stores import open_data
 from resources.run_tags import DATA, TENANT, data_address, loaded_configuration
-
-if TYPE_CHECKING:
-    import dagster as dg
 
 ALIVE_SECONDS = 300
 """The daemon reports every thirty seconds. After so long without a report it is gone."""
@@ -31,10 +32,10 @@ ALIVE_SECONDS = 300
 def nightly_runs(look: Look) -> CheckResult:
     """The nightly backup is scheduled, for information only: cron or a systemd timer may do the same."""
     settings, tenant = look.settings, look.tenant
-    home = dagster_folder(settings)
+    home, now = dagster_folder(settings), datetime.now(UTC)
     if not (home / "dagster.yaml").is_file():
-        return note(f"no run yet, and no scheduler: there is no Dagster instance in {home}", _RUN_IT, scheduler=None)
-    if tenant in outdated_tenants(settings, datetime.now(UTC)):
+        return note(f"no scheduler: there is no Dagster instance in {home}", _RUN_IT, scheduler=None)
+    if tenant in outdated_tenants(settings, now):
         return problem(
             f"`bookferry ui` runs with an earlier {settings.path.name}, which has {tenant} not at all, or otherwise",
             f"{RESTART}.",
@@ -42,9 +43,20 @@ def nightly_runs(look: Look) -> CheckResult:
             scheduler=True,
         )
     try:
-        return _from_history(settings, home, tenant)
+        launcher = _instance_setting(home, "run_launcher").get("class", _ON_THIS_MACHINE[0])
+        if launcher not in _ON_THIS_MACHINE and (settings.state == "local" or settings.bucket is None):
+            return problem(
+                f"Dagster's {launcher} may start the runs of a library on several machines, and what they must share is on this one",
+                'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/operating.md, "Several machines".',
+                exit_status=ExitStatus.USAGE,
+                launcher=launcher,
+            )
+        last = next((run for run in reversed(_own_runs(settings)) if run.tenant == tenant), None)
+        newest = newest_complete(open_data(settings, personal_keys(settings)).snapshots(tenant))
+        alive = bool(scheduler_runs(settings, now))
     except Exception as error:  # noqa: BLE001  Dagster's files may be of any version, or damaged
         return note(f"Dagster's history in {home} cannot be read ({type(error).__name__})", scheduler=None)
+    return _check_result(last, newest, tenant, now, alive=alive)
 
 
 NIGHTLY = Check("nightly", nightly_runs)
@@ -75,12 +87,14 @@ _RUN_IT = (
 )
 
 
+BACKUP_JOB = "nightly_backup"
+
 SELECTED_ASSETS = "__ASSET_JOB"
 """Dagster's name for the job of assets that a person selected in the pages. Of these runs only a backup names its library."""
 
 
 class FailedRun(NamedTuple):
-    """A run that failed. `done_again`: another run of the same job and library has ended well since."""
+    """A run that failed. `done_again`: another run of the same job and library, or a backup by the command line, has ended well since."""
 
     job: str
     tenant: str
@@ -101,63 +115,76 @@ def scheduler_runs(settings: Settings, now: datetime) -> bool | None:
     return any((now - moment).total_seconds() < ALIVE_SECONDS for moment in reports)
 
 
-def failed_runs(settings: Settings, since: datetime) -> list[FailedRun] | None:
-    """The runs on this data that have failed since then, oldest first; `None` where the history cannot be read."""
+def failed_runs(
+    settings: Settings, since: datetime, backed_up: Mapping[str, datetime] = MappingProxyType({})
+) -> list[FailedRun] | None:
+    """The runs on this data that have failed since then, oldest first; `None` where the history cannot be read.
+
+    `backed_up`: tenant → end of its newest complete backup, whoever made that.
+    """
     if not dagster_folder(settings).exists():
         return []
     try:
-        rows = [_EndedRun(*row) for row in _history(settings, _ENDED_RUNS)]
+        ended = sorted((run for run in _own_runs(settings) if run.ended is not None), key=lambda run: run.ended or 0.0)
     except Exception:  # noqa: BLE001  as above
         return None
-    ours = [
-        row for row in rows if row.data == data_address(settings) or (not row.data and row.tenant in settings.tenants)
-    ]
-    done = {
-        (row.job, row.tenant): row.ended for row in ours if row.status == "SUCCESS"
-    }  # oldest first: the last one stays
+    done = {(BACKUP_JOB, tenant): moment.timestamp() for tenant, moment in backed_up.items()}
+    for run in ended:
+        if run.status == "SUCCESS":
+            done[run.job, run.tenant] = max(run.ended or 0.0, done.get((run.job, run.tenant), 0.0))
     return [
         FailedRun(
-            row.job,
-            row.tenant or "",
-            row.run,
-            datetime.fromtimestamp(row.ended, UTC),
-            done.get((row.job, row.tenant), 0.0) > row.ended,
+            run.job,
+            run.tenant,
+            run.id,
+            datetime.fromtimestamp(run.ended, UTC),
+            done.get((run.job, run.tenant), 0.0) > run.ended,
         )
-        for row in ours
-        if row.status == "FAILURE" and row.ended >= since.timestamp()
+        for run in ended
+        if run.status == "FAILURE" and run.ended is not None and run.ended >= since.timestamp()
     ]
 
 
-class _EndedRun(NamedTuple):
-    run: str
+class _Run(NamedTuple):
+    """A run of Dagster. `ended`: seconds since 1970, if it has."""
+
+    id: str
     job: str
     status: str
-    ended: float
-    tenant: str | None
-    data: str | None
+    began: datetime
+    ended: float | None
+    tenant: str
 
 
-_ENDED_RUNS = f"""
-SELECT * FROM (
-    SELECT
-        runs.run_id,
-        CASE WHEN pipeline_name = '{SELECTED_ASSETS}' AND tenants.value IS NOT NULL THEN 'nightly_backup' ELSE pipeline_name END,
-        status,
-        end_time,
-        tenants.value,
-        places.value
-    FROM runs
-    LEFT JOIN run_tags tenants ON tenants.run_id = runs.run_id AND tenants.key = '{TENANT}'
-    LEFT JOIN run_tags places ON places.run_id = runs.run_id AND places.key = '{DATA}'
-    WHERE end_time IS NOT NULL ORDER BY end_time DESC LIMIT 2000
-) ended ORDER BY end_time
+def _own_runs(settings: Settings) -> list[_Run]:
+    """The newest runs on this data, oldest first."""
+    return [
+        _Run(run, job, status, datetime.fromisoformat(str(created)).replace(tzinfo=UTC), ended, tenant or "")
+        for run, job, status, created, ended, tenant, data in reversed(_history(settings, _RUNS))
+        if data == data_address(settings) or (not data and tenant in settings.tenants)
+    ]
+
+
+_RUNS = f"""
+SELECT
+    runs.run_id,
+    CASE WHEN pipeline_name = '{SELECTED_ASSETS}' AND tenants.value IS NOT NULL THEN '{BACKUP_JOB}' ELSE pipeline_name END,
+    status,
+    create_timestamp,
+    end_time,
+    tenants.value,
+    places.value
+FROM runs
+LEFT JOIN run_tags tenants ON tenants.run_id = runs.run_id AND tenants.key = '{TENANT}'
+LEFT JOIN run_tags places ON places.run_id = runs.run_id AND places.key = '{DATA}'
+ORDER BY create_timestamp DESC LIMIT 2000
 """  # noqa: S608  names of tags are constants
 
 
 def _history(settings: Settings, query: str) -> list[tuple[Any, ...]]:
     """Rows of the tables of Dagster's history, in its file or in the database of its `dagster.yaml`. Dagster takes a second to import."""
     home = dagster_folder(settings)
-    address = _history_address(home / "dagster.yaml")
+    address = _history_address(home)
     if address is None:
         with closing(
             sqlite3.connect(f"{(home / 'history' / 'runs.db').absolute().as_uri()}?mode=ro", uri=True)
@@ -170,17 +197,23 @@ def _history(settings: Settings, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query.encode()).fetchall()
 
 
-def _history_address(instance: Path) -> str | None:
-    """The address of a history in Postgres; None where it is in a file."""
-    text = instance.read_text("utf-8") if instance.is_file() else ""
-    if "storage" not in text:
-        return None
-    import yaml  # noqa: PLC0415  most histories are in a file
-    from psycopg.conninfo import make_conninfo  # noqa: PLC0415
+def _instance_setting(home: Path, name: str) -> dict[str, Any]:
+    """A table of Dagster's settings; empty where `dagster.yaml` has none of this name."""
+    text = (home / "dagster.yaml").read_text("utf-8") if (home / "dagster.yaml").is_file() else ""
+    if name not in text:
+        return {}
+    import yaml  # noqa: PLC0415  most instances are as Bookferry wrote them
 
-    storage = (yaml.safe_load(text) or {}).get("storage")
-    if storage is None:
+    return (yaml.safe_load(text) or {}).get(name) or {}
+
+
+def _history_address(home: Path) -> str | None:
+    """The address of a history in Postgres; None where it is in a file."""
+    storage = _instance_setting(home, "storage")
+    if not storage:
         return None
+    from psycopg.conninfo import make_conninfo  # noqa: PLC0415  most histories are in a file
+
     postgres = {
         name: os.environ[value["env"]] if isinstance(value, dict) and "env" in value else value
         for name, value in (storage["postgres"].get("postgres_db") or storage["postgres"]).items()
@@ -191,56 +224,19 @@ def _history_address(instance: Path) -> str | None:
     return make_conninfo("", **{names[name]: value for name, value in postgres.items() if name in names})
 
 
-def _from_history(settings: Settings, home: Path, tenant: str) -> CheckResult:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import dagster as dg  # noqa: PLC0415  takes longer than all other checks, so only if there is an instance
-        from dagster._core.instance.ref import InstanceRef  # noqa: PLC0415
-
-        ref = InstanceRef.from_dir(str(home))
-        # By its name, without its package and its servers, which only the scheduler's machine may have
-        launcher = ref.run_launcher_data.class_name if ref.run_launcher_data is not None else _ON_THIS_MACHINE[0]
-        if launcher not in _ON_THIS_MACHINE and (settings.state == "local" or settings.bucket is None):
-            return problem(
-                f"Dagster's {launcher} may start the runs of a library on several machines, and what they must share is on this one",
-                'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/operating.md, "Several machines".',
-                exit_status=ExitStatus.USAGE,
-                launcher=launcher,
-            )
-        with dg.DagsterInstance.from_ref(ref) as instance:
-            return _check_result(_silent_seconds(instance), _last_run(instance, tenant), tenant)
-
-
-def _silent_seconds(instance: dg.DagsterInstance) -> float | None:
-    """Seconds since the last report of the scheduler; `None` if there was none."""
-    status = instance.get_daemon_statuses().get("SCHEDULER")
-    if status is None or status.last_heartbeat is None:
-        return None
-    return datetime.now(UTC).timestamp() - status.last_heartbeat.timestamp
-
-
-def _last_run(instance: dg.DagsterInstance, tenant: str) -> tuple[str, float] | None:
-    """Status of the tenant's last run, and how many seconds ago it began."""
-    import dagster as dg  # noqa: PLC0415
-
-    records = instance.get_run_records(dg.RunsFilter(tags={TENANT: tenant}), limit=1)
-    if not records:
-        return None
-    began = datetime.now(UTC).timestamp() - records[0].create_timestamp.timestamp()
-    return str(records[0].dagster_run.status.value), began
-
-
-def _check_result(silent: float | None, last: tuple[str, float] | None, tenant: str) -> CheckResult:
-    alive = silent is not None and silent < ALIVE_SECONDS
+def _check_result(
+    last: _Run | None, newest: Snapshot | None, tenant: str, now: datetime, *, alive: bool
+) -> CheckResult:
     scheduler = "the scheduler is running" if alive else "no scheduler is running"
-    run = f"the last run {_ENDED.get(last[0], 'is under way')}, {ago(last[1])}" if last is not None else "no run yet"
-    facts = {"scheduler": alive, "last_run": last[0] if last is not None else None}
-    if last is not None and last[0] == "FAILURE":
-        return warning(
-            f"{run}; {scheduler}",
-            f"`bookferry ui` shows why; `bookferry backup {tenant}` tries again.",
-            **facts,
-        )
+    facts = {"scheduler": alive, "last_run": last.status if last is not None else None}
+    run = "Dagster has run no backup yet"
+    if last is not None:
+        run = f"Dagster's last run {_ENDED.get(last.status, 'is under way')}, {ago((now - last.began).total_seconds())}"
+        if last.status == "FAILURE":
+            if newest is None or datetime.fromisoformat(newest.manifest.finished_at) < last.began:
+                todo = f"`bookferry ui` shows why; `bookferry backup {tenant}` tries again."
+                return warning(f"{run}; {scheduler}", todo, **facts)
+            run += ", and a backup succeeded since"
     if not alive:
         return note(f"{scheduler}; {run}", _RUN_IT, **facts)
     return ok(f"{scheduler}; {run}", **facts)

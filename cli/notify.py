@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cli.boundary import explained_error, is_stop
+from cli.boundary import explained_error
 from cli.output import Output
 from pipelines.notify import Ending, notify
 from pipelines.settings.settings import Settings
@@ -24,7 +24,7 @@ def notifying(settings: Settings, job: str, tenant: str, output: Output) -> Iter
     try:
         yield run
     except BaseException as error:
-        stopped = is_stop(error)
+        stopped = isinstance(error, KeyboardInterrupt)
         message = (
             "Stopped before the end." if stopped else str(explained_error(error) or f"{type(error).__name__}: {error}")
         )
@@ -39,9 +39,7 @@ def report_ending(settings: Settings, ending: Ending, output: Output) -> None:
     """Make the call. A problem with it, or a stop that arrives now, is printed on stderr and changes nothing else."""
     try:
         problem = notify(settings, ending)
-    except BaseException as error:
-        if not is_stop(error):
-            raise
+    except KeyboardInterrupt:
         problem = f"The {ending.job} ({ending.result}) may not have been reported: the call was stopped."
     if problem is not None:
         output.say(f"warning: {problem}")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable
 from itertools import chain, repeat
-from typing import IO, TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -48,10 +47,7 @@ def say_wait(output: Output) -> Callable[[Waiting], None]:
 
 
 class ProgressDisplay:
-    """Shows progress and waits on stderr until its block ends. Its methods may be called from any thread.
-
-    Enter it before Dagster runs: it duplicates stderr, because Dagster redirects descriptors 1 and 2 for its logs, also in process.
-    """
+    """Shows progress and waits on stderr until its block ends. Its methods may be called from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -61,18 +57,13 @@ class ProgressDisplay:
         self._waits_until, self._reason = self._began, ""
 
     def __enter__(self) -> Self:
-        descriptor = os.dup(sys.stderr.fileno()) if _has_descriptor(sys.stderr) else None
-        self._file: IO[str] | None = os.fdopen(descriptor, "w", encoding="utf-8") if descriptor is not None else None
-        stream = self._file or sys.stderr
-        view = _Bar if stream.isatty() else _Lines  # $FORCE_COLOR makes Rich take a log for a terminal
-        self._view = view(self, plain_console(stream))
+        view = _Bar if sys.stderr.isatty() else _Lines  # $FORCE_COLOR makes Rich take a log for a terminal
+        self._view = view(self, plain_console(sys.stderr))
         self._view.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._view.stop()
-        if self._file is not None:
-            self._file.close()
 
     def progress(self, at: Progress) -> None:
         """Record that a page was read or a file was tried."""
@@ -179,11 +170,3 @@ class _Lines:
                 return
             state = ", ".join(filter(None, (self._display.numbers, self._display.pause)))
             self._console.print(": ".join(filter(None, (self._display.subject, state))))
-
-
-def _has_descriptor(stream: IO[str]) -> bool:
-    try:
-        stream.fileno()
-    except (OSError, ValueError, AttributeError):
-        return False
-    return True

@@ -10,8 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.jobs import run_step
-from cli.migrate import load_config, migrating, result_of
+from cli.migrate import applied_plan, migrating, planned, verified
 from cli.migration_output import MOST_PRINTED, plan_document, print_applied, print_proof
 from cli.output import Output, print_warning
 from cli.progress import ProgressDisplay
@@ -20,7 +19,7 @@ from pipelines.drill import drill
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
 from pipelines.migration.apply.run import as_json
-from pipelines.migration.flow import AppliedPlan, MigrationResults
+from pipelines.migration.flow import AppliedPlan
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
@@ -43,15 +42,10 @@ def restore_snapshot(
 ) -> ExitStatus:
     """Plan, apply and verify. Creates what the library lacks, and deletes nothing."""
     check_target(settings, tenant)
-    results = MigrationResults()
-    with migrating(settings, results) as (migration, _display):
-        config = {"source": snapshot, "overwrite": overwrite, "resources": list(resources), "sends_invalid": True}
-        run_step(settings, migration, "plan_migration", (tenant, "migration_plan"), config)
-        plan = result_of(results.plan)
-        approved = load_config(plan, Limits(touched_percent=100.0))
-        run_step(settings, migration, "apply_migration", (tenant, "migration"), approved)
-        run_step(settings, migration, "verify_migration", (tenant, "migration_proof"), {"plan": plan.name})
-        result, proof = result_of(results.apply), result_of(results.verification)
+    with migrating(settings) as (migration, _display):
+        plan = planned(migration, snapshot, tenant, resources=resources, overwrite=overwrite, sends_invalid=True)
+        result = applied_plan(migration, plan, Limits(touched_percent=100.0))
+        proof = verified(migration, plan)
     document = {
         **plan_document(plan),
         **as_json(result.applied, result.requests),

@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from cli.code_location import workspace
-from cli.jobs import dagster_home
+from cli.dagster_instance import dagster_home, workspace
 from cli.output import Output
 from cli.process import replace_process
 from pipelines.errors import ConfigurationError

@@ -27,7 +27,12 @@ def show_status(settings: Settings, output: Output) -> ExitStatus:
     now = datetime.now(UTC)
     found = overview(settings, open_data(settings, personal_keys(settings)), now)
     scheduler = scheduler_runs(settings, now)
-    failed = failed_runs(settings, found.next_run - timedelta(days=1))
+    backed_up = {
+        library.tenant: datetime.fromisoformat(library.backup.manifest.finished_at)
+        for library in found.libraries
+        if library.backup is not None
+    }
+    failed = failed_runs(settings, found.next_run - timedelta(days=1), backed_up)
     outdated = outdated_tenants(settings, now)
     is_open = any(not run.done_again for run in failed or ()) or bool(outdated)
     status = max(found.exit_status, ExitStatus.PARTIAL) if is_open else found.exit_status

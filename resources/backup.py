@@ -9,7 +9,6 @@ from pydantic import Field
 
 from pipelines.backup.flow import Backup
 from resources.recorded_process import record_process
-from resources.run_tags import REQUESTED_RESOURCES
 
 
 class BackupResource(dg.ConfigurableResource[Backup]):
@@ -20,7 +19,6 @@ class BackupResource(dg.ConfigurableResource[Backup]):
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Backup]:
         """Read the configuration, and release the leases at the end of the run."""
-        requested = context.run.tags.get(REQUESTED_RESOURCES, "").split() if context.run else ()
-        with Backup.open(Path(self.config_file), asked=requested) as backup:
+        with Backup.open(Path(self.config_file)) as backup:
             record_process(context, backup.settings)
             yield backup

@@ -6,13 +6,6 @@ from pipelines.settings.settings import Settings
 TENANT = "bookferry/tenant"
 """The tenant that a run is for."""
 
-REQUESTED_RESOURCES = "bookferry/asked"
-"""Resources that a person named on the command line, separated by blanks. A re-execution of the run inherits them."""
-
-STARTED_BY = "bookferry/started_by"
-COMMAND_LINE = "command line"
-"""Value of `STARTED_BY`: the command line ran it, and notifies people itself."""
-
 NOTIFIED = "bookferry/told"
 """When the sensor `notifications` made the calls for a run."""
 

@@ -15,6 +15,7 @@ from pipelines.backup import files, read, staging
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, resource_problem
 from pipelines.records.identifiers.configured import kinds_of
+from pipelines.records.tables.registry import STAGED
 from pipelines.report.build import make_report
 from pipelines.report.pages import Report
 from pipelines.service.client import LibraryClient, Waiting, open_client
@@ -40,13 +41,15 @@ if TYPE_CHECKING:
 
 
 class Backup:
-    """The steps of a backup on one data folder. `run` names the job run: steps of the same run work on the same capture.
+    """The steps of a backup on one data folder. `run` names the run: steps of the same run work on the same capture.
 
-    `on_loaded` receives what was loaded into Postgres, `on_registered` what was registered in Iceberg tables. `before_step` is called
-    before each step; an error in it stops the backup. `asked`: resources that were asked for by name, besides those of the tenant's
-    settings; a snapshot without them is partial. Without `with_files` no file is fetched, whatever the settings say. `clock` is for tests.
-    The first step acquires the tenant's lease and `close` releases it, so that no second run reads the library or clears the capture.
+    `asked`: resources that were asked for by name, besides those of the tenant's settings; a snapshot without them is partial. Without
+    `with_files` no file is fetched, whatever the settings say. `clock` is for tests. The first step acquires the tenant's lease and
+    `close` releases it, so that no second run reads the library or clears the capture.
     """
+
+    making: str = ""
+    """The table that `make` is at, or `files`; empty once all are made. After an error, it is what could not be made."""
 
     def __init__(
         self,
@@ -54,9 +57,6 @@ class Backup:
         *,
         on_progress: Callable[[read.Progress], None] = lambda _: None,
         on_wait: Callable[[Waiting], None] = lambda _: None,
-        on_loaded: Callable[[Sequence[LoadResult]], None] = lambda _: None,
-        on_registered: Callable[[Sequence[Registration]], None] = lambda _: None,
-        before_step: Callable[[], None] = lambda: None,
         asked: Collection[str] = (),
         with_files: bool = True,
         clock: Clock | None = None,
@@ -66,9 +66,6 @@ class Backup:
         self.data = open_data(settings, personal_keys(settings))
         self._on_progress = on_progress
         self._on_wait = on_wait
-        self._on_loaded = on_loaded
-        self._on_registered = on_registered
-        self._before_step = before_step
         self._asked = frozenset(asked)
         self._with_files = with_files
         self._clock = clock
@@ -77,15 +74,36 @@ class Backup:
         """Tenant → the copy of its capture, where several machines work on the data."""
 
     @classmethod
-    def open(cls, config: Path, asked: Collection[str] = ()) -> Self:
+    def open(cls, config: Path) -> Self:
         """Read the configuration. Nothing else happens yet."""
-        return cls(load_settings(config), asked=asked)
+        return cls(load_settings(config))
 
     def resources(self, tenant: str) -> tuple[str, ...]:
         """The resources of this backup: those that were asked for by name, else those of every night."""
         if self._asked:
             return tuple(resource for resource in RESOURCES if resource in self._asked)
         return nightly_resources(self.settings.tenant(tenant))
+
+    def make(self, tenant: str, run: str, on_table: Callable[[str], None] = lambda _: None) -> Snapshot:
+        """Read, stage, prove and publish: one whole snapshot. `on_table` receives the name of each table when it is made."""
+        resources = self.resources(tenant)
+        for resource in resources:
+            for name, step in self._steps(tenant, run, resource, resources):
+                self.making = name
+                step()
+                on_table(name)
+        self.making = ""
+        self.learn(tenant, run)
+        return self.publish(tenant, run)
+
+    def _steps(
+        self, tenant: str, run: str, resource: str, resources: Sequence[str]
+    ) -> Iterator[tuple[str, Callable[[], object]]]:
+        """The steps of one resource, each with the first table that it makes."""
+        yield f"raw_{resource}", partial(self.read_raw, tenant, run, resource, resources)
+        yield STAGED[resource][0].name, partial(self.stage, tenant, run, resource)
+        if resource == "publications":
+            yield "files", partial(self.fetch_files, tenant, run)
 
     def read_raw(
         self, tenant: str, run: str, resource: str, wanted: Sequence[str] = ()
@@ -95,7 +113,7 @@ class Backup:
         `wanted`: all resources of the run, which decide what may be continued; only `resource` by default.
         """
         chosen = self.settings.tenant(tenant)
-        self._begin_step(tenant)
+        self._leases.acquire(tenant)
         with self._client(tenant) as client:
             capture = self._capture(tenant, run, wanted or (resource,))
             if capture.is_begun:
@@ -121,7 +139,7 @@ class Backup:
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
         """Make the staged tables of a resource that the same run has read."""
-        self._begin_step(tenant)
+        self._leases.acquire(tenant)
         capture = self.data.capture(tenant, run)
         if resource not in capture.facts.unreadable:
             described = resource == staging.DESCRIBED  # its columns need no earlier manifest
@@ -131,7 +149,7 @@ class Backup:
 
     def fetch_files(self, tenant: str, run: str) -> Capture:
         """Fetch the files of the publications that the same run has read, unless files are turned off."""
-        self._begin_step(tenant)
+        self._leases.acquire(tenant)
         capture = self.data.capture(tenant, run)
         if "publications" in capture.facts.unreadable:
             return capture
@@ -143,7 +161,7 @@ class Backup:
 
     def publish(self, tenant: str, run: str) -> Snapshot:
         """Publish the capture of `run`, and rebuild the catalogue."""
-        self._begin_step(tenant)
+        self._leases.acquire(tenant)
         if (copied := self._copies.get(tenant)) is not None:
             copied.stop()
         snapshot = self.data.publish(self.data.capture(tenant, run), self._now())
@@ -158,9 +176,20 @@ class Backup:
             ) from error
         return snapshot
 
+    def follow_ups(self, tenant: str) -> dict[str, Callable[[], Report | list[LoadResult] | list[Registration]]]:
+        """What is made of a published snapshot, in this order: `report`, and what the settings name of `postgres` and `iceberg`."""
+        steps: dict[str, Callable[[], Report | list[LoadResult] | list[Registration]]] = {}
+        if "publications" in self.resources(tenant):
+            steps["report"] = partial(self.report, tenant)
+        if self.settings.stages:
+            steps["postgres"] = partial(self.stage_into_postgres, tenant)
+        if self.settings.iceberg is not None:
+            steps["iceberg"] = partial(self.register_in_iceberg, tenant)
+        return steps
+
     def report(self, tenant: str) -> Report:
         """Make the report of the newest snapshot of `tenant` with publications, complete or partial."""
-        self._begin_step(tenant)
+        self._leases.acquire(tenant)
         found = [snapshot for snapshot in self.data.snapshots(tenant) if snapshot.holds_publications]
         if not found:
             raise ConfigurationError(
@@ -172,21 +201,17 @@ class Backup:
         """Load the new snapshots of `tenant` into the configured database. They stay valid if that fails."""
         from pipelines.backup import database  # noqa: PLC0415  most have none
 
-        self._begin_step(tenant)
+        self._leases.acquire(tenant)
         with self._after_publication(tenant, "in Postgres"):
-            loads = database.stage_new(database.open_database(self.settings), self.data, tenant)
-        self._on_loaded(loads)
-        return loads
+            return database.stage_new(database.open_database(self.settings), self.data, tenant)
 
     def register_in_iceberg(self, tenant: str) -> list[Registration]:
         """Register the new snapshots of `tenant` in the Iceberg tables. They stay valid if that fails."""
         from pipelines.backup import iceberg  # noqa: PLC0415  most have none
 
-        self._begin_step(tenant)
+        self._leases.acquire(tenant)
         with self._after_publication(tenant, "in the Iceberg tables"):
-            done = iceberg.register_new(iceberg.open_tables(self.settings, self.data), self.data, tenant)
-        self._on_registered(done)
-        return done
+            return iceberg.register_new(iceberg.open_tables(self.settings, self.data), self.data, tenant)
 
     @contextmanager
     def _after_publication(self, tenant: str, where: str) -> Iterator[None]:
@@ -233,10 +258,6 @@ class Backup:
     def _now(self) -> datetime:
         return self._clock.now() if self._clock is not None else datetime.now(UTC)
 
-    def _begin_step(self, tenant: str) -> None:
-        self._before_step()
-        self._leases.acquire(tenant)
-
     def _client(self, tenant: str) -> AbstractContextManager[LibraryClient]:
         return open_client(self.settings, tenant, state=self.data.state, on_wait=self._on_wait, clock=self._clock)
 
@@ -260,7 +281,7 @@ class Backup:
 
         Whatever comes back, the backup goes on. The requests do not count among those of the snapshot's records.
         """
-        self._begin_step(tenant)
+        self._leases.acquire(tenant)
         capture = self.data.capture(tenant, run)
         facts = capture.facts
         if facts.description is not None or not facts.resources:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -80,27 +79,16 @@ class AppliedPlan(NamedTuple):
     requests: int
 
 
-@dataclass
-class MigrationResults:
-    """The last result of each step, for a caller that starts the steps through Dagster and so cannot get what they return."""
-
-    plan: Plan | None = None
-    apply: AppliedPlan | None = None
-    """Also of an apply that an error or a stop ended."""
-    verification: MigrationVerification | None = None
-
-
 class Migration:
-    """The steps of a migration. Close it, because it holds the lease of the target (`MigrationSession` has the other parameters).
+    """The steps of a migration. Close it, because it holds the lease of the target (`MigrationSession` has the parameters)."""
 
-    `results`: also gets the result of each step.
-    """
+    applied: AppliedPlan | None = None
+    """What the last `apply` wrote, also if an error or a stop ended it."""
 
     def __init__(
         self,
         settings: Settings,
         *,
-        results: MigrationResults | None = None,
         on_progress: Callable[[Progress | ApplyProgress], None] = lambda _: None,
         on_wait: Callable[[Waiting], None] = lambda _: None,
         clock: Clock | None = None,
@@ -118,7 +106,6 @@ class Migration:
         )
         self.data = self.session.data
         self._on_progress = on_progress
-        self._results = results or MigrationResults()
 
     def find_source(self, name: str) -> Snapshot:
         """The snapshot that a person names. For the name of a tenant: its newest with all publications, though files may be missing."""
@@ -173,8 +160,7 @@ class Migration:
                     builder.read_target(client)
                 plan = builder.build(builder.normalise(), journal)
             write_pages(plan, now=request.now)
-            self._results.plan = sealed = seal_plan(folder, plan.facts, self.data.keys)
-        return sealed
+            return seal_plan(folder, plan.facts, self.data.keys)
 
     def approved(self, name: str, approval: str, target: str) -> Plan:
         """The plan that a person names and approves with the beginning of its seal."""
@@ -196,7 +182,7 @@ class Migration:
         """Write the rows of a plan that are not written yet (I8, I9).
 
         Raises `StopError` for a plan that was altered or is stale, `SafetyLimitError` at a limit, and the errors that end a run. After an
-        error, `results` has what was written before it.
+        error, `applied` has what was written before it.
         """
         facts = plan.facts
         with (
@@ -226,7 +212,7 @@ class Migration:
                 on_row=report,
                 writing=partial(adopting, plan, journal, writer, partial(self._read_authorities, plan, client)),
             )
-            self._results.apply = AppliedPlan(run.applied, 0)
+            self.applied = AppliedPlan(run.applied, 0)
             if has_work := run.has_work():
                 check_limits(plan, limits)
                 wait_for_others(journal, client, plan.name)
@@ -239,7 +225,7 @@ class Migration:
                 if not has_work:  # what is there twice is not unchanged
                     run.applied.unchanged -= len({(twin.resource, twin.source_id) for twin in run.applied.twins})
             finally:
-                self._results.apply = result = AppliedPlan(run.applied, client.requests)
+                self.applied = result = AppliedPlan(run.applied, client.requests)
             run.applied.lacking = lacking_of(plan, journal)
             return result
 
@@ -355,7 +341,6 @@ class Migration:
                 verification = verify(
                     plan, journal, now, folder, other_resources, at=at, client=client, check_contents=check_contents
                 )
-            self._results.verification = verification
             if evidence is not None:
                 source = plan.facts.source
                 key = f"{snapshot_key(source.tenant, source.snapshot)}/{MANIFEST}"

@@ -27,7 +27,7 @@ from pipelines.migration.model.comparable import (
 )
 from pipelines.publication_fields import REFERENCES, WRITTEN
 from pipelines.records.additional_fields import is_sent_empty
-from pipelines.records.batches import batch_of_columns, batch_of_rows, collector_paused
+from pipelines.records.batches import batch_of_columns, batch_of_rows
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import count_left_out
@@ -59,7 +59,6 @@ def normalise(
     table, read = records_table(names), partial(publication_of, kinds=kinds, sent=frozenset(sent), first_day=first_day)
     with storage_errors(raw), ExitStack() as stack:
         folder.mkdir(parents=True, exist_ok=True)
-        stack.enter_context(collector_paused())
         file = stack.enter_context(pq.ParquetFile(raw))
         with (
             table_writer(folder / f"{RECORDS.name}.parquet", table) as records,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,18 +13,6 @@ from pipelines.records.tables.description import Table
 from pipelines.records.values import text_of
 
 Row = tuple[Any, ...]
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Python searches for no cycles in this block: millions of rows have none, and each search visits what is in memory."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 @dataclass

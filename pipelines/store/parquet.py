@@ -160,6 +160,21 @@ def known_nulls(column: pq.ColumnChunkMetaData) -> int | None:
     return None if column.statistics is None else column.statistics.null_count
 
 
+def count_nulls(file: pq.ParquetFile, columns: Sequence[str]) -> dict[str, int]:
+    """Counts the rows in which each column is empty: column → rows.
+
+    By the file's statistics; a column without them is read, a row group at a time (I11).
+    """
+    return {
+        column: sum(_nulls_of_group(file, group, column) for group in range(file.num_row_groups)) for column in columns
+    }
+
+
+def _nulls_of_group(file: pq.ParquetFile, group: int, column: str) -> int:
+    nulls = known_nulls(file.metadata.row_group(group).column(file.schema_arrow.get_field_index(column)))
+    return file.read_row_group(group, columns=[column]).column(0).null_count if nulls is None else nulls
+
+
 def row_batches(
     file: pq.ParquetFile, columns: Sequence[str] | None = None, rows: int | None = None
 ) -> Iterator[pa.RecordBatch]:

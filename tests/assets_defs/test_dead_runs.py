@@ -105,7 +105,7 @@ class Watch:
         return requests
 
     def run(self, place: str | None = None, name: str = "nightly_backup", asset: str = "", **tags: str) -> str:
-        """Create a run in progress of a job, launched from a code location or by a command line. Returns its id.
+        """Create a run in progress of a job, launched from a code location or by `dagster job execute`. Returns its id.
 
         `asset`: that of `old` which it makes; by default a backup.
         """
@@ -154,15 +154,13 @@ def ended_process() -> int:
     return process.pid
 
 
-@pytest.mark.parametrize("command", ["dagster", "bookferry"])
 def test_a_killed_run_is_ended_and_reported(
-    installation: DagsterInstallation, watch: Watch, sandbox: SandboxProcess, command: str
+    installation: DagsterInstallation, watch: Watch, sandbox: SandboxProcess
 ) -> None:
     """While it lives it is left alone; after kill -9 it is ended at the second look, although a new run has the lease by then (I9)."""
     notifications = NotificationSensor(installation)
     sandbox.fault("hang", "library", path=r"page=2(&|$)", seconds=10_000)
-    process = installation.dagster(*COMMAND) if command == "dagster" else installation.bookferry("backup", "old")
-    with process:
+    with installation.dagster(*COMMAND) as process:
         while sandbox.counts("library")["requests"] < 3:
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)  # between two looks; what counts is the look
@@ -190,14 +188,14 @@ class TestOnceMore:
 
     def test_a_backup(self, watch: Watch) -> None:
         """The same assets and library, with the lost run as its tag; without the queue of the worker that is gone."""
-        tags = {"bookferry/tenant": "old", "bookferry/asked": "tasks", "dagster-celery/queue": "first"}
+        tags = {"bookferry/tenant": "old", "dagster-celery/queue": "first"}
         lost = self.lost(watch, watch.run(OURS, **tags))
         [request] = watch.evaluate(times=4)
         run = watch.instance.get_run_by_id(lost)
         assert run is not None
         assert {*request.asset_selection} == run.asset_selection
         assert (request.job_name, request.run_key) == (None, f"instead of {lost}")
-        assert request.tags == {"bookferry/tenant": "old", "bookferry/asked": "tasks", INSTEAD_OF: lost}
+        assert request.tags == {"bookferry/tenant": "old", INSTEAD_OF: lost}
         [failure] = watch.instance.all_logs(lost, of_type=dg.DagsterEventType.RUN_FAILURE)
         assert failure.message.endswith("It was requested once more.")
 
@@ -324,7 +322,7 @@ def test_of_a_run_elsewhere_the_shared_lease_decides(
 def test_the_launcher_is_asked_about_a_worker_elsewhere(
     watch: Watch, monkeypatch: pytest.MonkeyPatch, worker: str, status: dg.DagsterRunStatus
 ) -> None:
-    """It is not asked about a run of the command line, which it never started."""
+    """It is not asked about a run of `dagster job execute`, which it never started."""
     monkeypatch.setattr(Launcher, "asked", [])
     home = watch.installation.folder / "dagster-home"
     with (home / "dagster.yaml").open("a") as file:

@@ -10,12 +10,9 @@ import pytest
 
 from assets_defs.backup import backup_keys
 from assets_defs.definitions import build_definitions
-from assets_defs.schedules import nightly_backup_of
-from pipelines.backup.flow import Backup
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables.registry import STAGED
 from pipelines.settings.loading import load_settings
-from resources.run_tags import REQUESTED_RESOURCES
 from tests.assets_defs.installation import INSTANCE, DagsterInstallation
 from tests.backup.other_resources.signing import sign_in
 from tests.sandbox.process import SandboxProcess
@@ -120,30 +117,8 @@ def test_what_was_named_and_is_not_readable_is_an_error(
         assert not snapshot.manifest.complete
 
 
-def test_some_resources_only(new: DagsterInstallation, sandbox: SandboxProcess) -> None:
-    """A part of the assets can be materialized: the snapshot holds what was read."""
-    sign_in(new.folder / "bookferry.toml", "new", sandbox)
-    assert new.run("new", **{REQUESTED_RESOURCES: "users locations"}).success
-    [snapshot] = new.snapshots
-    assert set(snapshot.counts) == {"users", "locations"}
-
-
-def test_a_re_execution_inherits_the_requested_resources(new: DagsterInstallation, sandbox: SandboxProcess) -> None:
-    """`bookferry backup --resources users`, repeated in the web interface: the tags of the run contain the requested resources."""
-    sign_in(new.folder / "bookferry.toml", "new", sandbox, scopes=("library:read",))
-    wanted = ("publications", "users")
-    first = new.bookferry("backup", "new", "--resources", ",".join(wanted))
-    first.communicate()
-    assert first.returncode == 3
-    [run] = new.instance.get_runs()
-    assert run.tags["bookferry/asked"] == "publications users"
-    again = new.run("new", **run.tags)
-    assert checks(again)["raw_users", "readable"] == (False, "ERROR")
-    assert [one.manifest.complete for one in new.snapshots] == [False, False]
-
-
 def test_assets_of_each_version(sandbox: SandboxProcess, tmp_path: Path) -> None:
-    """All resources of v3; of v2 the publications, what the settings name and what a person requests."""
+    """All resources of v3; of v2 the publications, and what the settings name."""
     v3 = load_settings(configure(tmp_path, sandbox))
     assert asset_keys(build_definitions(v3)) == set(backup_keys("new", RESOURCES))
     old = CONFIG.format(base_url=sandbox.base_url(), more="").replace(
@@ -152,9 +127,6 @@ def test_assets_of_each_version(sandbox: SandboxProcess, tmp_path: Path) -> None
     (tmp_path / "bookferry.toml").write_text(old)
     v2 = load_settings(tmp_path / "bookferry.toml")
     assert asset_keys(build_definitions(v2)) == set(backup_keys("new", ["publications"]))
-    with Backup(v2) as backup:
-        job = nightly_backup_of(v2, backup, "new", ["tasks"])
-    assert job.asset_layer.executable_asset_keys == {dg.AssetKey(["new", "snapshot"])}
 
 
 def asset_keys(defs: dg.Definitions) -> set[dg.AssetKey]:

@@ -1,4 +1,4 @@
-"""The sensor `notifications`: one call for each run and tenant; the command line reports its own runs."""
+"""The sensor `notifications`: one call for each run and tenant."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def sensor(installation: DagsterInstallation) -> NotificationSensor:
     return NotificationSensor(installation)
 
 
-def run_in_progress(installation: DagsterInstallation, repeats: str | None = None, **tags: str) -> dg.DagsterRun:
+def run_in_progress(installation: DagsterInstallation, **tags: str) -> dg.DagsterRun:
     """A run of the tenant `old` in progress, whose process is gone."""
     job = build_definitions(installation.settings).resolve_job_def("nightly_backup")
     keys = {dg.AssetKey(["old", "snapshot"])}
@@ -59,9 +59,7 @@ def run_in_progress(installation: DagsterInstallation, repeats: str | None = Non
         job.get_subset(asset_selection=keys),
         asset_selection=frozenset(keys),
         status=dg.DagsterRunStatus.STARTED,
-        tags={"bookferry/tenant": "old", **tags},
-        parent_run_id=repeats,
-        root_run_id=repeats,
+        tags={"bookferry/tenant": "old", "bookferry/data": str(installation.settings.data), **tags},
     )
 
 
@@ -110,23 +108,11 @@ def test_a_terminated_run_is_reported_as_stopped(installation: DagsterInstallati
 
 
 def test_runs_of_others_are_not_reported(installation: DagsterInstallation, sensor: NotificationSensor) -> None:
-    """Another Bookferry on the same instance, and a job of the same name that is not ours."""
+    """Of another Bookferry on the same instance."""
     other = {"bookferry/data": "/srv/elsewhere/library-data"}
     installation.instance.report_run_failed(run_in_progress(installation, **other))
-    installation.instance.report_run_failed(run_in_progress(installation, **{"bookferry/tenant": "not ours"}))
     assert sensor.evaluate() == []
-    own = {"bookferry/data": str(installation.settings.data)}
-    installation.instance.report_run_failed(run_in_progress(installation, **own))
-    assert sensor.evaluate() == [("backup", "old", "failed")]
-
-
-def test_the_command_line_reports_its_own_runs(installation: DagsterInstallation, sensor: NotificationSensor) -> None:
-    """A repetition of one in the web interface inherits its tags, and is Dagster's."""
-    tags = {"bookferry/started_by": "command line"}
-    first = run_in_progress(installation, **tags)
-    installation.instance.report_run_failed(first)
-    assert sensor.evaluate() == []
-    installation.instance.report_run_failed(run_in_progress(installation, first.run_id, **tags))
+    installation.instance.report_run_failed(run_in_progress(installation))
     assert sensor.evaluate() == [("backup", "old", "failed")]
 
 

@@ -67,17 +67,3 @@ def test_leases_end_with_the_run(config_file: str) -> None:
     assert not dg.materialize([failing], resources=resources, raise_on_error=False).success
     with Backup.open(Path(config_file)).data.lease("old"):
         pass
-
-
-def test_requested_resources_come_from_the_run(config_file: str) -> None:
-    """A re-execution inherits the tags of its run, and so the resources that a person named on the command line."""
-    received: list[object] = []
-
-    @dg.asset
-    def asset(backup: dg.ResourceParam[Backup]) -> None:
-        received.append(backup._asked)
-
-    resources = {"backup": BackupResource(config_file=config_file)}
-    for tags in ({"bookferry/asked": "publications users"}, {}):
-        assert dg.materialize([asset], resources=resources, tags=tags).success
-    assert received == [{"publications", "users"}, set()]

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from cli.jobs import FOLLOWS, INSTANCE, dagster_home
+from cli.dagster_instance import FOLLOWS, INSTANCE, dagster_home
 from pipelines.errors import ConfigurationError
 from pipelines.settings.loading import load_settings
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -71,25 +70,3 @@ def test_a_backup_imports_no_migration_and_no_other_library(tmp_path: Path) -> N
     others = {"dagster._daemon.controller", "structlog", "pygments"}
     assert found & {*NEVER, *others, "pipelines.migration.flow", "assets_defs.definitions"} == set()
     assert len(found) < 2000
-
-
-def test_what_is_imported_on_demand_is_whole_when_somebody_asks_for_it() -> None:
-    program = (
-        "import sys; from pipelines.python_process import hide_unused; hide_unused(); import dagster; "
-        "from dagster._daemon.types import DaemonStatus; before = 'dagster._daemon.controller' in sys.modules; "
-        "from dagster._daemon import DagsterDaemonController; print(before, DagsterDaemonController.__module__)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "False dagster._daemon.controller\n"
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads as Linux shows them")
-@pytest.mark.parametrize(("asked", "threads"), [({}, 1), ({"OPENBLAS_NUM_THREADS": "2"}, min(2, os.cpu_count() or 1))])
-def test_numpy_starts_no_threads_unless_the_user_asks_for_them(asked: dict[str, str], threads: int) -> None:
-    program = (
-        "import os; from pipelines.python_process import hide_unused; hide_unused(); import numpy; "
-        "print(len(os.listdir('/proc/self/task')))"
-    )
-    variables = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"} | asked
-    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True)
-    assert int(done.stdout) == threads

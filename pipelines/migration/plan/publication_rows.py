@@ -34,7 +34,6 @@ from pipelines.migration.plan.references.publications import PublicationLinks
 from pipelines.migration.plan.rows import Totals, as_json, batches_of
 from pipelines.publication_fields import DATE_FIELDS, REFERENCES
 from pipelines.publication_fields import WRITTEN as WRITTEN_FIELDS
-from pipelines.records.batches import collector_paused
 from pipelines.records.files import attached_files
 from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.records.values import partial_date
@@ -85,7 +84,6 @@ def _rows(prepared: PreparedRows, links: PublicationLinks, totals: Totals) -> It
         storage_errors(source.folder),
         pq.ParquetFile(source.path(RECORDS)) as file,
         read_comparison(prepared.comparison) as database,
-        collector_paused(),
     ):
         found = database.cursor().sql("SELECT * EXCLUDE place FROM outcome ORDER BY place")
         in_order = (row for batch in found.to_arrow_reader(STEP) for row in _dicts(batch))

@@ -34,7 +34,6 @@ from pipelines.migration.plan.conflicts import differences, target_numbers
 from pipelines.migration.plan.quarantine import NO_NUMBER
 from pipelines.records.advice import CODES as RULE_CODES
 from pipelines.records.advice import OTHER, advice_of, field_name
-from pipelines.records.batches import collector_paused
 from pipelines.records.values import compact_json
 from pipelines.report.issues import safe_text
 from pipelines.report.rendering import NOT_SHOWN, link_to, names_a_person
@@ -179,11 +178,10 @@ def summarise(plan: Plan) -> PlanSummary:
 def _write(database: duckdb.DuckDBPyConnection, facts: PlanFacts, summary: PlanSummary, tables: IssueTables) -> None:
     """Write the lines of all rows in the order of the plan, then those that stand for many records."""
     issues = _IssueLines(facts, summary)
-    with collector_paused():
-        for batch in database.sql(_ROWS_WITH_ISSUES).to_arrow_reader(STEP):
-            for row in batch.to_pylist():
-                for line in issues.lines(row):
-                    tables.write(line)
+    for batch in database.sql(_ROWS_WITH_ISSUES).to_arrow_reader(STEP):
+        for row in batch.to_pylist():
+            for line in issues.lines(row):
+                tables.write(line)
     for line in issues.common_lines():
         tables.write(line)
     if facts.unfit:

@@ -27,7 +27,7 @@ from pipelines.migration.verify.discrepancies import (
     Discrepancies,
     Discrepancy,
 )
-from pipelines.records.batches import Row, collector_paused
+from pipelines.records.batches import Row
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.files import AttachedFile
@@ -90,23 +90,22 @@ def check_files(discrepancies: Discrepancies) -> int:
     create_table(database, PRESENT)
     checked = 0
     writer = database.cursor()
-    with collector_paused():
-        for batch in database.sql(_RECORDS).to_arrow_reader(STEP):
-            present: list[Row] = []
-            for row in batch.to_pylist():
-                planned = _PLANNED.decode(row["files"])
-                checked += sum(file.action != FileAction.MISSING for file in planned)
-                now = described_files(row["now"])
-                before = now if row["before"] == row["now"] else described_files(row["before"])
-                known = {file.asset_id for file in before} | set(row["asset_ids"] or ())
-                entries = {
-                    entry["part"]: WrittenFile(entry["state"], entry["asset_id"], entry["message"])
-                    for entry in row["entries"] or ()
-                }
-                problems, pairs = compare_files(planned, now, known=known, written=entries)
-                discrepancies.add(_discrepancy(problem, row["source_id"], row["target_id"]) for problem in problems)
-                present += _present(pairs, row["source_id"], row["target_id"])
-            append_rows(writer, PRESENT, present)
+    for batch in database.sql(_RECORDS).to_arrow_reader(STEP):
+        present: list[Row] = []
+        for row in batch.to_pylist():
+            planned = _PLANNED.decode(row["files"])
+            checked += sum(file.action != FileAction.MISSING for file in planned)
+            now = described_files(row["now"])
+            before = now if row["before"] == row["now"] else described_files(row["before"])
+            known = {file.asset_id for file in before} | set(row["asset_ids"] or ())
+            entries = {
+                entry["part"]: WrittenFile(entry["state"], entry["asset_id"], entry["message"])
+                for entry in row["entries"] or ()
+            }
+            problems, pairs = compare_files(planned, now, known=known, written=entries)
+            discrepancies.add(_discrepancy(problem, row["source_id"], row["target_id"]) for problem in problems)
+            present += _present(pairs, row["source_id"], row["target_id"])
+        append_rows(writer, PRESENT, present)
     return checked
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.records.tables.description import Column, Table
-from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import known_nulls, open_table, row_batches
+from pipelines.store.parquet import known_nulls, row_batches
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 REPLACEMENT = "\ufffd"
@@ -38,7 +36,7 @@ class CopyProgress:
 
 def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapshot: Snapshot) -> CopyProgress:
     """Append the rows of a table. Columns that the file lacks, or that are empty in all rows, stay empty."""
-    with _open(data, snapshot, table.name) as file:
+    with data.open_table(snapshot, table.name) as file:
         filled = _filled_columns(file)
         present = [column for column in table.columns if column.name in filled or column.name in table.key]
         return copy_rows(cursor, schema, table, present, row_batches(file, [column.name for column in present]))
@@ -58,19 +56,6 @@ def copy_rows(
             raise copied.error from None
         raise
     return copied
-
-
-@contextmanager
-def _open(data: DataFolder, snapshot: Snapshot, name: str) -> Iterator[pq.ParquetFile]:
-    facts = snapshot.manifest.tables[name]
-    key = data.keys.to_read(facts.key, f"The table {name} of {snapshot.name}")
-    path = f"{snapshot.key}/{facts.path}"
-    with (
-        storage_errors(data.objects.address_of(path)),
-        data.objects.open(path) as content,
-        open_table(content, key) as file,
-    ):
-        yield file
 
 
 def _filled_columns(file: pq.ParquetFile) -> set[str]:

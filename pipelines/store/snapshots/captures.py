@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from pipelines.records.tables.registry import PERSONAL_TABLES, raw_table
 from pipelines.shapes.model import Description
 from pipelines.store.durable import storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKey, PersonalKeys
-from pipelines.store.parquet import TableWriter, known_nulls, open_in_duckdb, open_table, table_writer
+from pipelines.store.parquet import TableWriter, open_in_duckdb, open_table, table_writer
 from pipelines.store.snapshots.page_log import PageLog
 
 if TYPE_CHECKING:
@@ -348,23 +348,6 @@ def _count(database: duckdb.DuckDBPyConnection, key: str) -> IdCounts:
             repeated = f"SELECT key {of_part} GROUP BY key HAVING count(*) > 1 ORDER BY key LIMIT 10"
             duplicates += [row[0] for row in database.execute(repeated).fetchall()]
     return IdCounts(rows, distinct, rows - present, sorted(duplicates)[:10])
-
-
-def count_nulls(capture: Capture, table: Table, columns: Sequence[str]) -> dict[str, int]:
-    """Counts, in the file of a staged table, the rows in which each column is empty: column → rows.
-
-    By the file's statistics; a column without them is read, a row group at a time (I11).
-    """
-    with capture.open_file(table.name) as file:
-        return {
-            column: sum(_nulls_of_group(file, group, column) for group in range(file.num_row_groups))
-            for column in columns
-        }
-
-
-def _nulls_of_group(file: pq.ParquetFile, group: int, column: str) -> int:
-    nulls = known_nulls(file.metadata.row_group(group).column(file.schema_arrow.get_field_index(column)))
-    return file.read_row_group(group, columns=[column]).column(0).null_count if nulls is None else nulls
 
 
 _CAPTURE_FACTS_DECODER = msgspec.json.Decoder(CaptureFacts)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -24,6 +24,7 @@ from pipelines.store.durable import sha256_of, storage_error, storage_errors, wr
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
 from pipelines.store.objects.objects import Objects
+from pipelines.store.parquet import open_table
 from pipelines.store.snapshots.captures import Capture, CaptureFacts, TableFacts
 from pipelines.store.snapshots.manifest import (
     MANIFEST,
@@ -33,6 +34,9 @@ from pipelines.store.snapshots.manifest import (
     decode_manifest,
     encode_manifest,
 )
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 BLOBS = "files/sha256"
 
@@ -216,6 +220,19 @@ class DataFolder:
                 raise
         return Snapshot(self.objects, manifest)
 
+    @contextmanager
+    def open_table(self, snapshot: Snapshot, name: str) -> Iterator[pq.ParquetFile]:
+        """Opens the file of one table of a snapshot, to be read in parts."""
+        facts = snapshot.manifest.tables[name]
+        key = self.keys.to_read(facts.key, f"The table {name} of {snapshot.name}")
+        path = f"{snapshot.key}/{facts.path}"
+        with (
+            storage_errors(self.objects.address_of(path)),
+            self.objects.open(path) as content,
+            open_table(content, key) as file,
+        ):
+            yield file
+
     def manifests_before(self, facts: CaptureFacts) -> list[Manifest]:
         """The manifests of the earlier snapshots of the same library, oldest first."""
         library = facts.base_url, facts.api
@@ -327,7 +344,7 @@ def busy_error(tenant: str) -> TenantBusyError:
     """Says that another run has the lease of a tenant."""
     return TenantBusyError(
         f"Another run is at work on '{tenant}' at this moment (a backup or a migration), and one library has one run at a time. "
-        "Wait until it ends (`bookferry ui` shows it), then run this again if you still need to."
+        "Wait until it ends, then run this again if you still need to."
     )
 
 

@@ -1,0 +1,129 @@
+"""What the command line tells Dagster is what a run of the job records: the same assets, metadata and checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from tests.assets_defs.installation import PASSWORD, DagsterInstallation, plain
+from tests.sandbox.process import SandboxProcess
+
+Pages = tuple[dict[str, dict[str, Any]], dict[tuple[str, str], tuple[bool, str, str]]]
+
+OF_ITS_TIME = {
+    "nothing_new_announced",
+    "recent_complete_backup",
+    "snapshot",
+    "dagster/uri",
+    "page",
+    "issues",
+    "workbook",
+    "preview",
+    "news",
+    "notes",
+    "announced",
+    "new",
+}
+"""Metadata, and checks, that are others for each snapshot."""
+
+SINCE_THE_LAST = {"added", "changed", "removed", "new", "solved"}
+"""Metadata that only the second report has."""
+
+
+def pages(installation: DagsterInstallation) -> Pages:
+    """What Dagster shows of the library `old`: metadata of the latest materializations, and the latest result of each check."""
+    instance = installation.instance
+    materialized: dict[str, dict[str, Any]] = {}
+    for key in instance.all_asset_keys():
+        event = instance.get_latest_materialization_event(key)
+        if key.path[0] == "old" and event is not None and event.asset_materialization is not None:
+            materialized[key.path[-1]] = plain(event.asset_materialization.metadata)
+    checks = {}
+    for name in materialized or {"raw_publications": {}, "snapshot": {}}:
+        key = dg.AssetKey(["old", name])
+        for check in CHECKS.get(name, ("required_columns",)):
+            history = instance.event_log_storage.get_asset_check_execution_history(
+                dg.AssetCheckKey(key, check), limit=1
+            )
+            event = history[0].event if history else None
+            if event is not None and event.dagster_event is not None:
+                result = event.dagster_event.asset_check_evaluation_data
+                checks[name, check] = (result.passed, result.severity.value, result.description or "")
+    return materialized, checks
+
+
+def status_of(installation: DagsterInstallation) -> int:
+    """The exit status of a backup by the command line."""
+    with installation.bookferry("backup", "old") as backup:
+        backup.communicate()
+    return backup.returncode
+
+
+CHECKS = {
+    "raw_publications": ("count_equals_x_total", "ids_unique", "readable"),
+    "files": ("every_file_kept",),
+    "snapshot": ("complete", "nothing_new_announced", "recent_complete_backup"),
+    "report": ("made",),
+}
+
+
+def test_a_backup_is_shown_as_that_of_a_run(installation: DagsterInstallation) -> None:
+    assert status_of(installation) == 0
+    told = pages(installation)
+    assert installation.instance.get_runs() == []
+    assert installation.run("old").success
+    ran = pages(installation)
+    assert told[0].keys() == ran[0].keys()
+    assert len(told[0]) > len(CHECKS)
+    for name, metadata in ran[0].items():
+        assert metadata.keys() - OF_ITS_TIME - SINCE_THE_LAST == told[0][name].keys() - OF_ITS_TIME, name
+        if name not in (
+            "snapshot",
+            "report",
+            "files",
+        ):  # the second backup has fetched no new files, and knows the first
+            same = metadata.keys() - {"dagster/uri", "bytes"}  # a file has the name of its snapshot
+            assert {key: metadata[key] for key in same} == {key: told[0][name][key] for key in same}, name
+    assert (
+        told[1].keys()
+        == ran[1].keys()
+        == {(name, check) for name in told[0] for check in CHECKS.get(name, ("required_columns",))}
+    )
+    told_again = {check: result[:2] for check, result in told[1].items() if check[1] != "nothing_new_announced"}
+    assert told_again.items() <= {check: result[:2] for check, result in ran[1].items()}.items()
+
+
+@pytest.mark.parametrize("trouble", ["partial", "failed"])
+def test_a_backup_that_is_not_complete(
+    installation: DagsterInstallation, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    """The same checks are red, with the same reasons."""
+    if trouble == "partial":
+        sandbox.change("library", variations={"x_total_error": 2})
+    else:
+        monkeypatch.setenv("TEST_PASSWORD", f"{PASSWORD}-mistyped")
+    assert status_of(installation) == (3 if trouble == "partial" else 4)
+    told = pages(installation)
+    assert installation.run("old").success is (trouble == "partial")
+    ran = pages(installation)
+    assert bool(told[0]) is (trouble == "partial")
+    assert told[0].keys() == ran[0].keys()
+    red = {check: result for check, result in ran[1].items() if not result[0] and check[1] not in OF_ITS_TIME}
+    assert red.keys() >= {("snapshot", "complete")}
+    assert red.items() <= told[1].items()
+
+
+def test_a_backup_is_good_although_dagster_cannot_be_told(installation: DagsterInstallation) -> None:
+    """It has answered by then, and says in one line what is missing."""
+    storage = installation.folder / "dagster-home" / "dagster.yaml"
+    storage.write_text("storage: {sqlite: {base_dir: /dev/null/nowhere}}\n")
+    with installation.bookferry("backup", "old") as backup:
+        out, err = backup.communicate()
+    assert out.splitlines()[-1].startswith("Complete: 120 publications;")
+    [warning] = [line for line in err.splitlines() if line.startswith("! ")]
+    assert "Dagster could not be told of old/" in warning
+    assert "nothing has to be repeated" in warning
+    assert "Traceback" not in err
+    assert [snapshot.manifest.complete for snapshot in installation.snapshots] == [True]
