@@ -6,7 +6,6 @@ The code location has the same name as under `dagster dev -w workspace.yaml`, `d
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from filelock import FileLock
@@ -15,25 +14,18 @@ from pipelines.file_access import make_folder
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_errors, write_atomically
 
-FOLLOWS = "  # as bookferry.toml says; without this comment it is yours"
-"""The end of the line with the number of runs that Bookferry keeps as the configuration has it."""
-
-INSTANCE = (
-    """\
+INSTANCE = """\
 # Dagster's settings for this data folder. Bookferry wrote this file once; you may change it.
 telemetry: {enabled: false}
 nux: {enabled: false}
 concurrency:
-  runs: {max_concurrent_runs: 4}"""
-    + FOLLOWS
-    + """
+  runs: {max_concurrent_runs: 10}  # libraries that are read at once; each takes some 250 MB of memory
   pools: {granularity: run, default_limit: 1}
 run_monitoring: {enabled: true, free_slots_after_run_end_seconds: 60, cancel_timeout_seconds: 180}
 run_retries: {enabled: false}
 freshness: {enabled: true}
 retention: {sensor: {purge_after_days: {skipped: 7, success: 30, failure: 90}}, schedule: {purge_after_days: {skipped: 7}}}
 """
-)
 
 NAME = "bookferry"
 
@@ -60,21 +52,9 @@ def dagster_home(settings: Settings) -> Path:
             make_folder(settings.data)
         make_folder(home)
         with one_at_a_time(home):
-            _write_instance(home / "dagster.yaml", settings.runs_at_once)
+            if not (home / "dagster.yaml").exists():
+                write_atomically(home / "dagster.yaml", INSTANCE.encode())
     return home
-
-
-def _write_instance(path: Path, runs: int) -> None:
-    """Write Dagster's instance, or only the number of runs into one that we wrote and where nobody chose a number."""
-    there = path.read_text(encoding="utf-8") if path.exists() else INSTANCE
-    wanted = re.sub(
-        rf"max_concurrent_runs: \d+(?=\}}{re.escape(FOLLOWS)}$)",
-        f"max_concurrent_runs: {runs}",
-        there,
-        flags=re.MULTILINE,
-    )
-    if wanted != there or not path.exists():
-        write_atomically(path, wanted.encode())
 
 
 def one_at_a_time(home: Path) -> FileLock:

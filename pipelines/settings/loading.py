@@ -50,7 +50,6 @@ class _ConfigFile(BaseModel):
     tokens: str | None = None
     timezone: TimeZone = "UTC"
     nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
-    libraries_at_once: Annotated[int, Field(ge=1, le=500, strict=True)] | None = None
     retention: RetentionSettings | None = None
     notify: NotifySettings = Field(default_factory=NotifySettings)
     identifiers: Annotated[dict[TypeName, IdentifierSettings], AfterValidator(check_field_owners)] = Field(
@@ -108,7 +107,6 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         identifiers=checked.identifiers,
         staging=checked.postgres,
         group=checked.group,
-        libraries_at_once=checked.libraries_at_once,
         state=checked.state,
         iceberg=checked.iceberg,
     )

@@ -54,9 +54,6 @@ class Settings:
     """Where budget, journal and leases are: `local`, in the data folder, or `postgres`, in the database of `postgres_env`."""
     group: str | None = None
     """The group whose members share the files of data and state; without one, this user alone can open them."""
-    libraries_at_once: int | None = None
-    """How many libraries are read at once; without a number, as `runs_at_once` says."""
-
     iceberg: IcebergSettings | None = None
     """The catalogue of Iceberg tables; without one, there are none."""
 
@@ -149,15 +146,6 @@ class Settings:
                 "the name of the variable with its address."
             )
         return address
-
-    @property
-    def runs_at_once(self) -> int:
-        """How many of Dagster's runs may execute at once: one for each library, from 4 to 10, unless a number is configured.
-
-        The service limits each library, so that reading two at once takes no longer than one. A run needs some 250 MB of memory.
-        """
-        libraries = {tenant.base_url.lower() for tenant in self.tenants.values()}
-        return self.libraries_at_once or min(max(len(libraries), 4), 10)
 
     @property
     def stages(self) -> bool:
