@@ -129,9 +129,9 @@ def secrets(look: Look) -> CheckResult:
     named = [name for name in (of_v2 if V2(look) else (chosen.client_secret_env,)) if name]
     parts = [f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} set"] if named else []
     parts += [f"{chosen.password_command[0]} prints the password"] if V2(look) and chosen.password_command else []
-    parts = parts or ["none are needed in the environment: v3 signs in with a token"]
-    parts += [f"users' data is encrypted with the personal key {key.fingerprint}"] if key else []
-    return ok("; ".join(parts), personal_key=key.fingerprint if key else None)
+    sign_in = ", and ".join(parts) or "none are needed in the environment: v3 signs in with a token"
+    people = f"; users' data is encrypted with the personal key {key.fingerprint}" if key else ""
+    return ok(f"{sign_in}{people}", personal_key=key.fingerprint if key else None)
 
 
 @check("storage", when=lambda look: look.settings.bucket)
