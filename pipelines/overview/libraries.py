@@ -87,8 +87,8 @@ class Overview:
     @property
     def exit_status(self) -> ExitStatus:
         """0 if every library is as its owner wants it; 4 if somebody must sign in; else 3."""
-        found = {problem.exit_status for library in self.libraries for problem in library.problems}
-        return max(found, default=ExitStatus.COMPLETE)
+        statuses = {problem.exit_status for library in self.libraries for problem in library.problems}
+        return max(statuses, default=ExitStatus.COMPLETE)
 
 
 def overview(settings: Settings, data: DataFolder, now: datetime) -> Overview:
@@ -104,8 +104,8 @@ def _library(settings: Settings, data: DataFolder, tenant: str, plans: Sequence[
     chosen = settings.tenant(tenant)
     snapshots = newest_snapshots(data, tenant)
     complete = snapshots.complete
-    verified = sorted(VERIFICATIONS.all(data, tenant), key=lambda one: one.verified_at)
-    drilled = sorted(DRILLS.all(data, tenant), key=lambda one: one.drilled_at)
+    verified = sorted(VERIFICATIONS.all(data, tenant), key=lambda result: result.verified_at)
+    drilled = sorted(DRILLS.all(data, tenant), key=lambda result: result.drilled_at)
     until, sign_in = _sign_in(settings, tenant, now)
     days_left = (LAST_DAY_OF_V2 - now.date()).days if chosen.api == "v2" else None
     problems = [
@@ -131,23 +131,23 @@ def _library(settings: Settings, data: DataFolder, tenant: str, plans: Sequence[
 
 
 def _backup_problems(tenant: str, snapshots: NewestSnapshots, now: datetime) -> Iterator[Problem]:
-    found = last_backup(tenant, replace(snapshots, damaged=()), now)
-    if found.status is not CheckStatus.OK:
-        message = "there is no backup yet" if snapshots.newest is None else found.message
-        yield Problem(ProblemCode.BACKUP, message, found.todo)
+    check = last_backup(tenant, replace(snapshots, damaged=()), now)
+    if check.status is not CheckStatus.OK:
+        message = "there is no backup yet" if snapshots.newest is None else check.message
+        yield Problem(ProblemCode.BACKUP, message, check.todo)
 
 
 def _damage(
     unusable: Sequence[DamagedSnapshot], verified: Sequence[SnapshotVerification], drilled: Sequence[DrillResult]
 ) -> Iterator[Problem]:
-    names = [one.name for one in unusable]
+    names = [snapshot.name for snapshot in unusable]
     if names:
         yield Problem(
             ProblemCode.DAMAGED,
             f"the manifest of {_some(names)} cannot be used",
             f"`bookferry snapshots verify {names[-1]}` says what to do.",
         )
-    damaged = [one.name for one in verified if not one.ok and one.name not in names]
+    damaged = [result.name for result in verified if not result.ok and result.name not in names]
     if damaged:
         yield Problem(
             ProblemCode.DAMAGED,

@@ -53,14 +53,14 @@ class PostgresAddress:
             raise refused
         user, _, password = (match[1] or "").partition(":")
         ports = [host[3] or "" for host in hosts if host]
-        found = {
+        texts = {
             "user": user,
             "password": password,
             "host": ",".join(host[1] or host[2] or "" for host in hosts if host),
             "port": ",".join(ports) if any(ports) else "",
             "dbname": match[3] or "",
         }
-        parameters = {name: _decoded(text) for name, text in found.items() if text}
+        parameters = {name: _decoded(text) for name, text in texts.items() if text}
         for option in filter(None, (match[4] or "").split("&")):
             name, _, value = option.partition("=")
             if "@" in option and name not in _SIGN_IN:

@@ -138,12 +138,8 @@ class AmbiguousCreates:
 
     def _new_ids(self, resource: str, ids: Iterable[int]) -> set[int]:
         """Returns those ids that were not in the target when the plan was made and that no other write accounts for."""
-        wanted = set(ids)
-        return (
-            wanted - self._known_before(resource, wanted) - self._journal.known_ids(resource, wanted)
-            if wanted
-            else wanted
-        )
+        new = set(ids)
+        return new - self._known_before(resource, new) - self._journal.known_ids(resource, new) if new else new
 
 
 class Lookup:
@@ -260,10 +256,10 @@ class Lookup:
         self, resource: str, records: Iterable[dict[str, Any]]
     ) -> Iterator[tuple[int | str, dict[str, Any]]]:
         """Yield the records that may be new, with their ids; those with an id that is no number last, because no plan knows these."""
-        found = {whole_number(record.get("id")) or str(record.get("id")): record for record in records}
-        for number in sorted(self._new_ids(resource, [key for key in found if isinstance(key, int)])):
-            yield number, found[number]
-        yield from ((key, record) for key, record in found.items() if isinstance(key, str))
+        by_id = {whole_number(record.get("id")) or str(record.get("id")): record for record in records}
+        for number in sorted(self._new_ids(resource, [key for key in by_id if isinstance(key, int)])):
+            yield number, by_id[number]
+        yield from ((key, record) for key, record in by_id.items() if isinstance(key, str))
 
     def _search(self, payload: Mapping[str, Any], reaches_back: ReachesBack) -> Iterator[dict[str, Any]]:
         """Yields the publications that the service finds for a payload, and those at both ends of its list."""

@@ -123,12 +123,12 @@ def _match_ahead(  # noqa: PLR0917  what is known when the turn of a resource co
 
 def _all_led_to(led_to: Iterable[str], types: Mapping[str, ResourceType], listed: Container[str]) -> set[str]:
     """These resources, and those to which their records refer in turn: what a record refers to may tell it from another."""
-    found, left = set[str](), [*led_to]
+    referred, left = set[str](), [*led_to]
     while left:
-        if (resource := left.pop()) not in found:
-            found.add(resource)
+        if (resource := left.pop()) not in referred:
+            referred.add(resource)
             left += types[resource].references.values() if resource in listed else ()
-    return found
+    return referred
 
 
 def _plan_resource(  # noqa: PLR0917  both sides, and what they are matched with
@@ -160,7 +160,9 @@ def _plan_resource(  # noqa: PLR0917  both sides, and what they are matched with
 
 
 def _decisions_of(resource_type: ResourceType, inputs: PlanInputs) -> dict[int, RecordDecision]:
-    return {one.source_id: one for one in inputs.decisions if one.resource == resource_type.resource}
+    return {
+        decision.source_id: decision for decision in inputs.decisions if decision.resource == resource_type.resource
+    }
 
 
 def _row_or_merge(
@@ -270,7 +272,9 @@ def _row(
         reason = TWINS
     totals.proposed += reason == TWINS or (reason == SEVERAL and resource_type.resource in MERGEABLE)
     totals.count_links(references)
-    totals.requests += bool(payload) or action == Action.CREATE or not all(one.later for one in references.values())
+    totals.requests += (
+        bool(payload) or action == Action.CREATE or not all(reference.later for reference in references.values())
+    )
     _count(totals, resource_type, match, action, unsent)
     return PlanTableRow(
         resource=resource_type.resource,

@@ -228,14 +228,16 @@ class _IssueLines:
 
     def common_lines(self) -> Iterator[IssueLine]:
         """Yield a line for each issue of many records, the most frequent first. Those that ask for work come before the others."""
-        for one in sorted(self._common.values(), key=lambda one: (one.first.suggestion in NOTHING_TO_DO, -one.records)):
-            if one.records == 1:
-                yield one.first
+        for issue in sorted(
+            self._common.values(), key=lambda issue: (issue.first.suggestion in NOTHING_TO_DO, -issue.records)
+        ):
+            if issue.records == 1:
+                yield issue.first
                 continue
-            all_of_them = "all " if one.records == self._records.get(one.resource) else ""
-            value = one.first.value if one.same_value else f"for example {one.first.value}"
-            record = f"{all_of_them}{one.records:,} {plural(one.resource)}"
-            yield one.first._replace(record=record, title="", field=one.field, value=value, link="")
+            all_of_them = "all " if issue.records == self._records.get(issue.resource) else ""
+            value = issue.first.value if issue.same_value else f"for example {issue.first.value}"
+            record = f"{all_of_them}{issue.records:,} {plural(issue.resource)}"
+            yield issue.first._replace(record=record, title="", field=issue.field, value=value, link="")
 
     def _line(self, row: Mapping[str, Any], field: str, value: str, advice: tuple[str, str], code: str) -> IssueLine:
         resource, number = row["resource"], row["source_id"]
