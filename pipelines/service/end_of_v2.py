@@ -99,8 +99,8 @@ def v2_has_ended(
 
 def is_served(response: httpx.Response) -> bool:
     """Whether something at this address is the API: it answers a list, asks for a sign-in, or asks to wait."""
-    there = response.status_code in {HTTPStatus.OK, HTTPStatus.TOO_MANY_REQUESTS} | _OF_THE_ACCOUNT
-    return there and "html" not in response.headers.get("content-type", "").lower()
+    answers = response.status_code in {HTTPStatus.OK, HTTPStatus.TOO_MANY_REQUESTS} | _OF_THE_ACCOUNT
+    return answers and "html" not in response.headers.get("content-type", "").lower()
 
 
 def _is_list(response: httpx.Response) -> bool:

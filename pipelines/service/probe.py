@@ -105,7 +105,7 @@ class ProbeResponse:
         sent = http_date(self.header("date"))
         if sent is None:
             return None
-        age = int(found[0]) if (found := re.match(r"[0-9]{1,9}$", self.header("age"))) else 0
+        age = int(digits[0]) if (digits := re.match(r"[0-9]{1,9}$", self.header("age"))) else 0
         return sent + timedelta(seconds=0.5 + age) - (self.asked_at + (self.answered_at - self.asked_at) / 2)
 
 

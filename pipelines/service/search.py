@@ -31,17 +31,17 @@ class SearchResult:
 def look_up(get: Callable[[httpx.URL], httpx.Response], url: str, params: Mapping[str, str]) -> SearchResult:
     """Returns the records of the first pages. Raises the errors of `get`, and `ProtocolError` if a page is no list."""
     page = httpx.URL(url, params={**params, "page": "1", "per_page": str(PER_PAGE)})
-    route, found = Route(), dict[bytes, dict[str, Any]]()
+    route, by_content = Route(), dict[bytes, dict[str, Any]]()
     for _ in range(MAX_PAGES):
         response = get(page)
         records = _records(response)
-        found.update((identity(record), decode_record(bytes(record))) for record in records)
+        by_content.update((identity(record), decode_record(bytes(record))) for record in records)
         paging = read_paging_headers(response, page, len(records))
         following = None if may_be_last(paging) else route.after(paging)
         if following is None:
-            return SearchResult(list(found.values()), complete=True)
+            return SearchResult(list(by_content.values()), complete=True)
         page = following
-    return SearchResult(list(found.values()), complete=False)
+    return SearchResult(list(by_content.values()), complete=False)
 
 
 def ends_of_list(
@@ -58,11 +58,11 @@ def ends_of_list(
     paging = read_paging_headers(response, first, len(raw))
     route.after(paging)
     last = page_number(route.last_page(paging, first) or first) or 1
-    found: dict[bytes, dict[str, Any]] = {}
+    by_content: dict[bytes, dict[str, Any]] = {}
 
     def add(page: list[msgspec.Raw]) -> bool:
         records = {identity(record): decode_record(bytes(record)) for record in page}
-        found.update(records)
+        by_content.update(records)
         return reaches_back([*records.values()])
 
     def read(number: int) -> bool:
@@ -77,7 +77,7 @@ def ends_of_list(
     while begins_late and forward <= number:
         begins_late = not read(forward)
         forward += 1
-    return list(found.values())
+    return list(by_content.values())
 
 
 def _records(response: httpx.Response) -> list[msgspec.Raw]:

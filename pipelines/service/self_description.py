@@ -22,15 +22,15 @@ def ask_description(probe: Probe, api: str, learned_at: str) -> Description:
     """The description of a version: at its own address, else at a link on the page /api. Never raises `BookferryError`."""
     address = f"{probe.api_url}/swagger.yaml"
     try:
-        answer, found = _ask(probe, address, learned_at)
-        if found is not None and not found.problem:
-            return found
+        answer, description = _ask(probe, address, learned_at)
+        if description is not None and not description.problem:
+            return description
         page = probe.ask_at(f"{probe.base_url}/api", signed_in=False, most_bytes=MAX_BYTES)
         for link in _linked(page, api) if page is not None and page.status == HTTPStatus.OK else ():
             return _ask(probe, link, learned_at)[1] or _missing(link, learned_at, None)
     except BookferryError as error:
         return Description(address=address, learned_at=learned_at, problem=outside_text(error))
-    return found or _missing(address, learned_at, answer)
+    return description or _missing(address, learned_at, answer)
 
 
 def _ask(probe: Probe, address: str, learned_at: str) -> tuple[ProbeResponse | None, Description | None]:
@@ -51,9 +51,9 @@ def _missing(address: str, learned_at: str, answer: ProbeResponse | None) -> Des
 def _linked(page: ProbeResponse, api: str) -> Iterator[str]:
     """Addresses of descriptions on a web page; those that name the version come first, those of the other version are left out."""
     text = page.content.decode(errors="replace")
-    found = [
+    addresses = [
         urljoin(page.address, link)
         for link in re.findall(r"[\"']([^\"'<>\s]{1,500}swagger[^\"'<>\s]{0,200}\.ya?ml)[\"']", text)
     ]
     other = {"v2": "v3", "v3": "v2"}[api]
-    yield from sorted((one for one in found if f"/{other}/" not in one), key=lambda one: f"/{api}/" not in one)
+    yield from sorted((page for page in addresses if f"/{other}/" not in page), key=lambda page: f"/{api}/" not in page)

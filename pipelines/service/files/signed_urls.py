@@ -27,19 +27,19 @@ class SignedUrls:
         self._in_vain = 0
         self._refusal = ""
 
-    def ask(self, wanted: FileReference) -> str | Failed:
+    def ask(self, reference: FileReference) -> str | Failed:
         """Return the address of a file as the library names it now. Raises `SignInError` if a person must sign in."""
-        if wanted.address is not None:
-            return self._ask(wanted)
+        if reference.address is not None:
+            return self._ask(reference)
         with self._first:  # one at a time: one request shows that a sign-in may not read files
-            return self._ask(wanted)
+            return self._ask(reference)
 
     def mark_useful(self) -> None:
         """Note that the last new address helped."""
         with self._lock:
             self._in_vain = 0
 
-    def _ask(self, wanted: FileReference) -> str | Failed:
+    def _ask(self, reference: FileReference) -> str | Failed:
         if self._refusal:
             return Failed(self._refusal)
         with self._lock:
@@ -48,7 +48,7 @@ class SignedUrls:
                 self._refusal = f"no new address was requested, after {MAX_USELESS} in a row that did not help"
                 return Failed(self._refusal)
         try:
-            return self._answer(wanted)
+            return self._answer(reference)
         except AccessDeniedError as error:
             self._refusal = f"no address was requested for it, because that of another file was refused: {error}"
             return Failed(str(error))
@@ -57,42 +57,42 @@ class SignedUrls:
             why = "gone from the library since it was listed: " if gone else ""
             return Failed(f"{why}{error}", temporary=isinstance(error, TemporaryError))
 
-    def _answer(self, wanted: FileReference) -> str | Failed:
+    def _answer(self, reference: FileReference) -> str | Failed:
         """Return the address in the asset's record; a cover is a part of its publication (service.md#assets, service.md#covers)."""
         client = self._client
-        if wanted.kind == ASSET and wanted.asset_id is not None:
-            path = f"/assets/{wanted.asset_id}"
+        if reference.kind == ASSET and reference.asset_id is not None:
+            path = f"/assets/{reference.asset_id}"
             answer = client.get(f"{client.api_url}{path}")
-            references = [asset_reference(answer.content, wanted.publication_id)]
-        elif wanted.publication_id is not None:
-            path = f"/publications/{wanted.publication_id}"
+            references = [asset_reference(answer.content, reference.publication_id)]
+        elif reference.publication_id is not None:
+            path = f"/publications/{reference.publication_id}"
             answer = client.get(f"{client.api_url}{path}")
             references = [*file_references(answer.content)]
         else:
             return Failed("the record has no id, so no new address can be requested")
         page = str(answer.request.url)
-        files = (resolved(reference, page) for reference in references if reference is not None)
-        same = [file for file in files if _is_same(file, wanted)]
+        files = (resolved(file, page) for file in references if file is not None)
+        same = [file for file in files if _is_same(file, reference)]
         if not same:
             return Failed(
                 f"replaced or removed since it was listed, says GET {path}; the next backup has what is there now"
             )
-        address = next((reference.address for reference in same if reference.address is not None), None)
+        address = next((file.address for file in same if file.address is not None), None)
         return address or Failed(
             f"GET {path} gives no address (url) for it either: the sign-in may lack the right to read files (v3: the scope assets:read), "
             "or the library has lost the file"
         )
 
 
-def _is_same(found: FileReference, wanted: FileReference) -> bool:
+def _is_same(shown: FileReference, reference: FileReference) -> bool:
     """Whether both references name the same content.
 
     A key that was made without the address is compared without it. One made from a relative address differs between two answers.
     """
-    if wanted.address is not None:
-        return found.content_key == wanted.content_key or (
-            (found.kind, found.asset_id, found.size) == (wanted.kind, wanted.asset_id, wanted.size)
-            and found.address is not None
-            and found.address.partition("?")[0] == wanted.address.partition("?")[0]
+    if reference.address is not None:
+        return shown.content_key == reference.content_key or (
+            (shown.kind, shown.asset_id, shown.size) == (reference.kind, reference.asset_id, reference.size)
+            and shown.address is not None
+            and shown.address.partition("?")[0] == reference.address.partition("?")[0]
         )
-    return (found.kind, found.asset_id, found.size) == (wanted.kind, wanted.asset_id, wanted.size)
+    return (shown.kind, shown.asset_id, shown.size) == (reference.kind, reference.asset_id, reference.size)

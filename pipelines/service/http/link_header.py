@@ -37,8 +37,8 @@ class Link(NamedTuple):
 
     def parameter(self, name: str) -> str | None:
         """Return the value of the first parameter with this name: later ones do not count (RFC 8288, 3.3); `None` without one."""
-        for found, value in self.parameters:
-            if found == name:
+        for parameter, value in self.parameters:
+            if parameter == name:
                 return value
         return None
 
@@ -81,9 +81,9 @@ def _parse_line(line: str) -> Iterator[Link | None]:
 def _parse_parameters(line: str, position: int) -> tuple[list[tuple[str, str]], int, bool]:
     """Returns the parameters from `position` on, their end, and whether every quoted string was closed."""
     parameters: list[tuple[str, str]] = []
-    while (found := _PARAMETER.match(line, position)) is not None:
-        name, quoted, closed, token = found.groups()
-        position = found.end()
+    while (match := _PARAMETER.match(line, position)) is not None:
+        name, quoted, closed, token = match.groups()
+        position = match.end()
         if quoted is not None and not closed:
             return parameters, len(line), False
         value = token.strip() if token is not None else _ESCAPE.sub(r"\1", quoted or "")
@@ -94,6 +94,6 @@ def _parse_parameters(line: str, position: int) -> tuple[list[tuple[str, str]], 
 
 def _matched(pattern: re.Pattern[str], line: str, position: int) -> re.Match[str]:
     """Matches a pattern that also matches nothing."""
-    found = pattern.match(line, position)
-    assert found is not None  # noqa: S101
-    return found
+    match = pattern.match(line, position)
+    assert match is not None  # noqa: S101
+    return match

@@ -64,20 +64,20 @@ def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) 
         total=_number(totals[0], digits=15) if len(totals) == 1 else None,
         linked="next" in links or (bool(links) and not header.garbled),  # a garbled header may have lost the next page
         next=_address(url, links["next"]) if "next" in links else None,
-        last=_number(found[1], digits=9) if (found := _PAGE.search(links.get("last", ""))) else None,
+        last=_number(match[1], digits=9) if (match := _PAGE.search(links.get("last", ""))) else None,
         contradiction=outside_text(", ".join(totals), 100) if len(totals) > 1 else "",
     )
 
 
 def _page_links(links: Iterable[Link], page: httpx.URL) -> dict[str, str]:
     """Returns relation → address, for the links about this page; the first address if there are several."""
-    found: dict[str, str] = {}
+    targets: dict[str, str] = {}
     for link in links:
         names = _PAGING.intersection(link.relations)
         if names and _is_about(link, page):
             for name in names:
-                found.setdefault(name, link.target)
-    return found
+                targets.setdefault(name, link.target)
+    return targets
 
 
 def _is_about(link: Link, page: httpx.URL) -> bool:
@@ -109,11 +109,11 @@ def _address(page: httpx.URL, link: str) -> httpx.URL:
     Without our size, the number would mean another page. From one page to the next only the number changes, so everything else is resolved
     once.
     """
-    found = _PAGE_NUMBER.search(link)
-    if found is None:
+    match = _PAGE_NUMBER.search(link)
+    if match is None:
         return _resolved(page, link)
     resolved = _resolved_apart(_with_page(str(page), 0), _with_page(link, 0))
-    return _parsed(_with_page(resolved, int(found[0])))
+    return _parsed(_with_page(resolved, int(match[0])))
 
 
 @lru_cache(maxsize=256)
@@ -158,8 +158,8 @@ def _with_page(address: str, number: int) -> str:
 
 def page_number(url: httpx.URL) -> int | None:
     """Returns the parameter `page` if it is a plausible number."""
-    found = _PAGE_NUMBER.search(str(url))
-    return int(found[0]) if found else None
+    match = _PAGE_NUMBER.search(str(url))
+    return int(match[0]) if match else None
 
 
 def page_at(like: httpx.URL, number: int) -> httpx.URL:

@@ -346,12 +346,12 @@ class Listing:
     def _replayed(self) -> Generator[Page, None, SavedPage | None]:
         """Yield the pages of the log; return the last one of this walk."""
         answer = None
-        for checkpoint, found in (PageCheckpoint.decode(*entry) for entry in self._log.replay()):
+        for checkpoint, page in (PageCheckpoint.decode(*entry) for entry in self._log.replay()):
             if checkpoint.walk < self._number:
                 continue
             self.facts.endpoint, self._before = checkpoint.endpoint, checkpoint
             self.facts.resumed += 1
-            answer = found
+            answer = page
             yield self._accept_again(checkpoint, answer)
         return answer
 
@@ -387,6 +387,6 @@ class Listing:
 
 def earlier_pages(log: PageCheckpoints, walk: int) -> Iterator[Page]:
     """Yields the pages that the log has of the walks before this one, oldest first."""
-    for checkpoint, found in (PageCheckpoint.decode(*entry) for entry in log.replay()):
+    for checkpoint, page in (PageCheckpoint.decode(*entry) for entry in log.replay()):
         if checkpoint.walk < walk:
-            yield Page(checkpoint.number, checkpoint.url, found.records, found.ids, found.paging.total)
+            yield Page(checkpoint.number, checkpoint.url, page.records, page.ids, page.paging.total)

@@ -118,7 +118,7 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     def encode(self, paging: PagingHeaders) -> bytes:
         """Return the stored form of a page with these paging headers."""
         following = None if paging.next is None else str(paging.next)
-        found = msgspec.structs.replace(
+        stored = msgspec.structs.replace(
             self,
             url=str(paging.url),
             total=paging.total,
@@ -127,23 +127,23 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
             last=paging.last,
             contradiction=paging.contradiction,
         )
-        return msgspec.msgpack.encode(found)
+        return msgspec.msgpack.encode(stored)
 
     @classmethod
     def decode(cls, checkpoint: bytes, body: bytes) -> tuple[PageCheckpoint, SavedPage]:
         """Return a checkpoint and its page."""
-        found, records = _DECODER.decode(checkpoint), split_records(body)
-        following = None if found.next is None else httpx.URL(found.next)
+        stored, records = _DECODER.decode(checkpoint), split_records(body)
+        following = None if stored.next is None else httpx.URL(stored.next)
         paging = PagingHeaders(
-            httpx.URL(found.url),
-            len(records) + len(found.gaps),
-            found.total,
-            found.linked,
+            httpx.URL(stored.url),
+            len(records) + len(stored.gaps),
+            stored.total,
+            stored.linked,
             following,
-            found.last,
-            found.contradiction,
+            stored.last,
+            stored.contradiction,
         )
-        return found, SavedPage(paging, records, record_ids(records), body, 0.0, found.gaps)
+        return stored, SavedPage(paging, records, record_ids(records), body, 0.0, stored.gaps)
 
 
 _DECODER = msgspec.msgpack.Decoder(PageCheckpoint)

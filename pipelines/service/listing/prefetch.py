@@ -116,8 +116,8 @@ class PrefetchDepth:
         self._largest = max(self._largest, size)
         if self._seconds < AT_ONCE:
             return 0
-        wanted = QUICK + math.ceil(1.25 * self._seconds * self._pages_a_second)
-        return max(1, min(wanted, MAX_AHEAD, AHEAD_BYTES // self._largest))
+        pages = QUICK + math.ceil(1.25 * self._seconds * self._pages_a_second)
+        return max(1, min(pages, MAX_AHEAD, AHEAD_BYTES // self._largest))
 
 
 class _Workers(Generic[_Answer]):

@@ -168,14 +168,14 @@ class RedirectListener:
 
 def free_addresses(count: int, choose: Callable[[], int] = lambda: random.choice(PORTS)) -> list[str]:  # noqa: S311  no secret
     """Returns redirect addresses whose ports are free now, for a registration: if one is taken at a later sign-in, another will do."""
-    found: list[str] = []
+    addresses: list[str] = []
     for _ in range(1000):
         address = f"http://127.0.0.1:{choose()}{PATH}"
-        if address not in found and is_free(address):
-            found.append(address)
-        if len(found) == count:
+        if address not in addresses and is_free(address):
+            addresses.append(address)
+        if len(addresses) == count:
             break
-    return found
+    return addresses
 
 
 def is_free(redirect_uri: str) -> bool:
@@ -213,8 +213,8 @@ def next_response(
 def pasted_parameters(text: str) -> dict[str, str]:
     """Returns the parameters of a pasted text: the whole address that the browser shows, its query, or the code alone."""
     if "=" in text:
-        _, found, query = text.partition("?")
-        return query_parameters(query if found else text)
+        _, mark, query = text.partition("?")
+        return query_parameters(query if mark else text)
     return {"code": text} if text else {}
 
 
