@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from assets_defs.definitions import build_definitions
-from assets_defs.report import report_assets
+from assets_defs.follow_ups import follow_up_assets
 from pipelines.backup.flow import Backup
 from pipelines.report.pages import Report
 from pipelines.settings.settings import Settings
@@ -26,7 +26,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 def materialized(library: Backup) -> dg.ExecuteInProcessResult:
-    return dg.materialize(report_assets("old", ["publications"]), resources={"backup": library})
+    return dg.materialize(follow_up_assets(library.settings, "old", with_report=True), resources={"backup": library})
 
 
 def test_its_figures(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""What changed since the last night and the last week: counted from the snapshots, and remembered for the picture."""
+"""What changed since the last night and the last week: counted from the snapshots, and remembered for the chart."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_night_without_a_report_has_its_number_of_records(data: DataFolder) ->
 
 
 def test_what_pruned_snapshots_told_stays(data: DataFolder) -> None:
-    """The picture needs no snapshot but the two that are compared; the numbers of the others are in a small file."""
+    """The chart needs no snapshot but the two that are compared; the numbers of the others are in a small file."""
     for day in range(4):
         report(data, night(data, day, *[GOOD] * (day + 1)))
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
