@@ -1,5 +1,5 @@
 -- What was repaired in the identifiers, how often, and what does a repair look like?
--- docs/identifiers.md explains each rule. The records in the library itself are as they were.
+-- docs/tables.md explains each rule. The records in the library itself are as they were.
 WITH repaired AS (
     SELECT
         tenant,

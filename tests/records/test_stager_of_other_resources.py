@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pipelines.inventory import RESOURCES
 from pipelines.records.batches import StagedBatch
 from pipelines.records.residue import IGNORED, without_addresses
+from pipelines.records.shapes.columns import ColumnType, ObservedColumn
 from pipelines.records.stager import Stager
 from pipelines.records.tables.registry import STAGED
 from pipelines.records.values import day, record_ids, whole_number
@@ -187,6 +188,24 @@ def test_no_address_leaves_the_payload(resource: str, sent: dict[str, Any]) -> N
     _row, _residue, staged = staged_one(resource, {"id": 1, **sent})
     for batch in staged.tables.values():
         assert "Amz-Signature" not in json.dumps(batch.to_pylist(), default=str)
+
+
+@pytest.mark.parametrize(
+    ("sent", "column", "left"),
+    [
+        ({"location": {"id": 5}}, 5, {}),
+        ({"location_id": None, "location": {"id": 5}}, 5, {}),
+        ({"location_id": 4, "location": {"id": 5}}, 4, {"location.id": 5}),
+    ],
+)
+def test_of_two_keys_of_a_column_that_of_its_own_name_comes_first(
+    sent: dict[str, Any], column: int, left: dict[str, Any]
+) -> None:
+    """The other one fills the column where that has nothing, and is residue elsewhere (I6)."""
+    learned = ObservedColumn("location_id", ("location", "id"), ColumnType.INTEGER, "2026-11-20")
+    staged = Stager("hard_copies", [learned])([json.dumps({"id": 1, **sent}).encode()], ["0"])
+    [row] = staged.tables["hard_copies"].to_pylist()
+    assert (row["location_id"], json.loads(row["residue"] or "{}")) == (column, left)
 
 
 def test_every_resource_has_its_tables() -> None:
