@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import duckdb
 import msgspec
 
+from pipelines.errors import StorageError
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS, PUBLICATIONS
@@ -278,8 +279,14 @@ def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterat
             source = _source(snapshot.address_of(snapshot.manifest.tables[table.name]))
             database.execute(f"CREATE TEMP VIEW {table.name.removeprefix('publication_')} AS FROM {source}")
         database.execute(f"SET VARIABLE spelling = [{', '.join(map(literal, SPELLING))}]")
-        database.execute(_TITLES.format(source="publications" if _has_each_once(snapshot) else _ONCE))
-        database.execute(_sql("findings"))
+        try:
+            database.execute(_TITLES.format(source="publications" if _has_each_once(snapshot) else _ONCE))
+            database.execute(_sql("findings"))
+        except duckdb.BinderException:  # a column is not there
+            raise StorageError(
+                f"The tables of snapshot {snapshot.manifest.snapshot} were made by another version of Bookferry, and it has no report. "
+                "Its raw tables can be read and queried; the next backup has one."
+            ) from None
         yield Findings(database, snapshot)
 
 

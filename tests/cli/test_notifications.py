@@ -105,6 +105,7 @@ def test_damage_and_a_failed_removal_are_reported(installation: Installation) ->
     """Only failures: a successful verification is no sign that there was a backup."""
     snapshot = installation.backup("--json").document
     calls(installation)
+    installation.run("snapshots", "prune").assert_failed(2, "nothing says what to keep")
     add_config(installation, "\n[retention]\nkeep_daily = 7\n")
     assert installation.run("snapshots", "verify").status == 0
     pruning = installation.run("snapshots", "prune", "--json")
