@@ -7,7 +7,8 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import after_backup, job_schedule, tenants_job, upkeep_asset
+from assets_defs.events import Result
+from assets_defs.factories import after_backup, job_schedule, tenant_key, tenants_job, upkeep_asset
 from assets_defs.metadata import MOST_SHOWN, one_line_each
 from pipelines.backup.flow import Backup
 from pipelines.drill import drill
@@ -53,13 +54,19 @@ def _drill_asset(tenant: str) -> dg.AssetsDefinition:
         """The last restore of the newest complete snapshot into a sandbox. Sends no request to the library."""
         snapshot = backup.data.find_snapshot(tenant)
         result = drill(backup.settings, backup.data, snapshot, now=datetime.now(UTC))
-        problems = result.problems[:MOST_SHOWN]
-        yield dg.AssetCheckResult(check_name=CHECK, passed=result.ok, metadata={"problems": one_line_each(problems)})
+        yield from drill_results(tenant, result)
         if not result.ok:
-            raise dg.Failure("\n".join(problems), metadata=_metadata(result), allow_retries=False)
-        yield dg.MaterializeResult(metadata=_metadata(result))
+            raise dg.Failure("\n".join(result.problems[:MOST_SHOWN]), metadata=_metadata(result), allow_retries=False)
 
     return restored
+
+
+def drill_results(tenant: str, result: DrillResult) -> Iterator[Result]:
+    """What a drill found, and that it was made where everything came back."""
+    key, problems = tenant_key(tenant, ASSET), one_line_each(result.problems[:MOST_SHOWN])
+    yield dg.AssetCheckResult(asset_key=key, check_name=CHECK, passed=result.ok, metadata={"problems": problems})
+    if result.ok:
+        yield dg.MaterializeResult(asset_key=key, metadata=_metadata(result))
 
 
 def _metadata(result: DrillResult) -> dict[str, Any]:

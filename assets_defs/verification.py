@@ -3,13 +3,14 @@
 Each tenant has an asset for it, so that Dagster shows the age of the last good verification like the age of the backup.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
+from assets_defs.events import Result
 from assets_defs.factories import job_schedule, tenant_key, tenants_job, upkeep_asset, weekly_or_daily
 from assets_defs.freshness import verification_freshness, verified_at
 from assets_defs.metadata import MOST_SHOWN, one_line_each
@@ -59,20 +60,31 @@ def _verification_asset(settings: Settings, tenant: str) -> dg.AssetsDefinition:
         results = verify_named(backup.data, tenant, Part(), now=datetime.now(UTC))
         for result in results:
             context.log_event(dg.AssetObservation(tenant_key(tenant, SNAPSHOT), metadata=_metadata(result)))
-        problems = [problem for result in results for problem in result.problems[:MOST_SHOWN]]
-        yield dg.AssetCheckResult(
-            check_name=CHECK,
-            passed=not problems,
-            description=" ".join(problems) or "Every file is as it was published.",
-            metadata={"problems": one_line_each(problems)},
-        )
-        if problems:
+        yield from verification_results(tenant, results)
+        if problems := _problems(results):
             raise dg.Failure(
                 "\n".join(problems[:MOST_SHOWN]), metadata={"problems": one_line_each(problems)}, allow_retries=False
             )
-        yield dg.MaterializeResult(metadata=_metadata(results[-1]))
 
     return verification
+
+
+def verification_results(tenant: str, results: Sequence[SnapshotVerification]) -> Iterator[Result]:
+    """What a verification of a library's snapshots found, and that it was made where all are intact."""
+    key, problems = tenant_key(tenant, ASSET), _problems(results)
+    yield dg.AssetCheckResult(
+        asset_key=key,
+        check_name=CHECK,
+        passed=not problems,
+        description=" ".join(problems) or "Every file is as it was published.",
+        metadata={"problems": one_line_each(problems)},
+    )
+    if not problems:
+        yield dg.MaterializeResult(asset_key=key, metadata=_metadata(results[-1]))
+
+
+def _problems(results: Sequence[SnapshotVerification]) -> list[str]:
+    return [problem for result in results for problem in result.problems[:MOST_SHOWN]]
 
 
 def _metadata(result: SnapshotVerification) -> dict[str, Any]:

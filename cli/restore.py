@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
@@ -15,6 +16,7 @@ from cli.migration_output import MOST_PRINTED, plan_document, print_applied, pri
 from cli.output import Output, print_warning
 from cli.progress import ProgressDisplay
 from cli.snapshots import tenant_snapshot
+from cli.tell_dagster import tell_dagster
 from pipelines.drill import drill
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
@@ -29,6 +31,9 @@ from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.results import DrillResult
 from pipelines.store.stores import open_data
+
+if TYPE_CHECKING:
+    from assets_defs.events import Result
 
 
 def restore_snapshot(
@@ -71,8 +76,16 @@ def drill_tenant(settings: Settings, tenant: str, snapshot: str | None, output: 
     chosen = tenant_snapshot(data, tenant, snapshot)
     with ProgressDisplay() as display:
         found = drill(settings, data, chosen, now=datetime.now(UTC), on_progress=display.progress)
+    if snapshot is None:  # the newest one, whose age Dagster shows
+        tell_dagster(settings, partial(_drill_results, tenant, found), f"the drill of {tenant}")
     output.result(drill_document(found), lambda console: print_drill(console, found))
     return ExitStatus.COMPLETE if found.ok else ExitStatus.DIFFERENCES
+
+
+def _drill_results(tenant: str, drilled: DrillResult) -> Iterator[Result]:
+    from assets_defs.drill import drill_results  # noqa: PLC0415  with Dagster
+
+    return drill_results(tenant, drilled)
 
 
 def drill_document(found: DrillResult) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 from rich.console import Console
@@ -10,6 +13,7 @@ from rich.text import Text
 
 from cli.notify import notifying, report_ending
 from cli.output import Output
+from cli.tell_dagster import tell_dagster
 from pipelines.errors import ExitStatus, StorageError
 from pipelines.humanize import size
 from pipelines.notify import Ending
@@ -27,6 +31,9 @@ from pipelines.store.maintenance.verification import (
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 
+if TYPE_CHECKING:
+    from assets_defs.events import Result
+
 
 def verify_snapshots(settings: Settings, name: str | None, read_data: str, output: Output) -> ExitStatus:
     """Verify one snapshot, or the newest complete one of every tenant. The status is 6 if anything is not as it was published."""
@@ -38,6 +45,9 @@ def verify_snapshots(settings: Settings, name: str | None, read_data: str, outpu
             results.append(verify(data, key, part, now=datetime.now(UTC)))
             run.ending = None if results[-1].ok else Ending.of_verification(results[-1])
         _save(data, results[-1], output)
+        if name is None or name in settings.tenants:  # the newest snapshot, whose age Dagster shows
+            verified = partial(_results, tenant_of(key), results[-1])
+            tell_dagster(settings, verified, f"the verification of {tenant_of(key)}")
     missing = {} if name else {tenant: _nothing_complete(tenant) for tenant in tenants_without_complete(data)}
     for tenant, text in missing.items():
         report_ending(settings, Ending(job="verification", result="failed", tenant=tenant, message=text), output)
@@ -45,6 +55,12 @@ def verify_snapshots(settings: Settings, name: str | None, read_data: str, outpu
     document = {"ok": not problems, "problems": problems, "snapshots": [msgspec.to_builtins(one) for one in results]}
     output.result(document, lambda console: _print(console, results, list(missing.values())))
     return ExitStatus.DIFFERENCES if problems else ExitStatus.COMPLETE
+
+
+def _results(tenant: str, result: SnapshotVerification) -> Iterator[Result]:
+    from assets_defs.verification import verification_results  # noqa: PLC0415  with Dagster
+
+    return verification_results(tenant, [result])
 
 
 def _nothing_complete(tenant: str) -> str:

@@ -127,3 +127,37 @@ def test_a_backup_is_good_although_dagster_cannot_be_told(installation: DagsterI
     assert "nothing has to be repeated" in warning
     assert "Traceback" not in err
     assert [snapshot.manifest.complete for snapshot in installation.snapshots] == [True]
+
+
+def test_verifications_and_drills_are_shown(installation: DagsterInstallation) -> None:
+    """An older snapshot, which a person names, is not the library's last verification."""
+    assert status_of(installation) == 0
+    [snapshot] = installation.snapshots
+
+    def ended(*command: str) -> int:
+        with installation.bookferry(*command) as process:
+            process.communicate()
+        return process.returncode
+
+    def shown(name: str, check: str) -> tuple[str, bool]:
+        """The snapshot of the latest materialization, and the latest result of the check."""
+        key = dg.AssetKey(["old", name])
+        event = installation.instance.get_latest_materialization_event(key)
+        storage = installation.instance.event_log_storage
+        history = storage.get_asset_check_execution_history(dg.AssetCheckKey(key, check), limit=1)
+        assert event is not None
+        assert event.asset_materialization is not None
+        recorded = history[0].event
+        assert recorded is not None
+        assert recorded.dagster_event is not None
+        result = recorded.dagster_event.asset_check_evaluation_data
+        return plain(event.asset_materialization.metadata)["snapshot"], result.passed
+
+    assert ended("snapshots", "verify", snapshot.name) == 0
+    assert installation.instance.get_latest_materialization_event(dg.AssetKey(["old", "verification"])) is None
+    assert ended("snapshots", "verify", "old") == ended("drill", "old") == 0
+    assert shown("verification", "intact") == (snapshot.manifest.snapshot, True)
+    assert shown("drill", "restorable") == (snapshot.manifest.snapshot, True)
+    (installation.settings.data / "snapshots" / "tenant=old" / snapshot.path.name / "publications.parquet").unlink()
+    assert ended("snapshots", "verify", "old") == 6
+    assert shown("verification", "intact")[1] is False
