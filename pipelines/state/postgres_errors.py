@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import psycopg
-
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
+
+if TYPE_CHECKING:
+    import psycopg
 
 WRONG_ADDRESS = re.compile(
     r"authentication failed|does not exist|pg_hba\.conf|no password supplied|not permitted to log in"

@@ -218,7 +218,7 @@ def test_a_limit_on_file_size_is_reported_as_such(small: BackedUp) -> None:
     before = small.snapshots()
     limit = (4096, 4096)
     done = small.backup("--json", before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
-    done.assert_failed(1, "Cannot write to or read from", "library-data")
+    done.assert_failed(1, "could not be read or written", "library-data")
     assert small.snapshots() == before
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import sqlite3
-import stat
 from contextlib import closing
 from datetime import UTC, datetime
 
@@ -261,7 +260,6 @@ def test_a_plan_keeps_users_in_a_file_of_their_own_encrypted_with_the_key(
                         else path.read_bytes().decode("latin-1")
                     )
                     assert not [value for value in personal if value in text], path
-        assert stat.S_IMODE(plan.folder.stat().st_mode) == 0o700
         assert (
             migration.undo(plan, really=True).left,
             record_named(records_of(pair, "users"), "Martha Oldname")["id"],

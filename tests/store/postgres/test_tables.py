@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.libraries import FIRST_NIGHT, make_snapshot, night
+from benchmarks.libraries import FIRST_NIGHT, generated_publications, make_snapshot
 from pipelines.errors import ConfigurationError
 from pipelines.records.shapes.columns import OBSERVED
 from pipelines.records.tables.registry import STAGED, TABLES
@@ -163,7 +163,8 @@ def test_a_server_without_replicas_writes_rows_once(data: DataFolder, postgres: 
     """A table is created in the transaction that fills it: with `wal_level = minimal`, its rows are not in the log."""
     if ask("SHOW wal_level") != [("minimal",)]:
         pytest.skip("this server logs every row")
-    make_snapshot(data, "bench", night(12_000, 0), FIRST_NIGHT)
+    records = ((record["id"], json.dumps(record).encode()) for record in generated_publications(12_000))
+    make_snapshot(data, "bench", records, FIRST_NIGHT)
     before = ask("SELECT pg_current_wal_lsn()")[0][0]
     postgres.load(data, *data.snapshots())
     logged, rows = ask(
