@@ -24,12 +24,11 @@ def shown_record_url(database: duckdb.DuckDBPyConnection, raw: str, base_url: st
 
     `raw`: the SQL source of a raw table.
     """
-    for member in MEMBERS:
-        path = literal(f"$.{member}")
-        shown = database.execute(
-            f"SELECT id, TRY(json_extract_string(payload, {path})) AS address FROM {raw} "  # noqa: S608  names of ours
-            f"WHERE id IS NOT NULL AND address IS NOT NULL LIMIT {SAMPLE}"
-        ).fetchall()
+    paths = ", ".join(literal(f"$.{member}") for member in MEMBERS)
+    first = f"SELECT id, payload FROM {raw} WHERE id IS NOT NULL LIMIT {SAMPLE}"  # noqa: S608  names of ours
+    records = database.execute(f"SELECT id, TRY(json_extract_string(payload, [{paths}])) FROM ({first})").fetchall()  # noqa: S608
+    for place in range(len(MEMBERS)):
+        shown = [(record, values[place]) for record, values in records if values and values[place]]
         templates = {_template(record, address, base_url) for record, address in shown}
         if len(shown) > 1 and len(templates) == 1 and (template := templates.pop()):
             return template
