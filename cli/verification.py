@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -45,9 +45,8 @@ def verify_snapshots(settings: Settings, name: str | None, read_data: str, outpu
             results.append(verify(data, key, part, now=datetime.now(UTC)))
             run.ending = None if results[-1].ok else Ending.of_verification(results[-1])
         _save(data, results[-1], output)
-        if name is None or name in settings.tenants:  # the newest snapshot, whose age Dagster shows
-            verified = partial(_results, tenant_of(key), results[-1])
-            tell_dagster(settings, verified, f"the verification of {tenant_of(key)}")
+    if name is None or name in settings.tenants:  # of the newest snapshots, whose age Dagster shows
+        tell_dagster(settings, partial(_dagster_results, settings, results), "these verifications")
     missing = {} if name else {tenant: _nothing_complete(tenant) for tenant in tenants_without_complete(data)}
     for tenant, text in missing.items():
         report_ending(settings, Ending(job="verification", result="failed", tenant=tenant, message=text), output)
@@ -57,10 +56,13 @@ def verify_snapshots(settings: Settings, name: str | None, read_data: str, outpu
     return ExitStatus.DIFFERENCES if problems else ExitStatus.COMPLETE
 
 
-def _results(tenant: str, result: SnapshotVerification) -> Iterator[Result]:
+def _dagster_results(settings: Settings, verified: Sequence[SnapshotVerification]) -> Iterator[Result]:
+    """Of each configured library, all its verifications together: an unreadable snapshot is named beside an intact one."""
     from assets_defs.verification import verification_results  # noqa: PLC0415  with Dagster
 
-    return verification_results(tenant, [result])
+    for tenant in settings.tenants:
+        if of_tenant := [result for result in verified if result.tenant == tenant]:
+            yield from verification_results(tenant, of_tenant)
 
 
 def _nothing_complete(tenant: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import dagster as dg
@@ -158,6 +159,14 @@ def test_verifications_and_drills_are_shown(installation: DagsterInstallation) -
     assert ended("snapshots", "verify", "old") == ended("drill", "old") == 0
     assert shown("verification", "intact") == (snapshot.manifest.snapshot, True)
     assert shown("drill", "restorable") == (snapshot.manifest.snapshot, True)
+    unreadable = snapshot.path.with_name("snapshot=20200101T000000Z")
+    unreadable.mkdir()
+    (unreadable / "manifest.json").write_text("{")
+    assert ended("snapshots", "verify", "old") == 6
+    assert shown("verification", "intact")[1] is False, "although the newest snapshot is intact"
+    shutil.rmtree(unreadable)
+    assert ended("snapshots", "verify", "old") == 0
+    assert shown("verification", "intact")[1] is True
     (installation.settings.data / "snapshots" / "tenant=old" / snapshot.path.name / "publications.parquet").unlink()
     assert ended("snapshots", "verify", "old") == 6
     assert shown("verification", "intact")[1] is False

@@ -258,9 +258,11 @@ class PlanBuilder:
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
         for end, raw in ((facts.source, self._raw_source()), (facts.target, self._raw_target)):
             library = session.settings.tenants.get(end.tenant)
+            if library and library.record_url:
+                end.record_url = library.record_url
+                continue
             with open_in_duckdb(raw) as database:
-                shown = shown_record_url(database, "file", end.base_url)
-            end.record_url = (library and library.record_url) or shown or msgspec.UNSET
+                end.record_url = shown_record_url(database, "file", end.base_url) or msgspec.UNSET
         facts.description = self._description
         if self._types:
             facts.types = self._types
