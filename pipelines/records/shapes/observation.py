@@ -57,7 +57,7 @@ _TIME_LENGTH = 16
 _DATE_LENGTH = 10
 
 
-class FieldShape(msgspec.Struct, omit_defaults=True):
+class FieldShape(msgspec.Struct, omit_defaults=True, gc=False):
     """One field: in how many objects it is, and what it has there."""
 
     seen: int = 0
@@ -84,7 +84,7 @@ class FieldShape(msgspec.Struct, omit_defaults=True):
         return ANY_KEY in self.members
 
 
-class RecordShape(msgspec.Struct, omit_defaults=True):
+class RecordShape(msgspec.Struct, omit_defaults=True, gc=False):
     """The shape of the records of one resource."""
 
     records: int = 0
