@@ -33,13 +33,12 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The data dictionary, made from the descriptions of the tables, the manual page, made from the help, and the notebook with what it shows on the demonstration.
+# The data dictionary, made from the descriptions of the tables, and the notebook with what it shows on the demonstration.
 docs: $(STAMP)
-	$(BIN)/bookferry tables --markdown > docs/tables.md
-	$(BIN)/python -m cli.man_page > docs/bookferry.1
+	$(BIN)/python -m tests.dictionary > docs/tables.md
 	$(BIN)/python -m tests.notebook
 
-# The documentation as a site, in build/site.
+# The documentation as a site, in build/site, with a page of all commands.
 site: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 

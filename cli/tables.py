@@ -1,143 +1,170 @@
-"""`bookferry tables`: the data dictionary."""
+"""`bookferry tables`: the data dictionary. `tests.dictionary` makes docs/tables.md of the same descriptions."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from rich.console import Console
 
-from cli.dictionary import markdown, types
 from cli.output import Output, print_table
 from pipelines.errors import ConfigurationError, ExitStatus
+from pipelines.records.advice import advice_of
+from pipelines.records.identifiers.rules import Rule, Sort
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
 from pipelines.records.tables.shared_columns import VIEW_COLUMNS
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean
-from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, deleted_view, newest_with_table, observed_table
+from pipelines.store.catalogue import (
+    SNAPSHOTS,
+    SQL_TYPES,
+    TABLES_READ,
+    deleted_view,
+    newest_with_table,
+    observed_table,
+)
+from pipelines.store.postgres.definitions import sql_type
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 
+RULES = "rules"
+"""The name for which the command lists the rules of identifiers and records."""
+
 
 def show_tables(settings: Settings | None, name: str | None, output: Output) -> ExitStatus:
-    """Show the data dictionary: every table with its description, or one table with its columns.
+    """Show the data dictionary: every table, one table with its columns, or the rules.
 
     `settings`: adds the row counts and the observed columns of the data folder.
     """
-    complete = _complete_snapshots(settings)
-    if name is None:
-        rows = _row_counts(settings)
-        listed = [
-            {
-                "table": one.name,
-                "comment": one.comment,
-                "key": list(one.key),
-                "rows": rows.get(one.name),
-                "personal": any(column.personal for column in one.columns),
-            }
-            for one in _described(complete)
-        ]
-        output.result({"tables": listed}, lambda console: _print_tables(console, rows))
-        return ExitStatus.COMPLETE
-    table = _view(name, _described(complete))
-    document = {
-        "table": name,
-        "comment": table.comment,
-        "key": list(table.key),
-        "columns": [
-            {
-                "column": one.name,
-                "type": str(one.type),
-                **dict(zip(("arrow", "duckdb", "postgres"), types(one), strict=True)),
-                "comment": one.comment,
-                "required": one.required,
-                "personal": one.personal,
-                "references": one.references or None,
-            }
-            for one in table.columns
-        ],
-    }
-    output.result(document, lambda console: _print_columns(console, table))
-    return ExitStatus.COMPLETE
-
-
-def print_dictionary(output: Output) -> ExitStatus:
-    """Print the whole data dictionary, as the Markdown of docs/tables.md."""
-    text = markdown()
-    output.result({"markdown": text}, lambda _console: output.write(text))
-    return ExitStatus.COMPLETE
-
-
-def _view(name: str, described: Sequence[Table]) -> Table:
-    """The description of a view, by its name in queries."""
-    views = {one.name: one for one in described}
-    if name in views:
-        table = views[name]
-    elif (base := name.removesuffix("_history")) in views and views[base] is not SNAPSHOTS:
-        table = replace(views[base], comment=f"{views[base].comment} Every complete snapshot.")
-    elif (base := name.removesuffix("_deleted")) in {tables[0].name for tables in STAGED.values()}:
-        return deleted_view(views[base])
+    snapshots = open_data(settings).snapshots() if settings is not None else []
+    complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
+    tables = [*_staged(complete), *RAW_TABLES, SNAPSHOTS, TABLES_READ]
+    if name == RULES:
+        output.result({"rules": rules()}, _print_rules)
+    elif name is None:
+        rows = _row_counts(snapshots, complete)
+        output.result(
+            {"tables": [_listed(table, rows) for table in tables]}, lambda console: _print_tables(console, tables, rows)
+        )
     else:
-        known = [*views]
-        raise ConfigurationError(f"There is no table '{name}'{did_you_mean(name, known)}. Tables: {', '.join(known)}.")
-    return table if table in (SNAPSHOTS, TABLES_READ) else replace(table, columns=(*VIEW_COLUMNS, *table.columns))
+        views = _views(tables)
+        if name not in views:
+            known = [*(table.name for table in tables), RULES]
+            raise ConfigurationError(
+                f"There is no table '{name}'{did_you_mean(name, known)}. Tables: {', '.join(known)}."
+            )
+        output.result(_document(name, views[name]), lambda console: _print_columns(console, views[name]))
+    return ExitStatus.COMPLETE
+
+
+def rules() -> list[dict[str, str]]:
+    """What the column `rule` and the column `code` of tables of issues say, in the words of the reports."""
+    return [
+        {"rule": rule, "about": rule.sort, "label": rule.label, **advice_of(rule)._asdict()}
+        for sort in Sort
+        for rule in Rule
+        if rule.sort is sort
+    ]
+
+
+def _staged(complete: Sequence[Snapshot]) -> Iterator[Table]:
+    """The staged tables; the first of a resource with the columns that these snapshots have besides."""
+    for resource, tables in STAGED.items():
+        yield observed_table(tables[0], resource, complete)
+        yield from tables[1:]
+
+
+def _views(tables: Sequence[Table]) -> dict[str, Table]:
+    """All views by their names in queries."""
+    views = {table.name: table for table in (SNAPSHOTS, TABLES_READ)}
+    for table in tables:
+        if table.name not in views:
+            views[table.name] = replace(table, columns=(*VIEW_COLUMNS, *table.columns))
+            views[f"{table.name}_history"] = replace(
+                views[table.name], comment=f"{table.comment} Every complete snapshot."
+            )
+        if table.name in STAGED:
+            views[f"{table.name}_deleted"] = deleted_view(table)
+    return views
+
+
+def _row_counts(snapshots: Sequence[Snapshot], complete: Sequence[Snapshot]) -> dict[str, int]:
+    """Rows of each table, from the manifests of the newest complete snapshot of every tenant that has the table."""
+    if not snapshots:
+        return {}
+    counts = {SNAPSHOTS.name: len(snapshots), TABLES_READ.name: len(snapshots) * len(TABLES)}
+    for table in (*TABLES.values(), *RAW_TABLES):
+        if newest := newest_with_table(table, complete):
+            counts[table.name] = sum(snapshot.manifest.tables[table.name].rows for snapshot in newest)
+    return counts
+
+
+def _listed(table: Table, rows: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "table": table.name,
+        "comment": table.comment,
+        "key": table.key,
+        "rows": rows.get(table.name),
+        "personal": any(column.personal for column in table.columns),
+    }
+
+
+def _document(name: str, table: Table) -> dict[str, Any]:
+    columns = [
+        {
+            "column": column.name,
+            "type": str(column.type),
+            **types(column),
+            "comment": column.comment,
+            "required": column.required,
+            "personal": column.personal,
+            "references": column.references or None,
+        }
+        for column in table.columns
+    ]
+    return {"table": name, "comment": table.comment, "key": table.key, "columns": columns}
+
+
+def types(column: Column) -> dict[str, str]:
+    """The type of a column in Arrow, in DuckDB and in Postgres."""
+    return {"arrow": str(column.type), "duckdb": SQL_TYPES[column.type], "postgres": sql_type(column)}
+
+
+def _print_tables(console: Console, tables: Sequence[Table], rows: Mapping[str, int]) -> None:
+    not_read = "not read" if rows else ""
+    lines = [
+        (table.name, f"{rows[table.name]:,}" if table.name in rows else not_read, table.comment) for table in tables
+    ]
+    print_table(console, ("table", "rows", "contents"), lines, right=("rows",))
+    console.print(
+        "Every table except snapshots contains the newest complete snapshot of each tenant that has it; <table>_history contains every "
+        "complete one.\nOnly `bookferry query --personal` shows personal columns (of users and raw_users). `bookferry tables TABLE` "
+        "describes the columns, `bookferry tables rules` the rules of identifiers and records."
+    )
 
 
 def _print_columns(console: Console, table: Table) -> None:
-    rows = [(one.name, types(one)[1].lower(), _meaning(one)) for one in table.columns]
+    rows = [(column.name, types(column)["duckdb"].lower(), _meaning(column)) for column in table.columns]
     print_table(console, ("column", "type", "meaning"), rows, title=table.comment)
-    key = dict.fromkeys([*(one.name for one in table.columns if one in VIEW_COLUMNS), *table.key])
+    key = dict.fromkeys([*(column.name for column in table.columns if column in VIEW_COLUMNS), *table.key])
     console.print(f"Key: {', '.join(key)}.")
-    if any(one.personal for one in table.columns):
+    if any(column.personal for column in table.columns):
         console.print("The views leave personal columns out; `bookferry query --personal` shows them.")
+    if any(column.name == "rule" for column in table.columns):
+        console.print("`bookferry tables rules` says what the column rule means.")
 
 
 def _meaning(column: Column) -> str:
     return f"{column.comment}{' Always filled.' if column.required else ''}{' Personal.' if column.personal else ''}"
 
 
-def _described(complete: Sequence[Snapshot] = ()) -> list[Table]:
-    """Every table, with the columns that these snapshots have besides."""
-    staged = [
-        observed_table(table, resource, complete) if table is tables[0] else table
-        for resource, tables in STAGED.items()
-        for table in tables
-    ]
-    return [*staged, *RAW_TABLES, SNAPSHOTS, TABLES_READ]
-
-
-def _complete_snapshots(settings: Settings | None) -> list[Snapshot]:
-    if settings is None:
-        return []
-    return [snapshot for snapshot in open_data(settings).snapshots() if snapshot.manifest.complete]
-
-
-def _row_counts(settings: Settings | None) -> dict[str, int]:
-    """Rows of each table, from the manifests of the newest complete snapshot of every tenant that has the table."""
-    if settings is None:
-        return {}
-    snapshots = open_data(settings).snapshots()
-    complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
-    read = {SNAPSHOTS.name: len(snapshots), TABLES_READ.name: len(snapshots) * len(TABLES)}
-    counts = Counter(read if snapshots else {})
-    for table in (*TABLES.values(), *RAW_TABLES):
-        holding = newest_with_table(table, complete)
-        if holding:
-            counts[table.name] = sum(one.manifest.tables[table.name].rows for one in holding)
-    return counts
-
-
-def _print_tables(console: Console, rows: dict[str, int]) -> None:
-    not_read = "not read" if rows else ""
+def _print_rules(console: Console) -> None:
     lines = [
-        (table.name, f"{rows[table.name]:,}" if table.name in rows else not_read, table.comment)
-        for table in _described()
+        (rule["rule"], rule["about"], " ".join(filter(None, (rule["problem"], rule["suggestion"])))) for rule in rules()
     ]
-    print_table(console, ("table", "rows", "contents"), lines, right=("rows",))
+    print_table(console, ("rule", "about", "meaning"), lines)
     console.print(
-        "Every table except snapshots contains the newest complete snapshot of each tenant that has it; <table>_history contains every "
-        "complete one.\nOnly `bookferry query --personal` shows personal columns (of users and raw_users). `bookferry tables TABLE` "
-        "describes the columns."
+        "These are the values of the column rule of publication_identifiers, and of the column code of tables of issues."
     )

@@ -1,12 +1,24 @@
-"""A hook of MkDocs: on the site, links from docs/ to other files of the repository lead to them on GitHub."""
+"""Hooks of MkDocs: the site has a page of all commands, and links from docs/ to other files of the repository lead to them on GitHub."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+from mkdocs.structure.files import File
+
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Returns the files of the site with the page of commands, which Typer makes from their help."""
+    command = [sys.executable, "-m", "typer", "cli.app", "utils", "docs", "--name", "bookferry", "--title", "Commands"]
+    page = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
+    files.append(File.generated(config, "commands.md", content=page))
+    return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_others: Any) -> str:

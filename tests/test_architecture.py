@@ -33,7 +33,7 @@ KEPT_TO = {
     "pyiceberg": ("pipelines.store.iceberg",),
     "typer": ("cli",),
     "rich": ("cli",),
-    "tomllib": ("pipelines.settings.loading", "cli.commands.names"),  # the latter has a tenth of a second
+    "tomllib": ("pipelines.settings.loading", "cli.commands.completion"),  # the latter has a tenth of a second
 }
 """Package → the only places that may import it."""
 

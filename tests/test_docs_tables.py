@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cli.dictionary import markdown, types
+from cli.tables import types
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
 from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, catalogue_in_memory, deleted_view
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import ROOT, run
+from tests.dictionary import markdown
 from tests.store.snapshot_factory import make_snapshot, publication_payloads
 
 PAGE = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
@@ -38,7 +39,7 @@ def test_duckdb_has_the_described_columns_and_types(tmp_path: Path) -> None:
     for table in described:
         view = database.view(table.name)
         found = dict(zip(view.columns, map(str, view.types), strict=True))
-        assert found == {**found, **{column.name: types(column)[1] for column in table.columns}}, table.name
+        assert found == {**found, **{column.name: types(column)["duckdb"] for column in table.columns}}, table.name
 
 
 def test_the_command_describes_the_columns_of_each_kind_of_view(tmp_path: Path) -> None:
@@ -52,3 +53,13 @@ def test_the_command_describes_the_columns_of_each_kind_of_view(tmp_path: Path) 
     }
     assert copies["key"] == ["id"]
     run("tables", "raw_publications_deleted", "--json", folder=tmp_path).assert_failed(2, "There is no table")
+
+
+def test_the_command_lists_the_rules(tmp_path: Path) -> None:
+    """In the words of the page, which has them under headings."""
+    listed = run("tables", "rules", "--json", folder=tmp_path).document["rules"]
+    assert {one["rule"]: one["about"] for one in listed}["check_digit"] == "Why a value is invalid"
+    assert all(f"| `{one['rule']}` |" in PAGE and f"\n### {one['about']}\n" in PAGE for one in listed)
+    printed = run("tables", "rules", folder=tmp_path).out
+    assert all(one["rule"] in printed for one in listed)
+    assert "`bookferry tables rules`" in run("tables", "publication_identifiers", folder=tmp_path).out

@@ -36,6 +36,11 @@ def test_it_has_every_page_and_loads_nothing_from_elsewhere(site: Path) -> None:
         assert re.findall(r'src="(https?://[^"]+)|rel="stylesheet" href="(https?://[^"]+)', text) == [], page.name
 
 
+def test_it_has_a_page_of_all_commands(site: Path) -> None:
+    text = (site / "commands" / "index.html").read_text(encoding="utf-8")
+    assert all(f"<code>bookferry {command}</code>" in text for command in ("init", "snapshots prune", "migrate undo"))
+
+
 def test_links_to_other_files_of_the_repository_lead_to_them(site: Path) -> None:
     start = (site / "index.html").read_text(encoding="utf-8")
     assert 'href="https://github.com/bookferry/bookferry/blob/main/sandbox/README.md"' in start

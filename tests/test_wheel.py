@@ -54,9 +54,8 @@ def test_it_holds_every_file_of_its_packages_and_the_licences(wheel: Path) -> No
     assert {"sql/examples/identifiers_by_kind.sql", "sandbox/library/publications.jsonl.gz"} <= names
     licences = {name.partition("/licenses/")[2] for name in names if "/licenses/" in name}
     assert licences == set(PYPROJECT["project"]["license-files"])
-    top = {name.partition("/")[0] for name in names if ".dist-info" not in name and ".data/" not in name}
+    top = {name.partition("/")[0] for name in names if ".dist-info" not in name}
     assert top == set(PACKAGES)
-    assert any(name.endswith(".data/data/share/man/man1/bookferry.1") for name in names)
 
 
 def test_it_says_who_made_it_and_where_it_is(metadata: Message) -> None:
@@ -119,7 +118,6 @@ def test_it_runs_elsewhere_and_without_the_web_interface(installed: Path, tmp_pa
     out, _ = _run(installed, "demo", "--backup-only", folder=tmp_path)
     assert "Complete: 5,445 publications; 109 requests" in out
     assert (tmp_path / "bookferry-demo" / "library-data" / "library.duckdb").is_file()
-    assert (installed.parents[1] / "share" / "man" / "man1" / "bookferry.1").is_file()
     config = str(tmp_path / "bookferry-demo" / "bookferry.toml")
     out, err = _run(installed, "ui", "--config", config, folder=tmp_path, status=2)
     assert (out, "Traceback" in err) == ("", False)

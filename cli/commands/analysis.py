@@ -73,20 +73,15 @@ def query(  # noqa: PLR0917  one parameter for each option
 @command("cli.tables")
 def tables(
     table: Annotated[
-        str | None, typer.Argument(help="The table to describe, with its columns. Default: a list of all tables.")
-    ] = None,
-    markdown: Annotated[
-        bool,
-        typer.Option(
-            "--markdown", help="Print every table with its columns as Markdown, which is the page docs/tables.md."
+        str | None,
+        typer.Argument(
+            help="The table to describe, with its columns; or rules, for those of identifiers and records. Default: a list of all tables."
         ),
-    ] = False,
+    ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
-    """Show the data dictionary: every table, or the columns of one."""
-    from cli.tables import print_dictionary, show_tables
+    """Show the data dictionary: every table, the columns of one, or the rules of identifiers."""
+    from cli.tables import show_tables
 
-    if markdown:
-        return print_dictionary(Output(as_json=json))
     return show_tables(settings_if_any(config), table, Output(as_json=json))

@@ -1,38 +1,83 @@
-"""What Typer offers for arguments, one function for each kind of names."""
+"""What a shell offers for arguments: tenants, snapshots, plans, example queries. It is asked at every press of Tab.
+
+So only names are read, of the configuration and of local folders: not what the settings mean, which takes ten times as long. Nothing is
+offered from a bucket. What cannot be read offers nothing.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
 import typer
 
-from cli.commands import names
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
+"""Names that every shell takes as they are. A file could have any, and some shells evaluate what they are offered."""
 
 
 def tenants(ctx: typer.Context, incomplete: str) -> list[str]:
     """The tenants of the configuration."""
-    return _offered(names.TENANTS, ctx, incomplete)
+    return _offered(_tenants(ctx), incomplete)
 
 
 def snapshots(ctx: typer.Context, incomplete: str) -> list[str]:
     """The tenants, each for its newest snapshot, and every snapshot of each: TENANT/SNAPSHOT."""
-    return _offered(names.SNAPSHOTS, ctx, incomplete)
+    return _offered([*_tenants(ctx), *map("/".join, _snapshots(ctx))], incomplete)
 
 
 def snapshot_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     """The ids of the snapshots of the tenants that the command names, or of all."""
-    return _offered(names.SNAPSHOT_IDS, ctx, incomplete)
+    # Typer leaves a tenant among the arguments while an option lacks its value
+    named = {str(ctx.params.get("tenant")), *ctx.args}.intersection(_tenants(ctx))
+    return _offered((snapshot for tenant, snapshot in _snapshots(ctx) if not named or tenant in named), incomplete)
 
 
 def plans(ctx: typer.Context, incomplete: str) -> list[str]:
     """The plans of the data folder."""
-    return _offered(names.PLANS, ctx, incomplete)
+    return _offered((path.name for path in _folders(ctx, "plans/*")), incomplete)
 
 
-def examples(ctx: typer.Context, incomplete: str) -> list[str]:
+def examples(incomplete: str) -> list[str]:
     """The example queries."""
-    return _offered(names.EXAMPLES, ctx, incomplete)
+    folder = Path(__file__).resolve().parents[2] / "sql" / "examples"
+    return _offered((path.stem for path in folder.glob("*.sql")), incomplete)
 
 
-def _offered(kind: str, ctx: typer.Context, incomplete: str) -> list[str]:
+def _offered(names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted(name for name in {*names} if name.startswith(incomplete) and _PLAIN.fullmatch(name))
+
+
+def _tenants(ctx: typer.Context) -> list[str]:
+    tables = _content(_file(ctx)).get("tenants")
+    return [*tables] if isinstance(tables, dict) else []
+
+
+def _snapshots(ctx: typer.Context) -> list[tuple[str, str]]:
+    """Tenant and id of each snapshot of the configured tenants."""
+    folders = _folders(ctx, "snapshots/tenant=*/snapshot=*")
+    names = [(path.parent.name.partition("=")[2], path.name.partition("=")[2]) for path in folders]
+    return [name for name in names if name[0] in _tenants(ctx)]
+
+
+def _folders(ctx: typer.Context, pattern: str) -> list[Path]:
+    """The folders of the data folder that have names of this pattern."""
+    file = _file(ctx)
+    data = Path(os.path.expanduser(str(_content(file).get("data", "library-data"))))  # noqa: PTH111  keeps the ~ of nobody
+    return [path for path in (file.absolute().parent / data).glob(pattern) if path.is_dir()]
+
+
+def _file(ctx: typer.Context) -> Path:
     config = ctx.params.get("config") or ctx.find_root().params.get("config")
-    # Typer leaves a tenant among the arguments while an option lacks its value
-    return names.offered(kind, config, [str(ctx.params.get("tenant")), *ctx.args], incomplete)
+    return Path(config or os.environ.get("BOOKFERRY_CONFIG") or "bookferry.toml")
+
+
+def _content(file: Path) -> dict[str, Any]:
+    """The content of the configuration file; empty if it cannot be read."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
