@@ -12,7 +12,6 @@ from datetime import date
 from http import HTTPStatus
 
 import httpx
-import msgspec
 
 from pipelines.errors import (
     AccessDeniedError,
@@ -25,11 +24,7 @@ from pipelines.errors import (
 )
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.service.client import LibraryClient
-from pipelines.service.http.envelope import split_records
 from pipelines.service.http.failures import status_line
-
-_OF_THE_ACCOUNT = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
-"""Statuses that concern the sign-in: there is something that checks it."""
 
 _EXPLAINED = (RefusedError, ProtocolError, SignInError, AccessDeniedError, SignInPageError)
 """What a request to an ended version may raise. Their subclasses have a cause of their own."""
@@ -53,27 +48,21 @@ def end_of_v2_explained(client: LibraryClient, tenant: str) -> Iterator[None]:
 
 def _hint(client: LibraryClient, error: BookferryError, tenant: str) -> str:
     """Returns what to add to an error, empty if it says enough. Raises `VersionEndedError` if version 2 has certainly ended."""
-    if isinstance(error, RefusedError | ProtocolError):
-        return _hint_at_missing_list(client, tenant)
-    late = client.clock.now().date() > LAST_DAY_OF_V2
-    return f"Version 2 was due to be shut down on {_LAST_DAY}. {_remedy(tenant)}" if late else ""
-
-
-def _hint_at_missing_list(client: LibraryClient, tenant: str) -> str:
+    today = client.clock.now().date()
+    if not isinstance(error, RefusedError | ProtocolError):
+        late = f"Version 2 was due to be shut down on {_LAST_DAY}. {_remedy(tenant)}"
+        return late if today > LAST_DAY_OF_V2 else ""
     v2 = _ask(client, "v2/publications", signed_in=True)
     if v2 is None or v2.status_code not in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
         return ""
     v3 = _ask(client, "v3/publications")
     base_url = f"Is base_url ({_base_url(client)}) the library's address, without /api?"
     neither = "" if v3 is None or is_served(v3) else f"Version 3 is not there either ({status_line(v3)}). {base_url}"
-    if v2_has_ended(v2, _ask(client, "v2/swagger.yaml"), v3, client.clock.now().date()):
-        raise VersionEndedError(f"{ended_message(v2, tenant)} {neither}".rstrip()) from None
+    if v2_has_ended(v2, _ask(client, "v2/swagger.yaml"), v3, today):
+        asked = f"{v2.request.method} {v2.request.url.copy_with(query=None, userinfo=b'')}"
+        ended = f"Version 2 of the API of '{tenant}' has ended: {asked} answered {status_line(v2)}. {_remedy(tenant)}"
+        raise VersionEndedError(f"{ended} {neither}".rstrip()) from None
     return neither
-
-
-def _answers(v3: httpx.Response | None) -> bool:
-    """Whether version 3 asks for a sign-in, or answers a list."""
-    return v3 is not None and is_served(v3) and (v3.status_code in _OF_THE_ACCOUNT or _is_list(v3))
 
 
 def _base_url(client: LibraryClient) -> str:
@@ -94,27 +83,15 @@ def v2_has_ended(
     if v2.status_code == HTTPStatus.GONE:
         return True
     missing = all(each is not None and each.status_code == HTTPStatus.NOT_FOUND for each in (v2, description))
-    return missing and (today > LAST_DAY_OF_V2 or _answers(v3))
+    return missing and (today > LAST_DAY_OF_V2 or (v3 is not None and is_served(v3)))
 
 
 def is_served(response: httpx.Response) -> bool:
-    """Whether something at this address is the API: it answers a list, asks for a sign-in, or asks to wait."""
-    answers = response.status_code in {HTTPStatus.OK, HTTPStatus.TOO_MANY_REQUESTS} | _OF_THE_ACCOUNT
-    return answers and "html" not in response.headers.get("content-type", "").lower()
+    """Whether something at this address is the API: it answers, asks for a sign-in, or asks to wait."""
+    return response.status_code in _SERVED and "html" not in response.headers.get("content-type", "").lower()
 
 
-def _is_list(response: httpx.Response) -> bool:
-    try:
-        split_records(response.content)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return False
-    return True
-
-
-def ended_message(v2: httpx.Response, tenant: str) -> str:
-    """Returns what a person must know and do when version 2 has ended; `v2` is the response that shows it."""
-    asked = f"{v2.request.method} {v2.request.url.copy_with(query=None, userinfo=b'')}"
-    return f"Version 2 of the API of '{tenant}' has ended: {asked} answered {status_line(v2)}. {_remedy(tenant)}"
+_SERVED = frozenset({HTTPStatus.OK, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS})
 
 
 def _remedy(tenant: str) -> str:

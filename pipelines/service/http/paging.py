@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import httpx
 import msgspec
@@ -29,7 +28,7 @@ MAX_EMPTY_PAGES = 2
 _PAGING = frozenset({"first", "prev", "previous", "next", "last"})
 """Link relations of pages; others are not about pages (a CDN sends `preload`)."""
 
-_PAGE = re.compile(r"[?&]page=(\d+)(?=[&#]|$)")
+_PAGE_NUMBER = re.compile(r"(?<=[?&]page=)[0-9]{1,9}(?=[&#]|$)")
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) 
         total=_number(totals[0], digits=15) if len(totals) == 1 else None,
         linked="next" in links or (bool(links) and not header.garbled),  # a garbled header may have lost the next page
         next=_address(url, links["next"]) if "next" in links else None,
-        last=_number(match[1], digits=9) if (match := _PAGE.search(links.get("last", ""))) else None,
+        last=int(match[0]) if (match := _PAGE_NUMBER.search(links.get("last", ""))) else None,
         contradiction=outside_text(", ".join(totals), 100) if len(totals) > 1 else "",
     )
 
@@ -106,28 +105,8 @@ def _totals(lines: Sequence[str]) -> list[str]:
 def _address(page: httpx.URL, link: str) -> httpx.URL:
     """Returns the absolute address of a link; if the link names a page but no size, with our page size.
 
-    Without our size, the number would mean another page. From one page to the next only the number changes, so everything else is resolved
-    once.
+    Without our size, the number would mean another page.
     """
-    match = _PAGE_NUMBER.search(link)
-    if match is None:
-        return _resolved(page, link)
-    resolved = _resolved_apart(_with_page(str(page), 0), _with_page(link, 0))
-    return _parsed(_with_page(resolved, int(match[0])))
-
-
-@lru_cache(maxsize=256)
-def _parsed(address: str) -> httpx.URL:
-    """Parses the address of a page once: it is foreseen first and linked to later."""
-    return httpx.URL(address)
-
-
-@lru_cache(maxsize=64)
-def _resolved_apart(page: str, link: str) -> str:
-    return str(_resolved(httpx.URL(page), link))
-
-
-def _resolved(page: httpx.URL, link: str) -> httpx.URL:
     try:
         url = _at_home(page.join(link).copy_with(fragment=None), page)
     except (httpx.InvalidURL, ValueError):
@@ -148,14 +127,6 @@ def _at_home(url: httpx.URL, page: httpx.URL) -> httpx.URL:
     return page.copy_with(query=url.query) if own == other else url
 
 
-_PAGE_NUMBER = re.compile(r"(?<=[?&]page=)[0-9]{1,9}(?=[&#]|$)")
-
-
-def _with_page(address: str, number: int) -> str:
-    """Returns the address with another page number."""
-    return _PAGE_NUMBER.sub(str(number), address, count=1)
-
-
 def page_number(url: httpx.URL) -> int | None:
     """Returns the parameter `page` if it is a plausible number."""
     match = _PAGE_NUMBER.search(str(url))
@@ -164,7 +135,7 @@ def page_number(url: httpx.URL) -> int | None:
 
 def page_at(like: httpx.URL, number: int) -> httpx.URL:
     """Returns the address of another page, in the form of `like`."""
-    return _parsed(_with_page(str(like), number))
+    return httpx.URL(_PAGE_NUMBER.sub(str(number), str(like), count=1))
 
 
 def is_counted(one: httpx.URL, other: httpx.URL) -> bool:
@@ -179,13 +150,6 @@ def same_page(one: httpx.URL, other: httpx.URL) -> bool:
 
 
 def _canonical(url: httpx.URL) -> tuple[object, ...]:
-    address = str(url)
-    return page_number(url), _canonical_apart(_with_page(address, 0))
-
-
-@lru_cache(maxsize=64)
-def _canonical_apart(address: str) -> tuple[object, ...]:
-    url = httpx.URL(address)
     return url.scheme, url.netloc, url.path, *sorted(url.params.multi_items())
 
 
@@ -319,7 +283,6 @@ class LoopGuard:
         )
 
 
-@lru_cache(maxsize=16)  # the address is needed twice: as the next page, then as the page itself
 def _address_digest(url: httpx.URL) -> bytes:
     return _digest(b"address", repr(_canonical(url)).encode())
 
