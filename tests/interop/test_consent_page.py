@@ -15,7 +15,6 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -168,55 +167,6 @@ def test_sign_in_untick_and_allow(visitor: Visitor) -> None:
     assert httpx.get(f"{visitor.base_url}/api/v3/publications", headers=headers).headers["X-Total"] == "30"
 
 
-def test_a_label_is_part_of_its_box_and_enter_allows(visitor: Visitor) -> None:
-    """The page works without a mouse: Enter in the password field presses the first button, which allows."""
-    visitor.arrive()
-    visitor.browser.find_element(By.XPATH, "//label[contains(., 'Read people')]").click()
-    assert not visitor.field("Read people").is_selected()
-    visitor.sign_in()
-    visitor.field("Password").send_keys(Keys.ENTER)
-    assert visitor.tokens()["scope"] == "library:read library:write"
-
-
-def test_refusing_needs_no_account(visitor: Visitor) -> None:
-    visitor.arrive()
-    visitor.press("Refuse")
-    answer = visitor.answer()
-    assert (answer["error"], answer["state"]) == ("access_denied", "s & t")
-
-
-def test_a_wrong_password_can_be_corrected(visitor: Visitor) -> None:
-    visitor.arrive()
-    visitor.sign_in("wrong")
-    visitor.field("users:read").click()
-    visitor.press("Allow")
-    alert = visitor.browser.find_element(By.CSS_SELECTOR, "[role=alert]")
-    assert alert.is_displayed()
-    assert visitor.field("E-mail address").get_property("value") == visitor.sandbox.user
-    assert visitor.field("Password").get_property("value") == ""
-    assert not visitor.field("users:read").is_selected()
-    visitor.sign_in()
-    visitor.press("Allow")
-    assert visitor.tokens()["scope"] == "library:read library:write"
-
-
-def test_the_browser_remembers_and_forgets_the_person(visitor: Visitor) -> None:
-    visitor.arrive()
-    visitor.sign_in()
-    visitor.press("Allow")
-    visitor.answer()
-    visitor.arrive()
-    assert "Signed in as" in visitor.browser.page_source
-    visitor.press("Allow")
-    assert visitor.tokens()
-    visitor.arrive()
-    visitor.press("Use another account")
-    assert visitor.field("Password").is_displayed()
-    visitor.sign_in()
-    visitor.press("Allow")
-    assert visitor.tokens()
-
-
 def test_a_hostile_name_runs_nothing(browser: webdriver.Chrome, sandbox: SandboxProcess, callback: Callback) -> None:
     """Markup in a client name runs nothing and loads nothing."""
     name = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
@@ -227,40 +177,3 @@ def test_a_hostile_name_runs_nothing(browser: webdriver.Chrome, sandbox: Sandbox
     assert name in browser.find_element(By.TAG_NAME, "h1").text
     assert browser.execute_script("return document.scripts.length") == 0
     assert browser.get_log("browser") == []
-
-
-def test_the_page_fetches_nothing_else(visitor: Visitor) -> None:
-    """The page needs one request; its style sheet applies in spite of the strict policy."""
-    before = len(visitor.sandbox.requests())
-    visitor.arrive()
-    assert [seen["path"] for seen in visitor.sandbox.requests()[before:]] == ["/oauth/authorize"]
-    assert visitor.browser.execute_script("return performance.getEntriesByType('resource').length") == 0
-    main = visitor.browser.find_element(By.TAG_NAME, "main")
-    assert main.value_of_css_property("border-top-width") == "4px"
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (320, "dark"), (900, "dark")])
-def test_the_page_is_readable_on_narrow_screens_and_in_the_dark(visitor: Visitor, width: int, scheme: str) -> None:
-    """Nothing is cut off on a narrow screen, and every text has a contrast of 4.5 to 1 (WCAG)."""
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    visitor.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    visitor.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    visitor.arrive()
-    assert visitor.browser.execute_script("return document.documentElement.scrollWidth") <= width
-    weak = visitor.browser.execute_script(CONTRAST)
-    assert weak == []
-
-
-# Returns the texts whose contrast is too low, with their contrast
-CONTRAST = """
-const rgb = (c) => c.match(/[\\d.]+/g).map(Number);
-const light = (c) => { const [r, g, b] = rgb(c).map((v) => { v /= 255; return v <= .03928 ? v / 12.92
-  : ((v + .055) / 1.055) ** 2.4; }); return .2126 * r + .7152 * g + .0722 * b; };
-const ground = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
-  if (rgb(c)[3] !== 0) return c; } return 'rgb(255, 255, 255)'; };
-return [...document.querySelectorAll('body *')].filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
-  .map((e) => { const a = light(getComputedStyle(e).color), b = light(ground(e));
-    return [e.textContent.trim().slice(0, 40), (Math.max(a, b) + .05) / (Math.min(a, b) + .05)]; })
-  .filter(([, ratio]) => ratio < 4.5);
-"""

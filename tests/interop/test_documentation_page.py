@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 import pytest
 from selenium import webdriver
@@ -52,35 +51,3 @@ def test_an_operation_of_version_3_is_tried(browser: webdriver.Chrome, sandbox: 
     WebDriverWait(browser, SECONDS).until(lambda _: send(browser, details)[0].startswith("200"))
     body = details.find_element(By.TAG_NAME, "pre").text
     assert [record["id"] for record in json.loads(body)["records"]] == [1, 2]
-
-
-def test_an_operation_of_version_2_is_tried(browser: webdriver.Chrome, sandbox: SandboxProcess) -> None:
-    browser.get(f"{sandbox.base_url()}/api")
-    browser.find_elements(By.CSS_SELECTOR, ".versions button")[1].click()
-    for field, text in zip(
-        browser.find_elements(By.CSS_SELECTOR, ".sign-in input"), (sandbox.user, sandbox.password), strict=True
-    ):
-        field.send_keys(text)
-    details = operation(browser, "GET", "/publications/{id}")
-    details.find_element(By.NAME, "id").send_keys("7")
-    status, body = send(browser, details)
-    assert (status[:3], json.loads(body)["id"]) == ("200", 7)
-
-
-def test_every_operation_opens_and_nothing_is_loaded_from_elsewhere(
-    browser: webdriver.Chrome, sandbox: SandboxProcess
-) -> None:
-    browser.get(f"{sandbox.base_url()}/api")
-    for button in range(2):
-        browser.find_elements(By.CSS_SELECTOR, ".versions button")[button].click()
-        entries = browser.find_elements(By.TAG_NAME, "details")
-        for entry in entries:
-            entry.find_element(By.TAG_NAME, "summary").click()
-        WebDriverWait(browser, SECONDS).until(
-            lambda _, found=entries: all(each.find_elements(By.CLASS_NAME, "inside") for each in found)
-        )
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    addresses = [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]
-    foreign = {urlsplit(address).netloc for address in addresses if address.startswith("http")}
-    assert foreign == {f"127.0.0.1:{sandbox.port}"}
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

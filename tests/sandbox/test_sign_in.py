@@ -16,17 +16,6 @@ def basic(text: str) -> str:
     return "Basic " + base64.b64encode(text.encode()).decode()
 
 
-def test_basic_authentication(library: Service) -> None:
-    """service.md#v2: HTTP Basic with the account."""
-    assert library.get("/publications/1").status_code == 200
-
-
-def test_the_session_cookie_signs_in(library: Service) -> None:
-    """service.md#v2: the cookie `_library_session` of a signed-in browser."""
-    with library.client(auth=None, cookies={"_library_session": library.tenant.session_cookie}) as client:
-        assert client.get("/publications/1").status_code == 200
-
-
 @pytest.mark.parametrize(
     "authorization",
     [
@@ -48,13 +37,6 @@ def test_wrong_credentials_are_refused(library: Service, authorization: str) -> 
     assert answer.status_code == 401
     assert answer.json() == UNAUTHORIZED
     assert answer.headers["WWW-Authenticate"].startswith('Basic realm="library"')
-
-
-@pytest.mark.parametrize("path", ["/publications", "/publications/all", "/publications/1", "/publications/0"])
-def test_nothing_is_shown_without_sign_in(library: Service, path: str) -> None:
-    """service.md#errors: not authorised is 401 on every endpoint, also for records that do not exist."""
-    with library.client(auth=None) as client:
-        assert client.get(path).status_code == 401
 
 
 def test_a_wrong_cookie_is_refused_and_a_right_one_does_not_replace_wrong_credentials(library: Service) -> None:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -58,86 +53,6 @@ def test_what_was_uploaded_survives_a_kill(tmp_path: Path) -> None:
         assert late.status_code == 204
     assert not list(folder.glob("*.part"))
     assert len(list(folder.iterdir())) == 2
-
-
-def test_without_a_state_file_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Uploads are in a temporary folder that the process removes."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with SandboxProcess(*SMALL) as sandbox:
-        attached(sandbox, b"x")
-        assert len(list(tmp_path.iterdir())) == 1
-        assert sandbox.terminate() == 0
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_many_uploads_at_once(sandbox: SandboxProcess) -> None:
-    """Each upload arrives complete, also one with the same content as another."""
-    contents = [hashlib.sha256(b"%d" % (number % 20)).digest() * 3000 for number in range(40)]
-    with ThreadPoolExecutor(8) as pool:
-        assets = list(pool.map(lambda content: attached(sandbox, content), contents))
-    assert len({asset["id"] for asset in assets}) == 40
-    assert [httpx.get(asset["url"]).content for asset in assets] == contents
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux")
-def test_no_file_is_ever_in_memory() -> None:
-    """128 MiB go in and out, and the process grows by less than a quarter of that."""
-    size = 128 << 20
-    with SandboxProcess(*SMALL) as sandbox:
-        form = api(sandbox, "GET", "/assets/presign")
-        before = most_memory(sandbox)
-        with tempfile.TemporaryFile() as file:
-            file.truncate(size)
-            sent = httpx.post(form["url"], data=form["fields"], files={"file": file}, timeout=60)
-        assert sent.status_code == 204
-        file_id = form["fields"]["key"].removeprefix("cache/")
-        body = {"publication_id": 1, "file": {"id": file_id, "storage": "cache"}}
-        url = api(sandbox, "POST", "/assets", body)["url"]
-        with httpx.stream("GET", url) as answer:
-            assert sum(map(len, answer.iter_bytes())) == size
-        assert most_memory(sandbox) - before < size // 4
-
-
-def most_memory(sandbox: SandboxProcess) -> int:
-    """Returns the most memory that the process had, in bytes."""
-    status = Path(f"/proc/{sandbox.process.pid}/status").read_text("utf-8")
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-@pytest.mark.parametrize("size", [1 << 20, 8 << 20])
-def test_curl_asks_before_it_sends_much(sandbox: SandboxProcess, size: int) -> None:
-    """Curl sends ``Expect: 100-continue`` before a large body and reads a refusal after it."""
-    form = api(sandbox, "GET", "/assets/presign")
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(b"\0" * size)
-        file.flush()
-        for fields, expected in ((form["fields"], "204"), ({**form["fields"], "acl": "private"}, "403")):
-            options = [part for name, value in fields.items() for part in ("--form-string", f"{name}={value}")]
-            command = [
-                "curl",
-                "-sS",
-                "--expect100-timeout",
-                "60",
-                "-o",
-                "/dev/null",
-                "-w",
-                "%{http_code}",
-                *options,
-                "-F",
-                f"file=@{file.name}",
-                form["url"],
-            ]
-            assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == expected
-
-
-def test_buckets_are_apart(sandbox: SandboxProcess) -> None:
-    """service.md#overview: each tenant has its own {base_url}. A form or address of one tenant does not work in another bucket."""
-    form = api(sandbox, "GET", "/assets/presign")
-    elsewhere = form["url"].replace("/library", "/other")
-    assert httpx.post(elsewhere, data=form["fields"], files={"file": b"x"}).status_code == 403
-    url = attached(sandbox, b"mine")["url"]
-    assert httpx.get(url.replace("/library/", "/other/")).status_code == 403
 
 
 def test_an_upload_with_a_lost_response_is_stored(sandbox: SandboxProcess) -> None:

@@ -1,7 +1,7 @@
-"""A library of the sandbox, in process and over a socket: each test of this folder runs both ways.
+"""A library of the sandbox, over a socket.
 
 There is a file for each part of docs/service.md. The docstring of each test cites the fact that it shows. The test sets
-the clock, over the socket too: the server runs in a thread of the test process.
+the clock: the server runs in a thread of the test process.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from tests.sandbox.conftest import FakeClock
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-TRANSPORTS = ("in process", "over a socket")
-
 
 def plain_transport() -> httpx.HTTPTransport:
     """Returns a transport for plain http. It loads no certificates, which would take longer than most of these tests."""
@@ -41,7 +39,6 @@ class Library:
     tenant: Tenant
     origin: str
     clock: FakeClock
-    transport: Callable[[], httpx.BaseTransport]
     closing: ExitStack = field(default_factory=ExitStack)
 
     @property
@@ -51,7 +48,7 @@ class Library:
 
     def client(self, path: str = "", **options: Any) -> httpx.Client:
         """Returns a client below the tenant that is not signed in and follows no redirects."""
-        client = httpx.Client(base_url=f"{self.base_url}{path}", transport=self.transport(), **options)
+        client = httpx.Client(base_url=f"{self.base_url}{path}", transport=plain_transport(), **options)
         return self.closing.enter_context(client)
 
     def v2(self, **options: Any) -> httpx.Client:
@@ -72,7 +69,7 @@ class Library:
 
     def control(self, method: str, path: str, body: object = None) -> httpx.Response:
         """Sends a request to the control endpoint; an error status raises `HTTPStatusError`."""
-        with httpx.Client(transport=self.transport()) as client:
+        with httpx.Client(transport=plain_transport()) as client:
             return client.request(method, f"{self.origin}/_control/{path}", json=body).raise_for_status()
 
     def vary(self, **variations: Any) -> None:
@@ -88,9 +85,9 @@ class Library:
         self.control("POST", "faults", {"fault": fault, "match": {"method": method, "path": path}, **details})
 
 
-@pytest.fixture(params=TRANSPORTS)
-def make_library(request: pytest.FixtureRequest) -> Iterator[Callable[..., Library]]:
-    """Creates a library with the first `records` real records (None for all), in process or over a socket."""
+@pytest.fixture
+def make_library() -> Iterator[Callable[..., Library]]:
+    """Creates a library with the first `records` real records (None for all)."""
     with ExitStack() as closing:
 
         def make(records: int | None = 0, name: str = "library", **settings: Any) -> Library:
@@ -99,8 +96,7 @@ def make_library(request: pytest.FixtureRequest) -> Iterator[Callable[..., Libra
             chosen = Settings(requests_per_minute=0).with_changes(settings)
             tenants: dict[str, Tenant] = {}
             app = Sandbox(tenants)
-            in_process = request.param == "in process"
-            storage_port = None if in_process else urlsplit(closing.enter_context(_ServedApp(app.storage))).port
+            storage_port = urlsplit(closing.enter_context(_ServedApp(app.storage))).port
             tenant = tenants[name] = open_tenant(
                 database,
                 name,
@@ -110,11 +106,7 @@ def make_library(request: pytest.FixtureRequest) -> Iterator[Callable[..., Libra
                 clock=clock,
                 storage_port=storage_port,
             )
-            if in_process:
-                library = Library(tenant, "http://service.test", clock, lambda: httpx.WSGITransport(app=app))
-            else:
-                origin = closing.enter_context(_ServedApp(app))
-                library = Library(tenant, origin, clock, plain_transport)
+            library = Library(tenant, closing.enter_context(_ServedApp(app)), clock)
             closing.enter_context(library.closing)
             return library
 

@@ -92,14 +92,6 @@ def test_a_wrong_file_id_creates_no_asset(client: httpx.Client) -> None:
     assert client.get("/publications/1").json()["assets"] == []
 
 
-def test_an_upload_can_be_used_again(library: Library, client: httpx.Client) -> None:
-    """Assumption: an upload stays, so a POST with a lost response can be sent again. Each POST creates an asset."""
-    file_id = upload(library, presigned(client))
-    first, second = (client.post("/assets", json=asset_body(file_id)).json() for _ in range(2))
-    assert first["id"] != second["id"]
-    assert first["file"]["id"] != second["file"]["id"]
-
-
 def test_size_comes_from_the_upload_and_names_from_the_payload(library: Library, client: httpx.Client) -> None:
     """Assumption: the size is that of the upload. File name and type come from the payload, else from the upload."""
     asset = created(library, client)
@@ -238,10 +230,3 @@ def test_an_invalid_presign_query_is_422(client: httpx.Client, wrong: dict[str, 
     """service.md#presign: the query has `filename` and `type`, a media type. Assumption: an invalid value is 422."""
     assert client.get("/assets/presign", params=wrong).status_code == 422
     assert client.get("/assets/presign", params={"filename": "x" * 255, "type": "a/b"}).status_code == 200
-
-
-def test_a_path_without_an_id_is_not_an_asset(client: httpx.Client) -> None:
-    """Assumption: there is no list of assets; an unknown method is 405."""
-    assert client.get("/assets").status_code == 405
-    assert client.patch("/assets/presign", json={}).status_code == 405
-    assert client.get("/assets/x").status_code == 404

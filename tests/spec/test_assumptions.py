@@ -1,199 +1,22 @@
-"""docs/assumptions.md: its form and its references, and the tests of assumptions that belong to no other file."""
+"""The tests of assumptions (docs/assumptions.md) that belong to no other file."""
 
 from __future__ import annotations
 
-import ast
-import json
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from sandbox import errors
-from sandbox.__main__ import _parser as sandbox_options
-from sandbox.__main__ import _settings as sandbox_settings
 from sandbox.app import VERSIONS
-from sandbox.settings import Settings
 from tests.spec.conftest import Library
 from tests.spec.oauth_client import register
 from tests.spec.test_publication_record import create, refusal
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "assumptions.md"
-OTHER_SHAPES = ROOT / "tests" / "sandbox" / "other_shapes.json"
-
-CITATION = re.compile(r"^> \[service\.md#([a-z0-9-]+)\]\(service\.md#\1\): (.+)$", re.MULTILINE)
-PARTS = ("Assumed", "Wrong if", "Sandbox", "Client", "Test", "Switch")
-NONE = "—"
-MAY_BE_NONE = {"Client", "Switch"}
-
-NOT_SHOWN = [
-    "fields of a publication beyond the listed ones.",
-    "fields of hard copies, locations, collections, authorities, tasks and quality reviews.",
-    "fields of an asset beyond the listed ones.",
-    "states of records, and transitions between them.",
-    "the version that has `/publications/all`, and its parameters.",
-    "paths, query parameters and payloads of hard copies, locations, authorities, collections and tasks.",
-    "query parameters of lists other than that of publications.",
-    "the bodies of responses to creates, updates and deletes.",
-    "the shape of the refresh request.",
-    "endpoints to create, rotate and revoke issued clients.",
-    "events, webhooks and notifications.",
-    "error codes other than `RecordNotFound` and `InsufficientScope`.",
-    "the number of registrations per day, and how the request rate is enforced.",
-]
 """Everything that service.md#not-shown lists."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One assumption of the page. ``anchor`` and ``fact``: what it completes."""
-
-    id: str
-    title: str
-    anchor: str
-    fact: str
-    parts: dict[str, str]
-
-    def references(self, part: str) -> list[str]:
-        """Returns the texts between backticks."""
-        return re.findall(r"`([^`]+)`", self.parts[part])
-
-
-def _entries() -> list[Entry]:
-    found = []
-    for block in re.split(r"^### ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        heading, _, rest = block.partition("\n")
-        rest = re.split(r"^## ", rest, flags=re.MULTILINE)[0]
-        name, _, title = heading.partition(" ")
-        ((anchor, fact),) = CITATION.findall(rest)
-        parts = re.findall(r"^- \*\*([^*]+):\*\* (.*)$", rest, flags=re.MULTILINE)
-        assert len(parts) == len(dict(parts)), name
-        found.append(Entry(name, title, anchor, fact, dict(parts)))
-    return found
-
-
-ENTRIES = _entries()
-EACH = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
-
-
 # --- The page
-
-
-def test_ids_count_from_one() -> None:
-    """The ids are A1, A2, ... without gaps, and no two titles are the same."""
-    assert [entry.id for entry in ENTRIES] == [f"A{number}" for number in range(1, len(ENTRIES) + 1)]
-    assert len({entry.title for entry in ENTRIES}) == len(ENTRIES)
-
-
-def test_everything_that_is_not_shown_has_its_entry() -> None:
-    """service.md#not-shown: what the documentation of the service does not show. It has the first entries, in this order."""
-    assert [entry.fact for entry in ENTRIES if entry.anchor == "not-shown"] == NOT_SHOWN
-    assert [entry.fact for entry in ENTRIES[: len(NOT_SHOWN)]] == NOT_SHOWN
-
-
-@EACH
-def test_an_entry_has_all_its_parts(entry: Entry) -> None:
-    """An entry has citation, assumption, sign of an error, place, test and switch; client and switch may be a dash."""
-    assert entry.title
-    assert entry.fact.endswith(".")
-    assert tuple(entry.parts) == PARTS
-    for part, text in entry.parts.items():
-        assert text.strip()
-        assert (text == NONE) <= (part in MAY_BE_NONE), part
-    for part in ("Assumed", "Wrong if"):
-        assert entry.parts[part].endswith((".", "?"))
-
-
-@EACH
-@pytest.mark.parametrize(
-    ("part", "folder"),
-    [("Sandbox", "sandbox/"), ("Client", "pipelines/"), ("Test", "tests/")],
-)
-def test_what_an_entry_names_is_there(entry: Entry, part: str, folder: str) -> None:
-    """Each path exists, and defines the constant, function, method, field or test."""
-    if entry.parts[part] == NONE:
-        return
-    references = entry.references(part)
-    assert ", ".join(f"`{reference}`" for reference in references) == entry.parts[part]
-    assert len(references) == len(set(references))
-    for reference in references:
-        path, _, name = reference.partition("::" if part == "Test" else ":")
-        assert path.startswith(folder), reference
-        assert (ROOT / path).is_file(), reference
-        assert name in _names(path), reference
-        assert part != "Test" or name.startswith("test_"), reference
-
-
-@EACH
-def test_a_switch_is_one_that_the_sandbox_has(entry: Entry) -> None:
-    """A switch is a command-line option or JSON for the control endpoint, and gives settings other than the default."""
-    if entry.parts["Switch"] == NONE:
-        return
-    switches = entry.references("Switch")
-    assert ", ".join(f"`{switch}`" for switch in switches) == entry.parts["Switch"]
-    for switch in switches:
-        assert _switched(switch) != Settings(), switch
-
-
-def test_every_variation_is_the_other_reading_of_an_entry() -> None:
-    """Every variation is the switch of an entry. ``link=loop`` is a fault of a service, so it need not be."""
-    switches = " ".join(entry.parts["Switch"] for entry in ENTRIES)
-    named = set(re.findall(r"--variation (\w+)=", switches))
-    assert named == set(Settings().variations.__dataclass_fields__)
-
-
-@EACH
-def test_other_entries_that_are_mentioned_exist(entry: Entry) -> None:
-    """An id in a text names another entry."""
-    mentioned = set(re.findall(r"\bA\d+\b", entry.parts["Assumed"] + entry.parts["Wrong if"]))
-    assert mentioned <= {each.id for each in ENTRIES} - {entry.id}
-
-
-def test_a_test_of_this_file_names_its_entries() -> None:
-    """The docstring of a test in this file begins with the ids of its entries."""
-    named: dict[str, list[str]] = {}
-    for entry in ENTRIES:
-        for reference in entry.references("Test"):
-            path, _, name = reference.partition("::")
-            if ROOT / path == Path(__file__):
-                named.setdefault(name, []).append(entry.id)
-    assert named
-    for name, ids in named.items():
-        assert globals()[name].__doc__.startswith(" and ".join(ids)), name
-
-
-def _switched(switch: str) -> Settings:
-    """Returns the settings that a switch makes."""
-    if switch.startswith("{"):
-        return Settings().with_changes(json.loads(switch))
-    words = switch.replace(" FILE", f" {OTHER_SHAPES}").split(" ")
-    return sandbox_settings(sandbox_options().parse_args(words))
-
-
-@cache
-def _names(path: str) -> frozenset[str]:
-    """Returns the names that a module defines, members of classes as ``Class.member``."""
-    return frozenset(_defined(ast.parse((ROOT / path).read_text(encoding="utf-8")).body))
-
-
-def _defined(body: list[ast.stmt], within: str = "") -> Iterator[str]:
-    for statement in body:
-        match statement:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield within + name
-            case ast.ClassDef(name=name, body=members):
-                yield within + name
-                yield from _defined(members, f"{within}{name}.")
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                yield within + name
-            case ast.Assign(targets=targets):
-                yield from (within + target.id for target in targets if isinstance(target, ast.Name))
 
 
 # --- Assumptions that belong to no other file

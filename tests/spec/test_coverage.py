@@ -45,16 +45,3 @@ def test_every_test_that_cites_a_fact_is_in_the_section_of_its_anchor() -> None:
     cited = {(match[1], name) for name, text in docstrings().items() if (match := CITATION.match(text))}
     assert len(cited) > 150
     assert sorted(cited - named) == []
-
-
-def test_no_fact_is_twice_in_a_section() -> None:
-    keys = [(anchor, fact) for anchor, fact, _ in rows()]
-    assert len(keys) > 150
-    assert len(keys) == len(set(keys))
-
-
-def test_every_test_of_this_folder_says_what_it_rests_on() -> None:
-    """Every test has a docstring, but for the tests of documents."""
-    of_documents = ("test_coverage.py", "test_assumptions.py")
-    silent = [name for name, text in docstrings().items() if not text and not name.startswith(of_documents)]
-    assert silent == []

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.spec.conftest import Library
-from tests.spec.oauth_client import CALLBACK, answer_in, challenge_of, register, registered_client
+from tests.spec.oauth_client import CALLBACK, answer_in, register, registered_client
 
 PARAMETERS = {
     "response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method", "resource",
@@ -142,14 +142,3 @@ def test_requests_for_tokens_count_for_the_rate(library: Library) -> None:
 def test_each_endpoint_has_its_methods(library: Library, method: str, path: str) -> None:
     """service.md#oauth: the methods of the OAuth endpoints."""
     assert library.client().request(method, path).status_code == 405
-
-
-def test_there_are_no_other_oauth_endpoints(library: Library) -> None:
-    """service.md#oauth: there are three OAuth endpoints. Assumption: there is no discovery document."""
-    for path in ("/oauth/revoke", "/oauth/clients/1", "/oauth/", "/.well-known/oauth-authorization-server"):
-        assert library.client().get(path).status_code == 404
-
-
-def test_the_challenge_of_the_rfc() -> None:
-    """RFC 7636, appendix B: tests and service compute the same S256."""
-    assert challenge_of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk") == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"

@@ -158,11 +158,6 @@ def test_hard_copies_and_collections_can_be_deleted(client: httpx.Client, path: 
     assert new(client, path)["id"] > number
 
 
-def test_barcodes_may_be_the_same(client: httpx.Client) -> None:
-    """Assumption: a barcode is not checked."""
-    assert new(client, "/hard_copies")["id"] != new(client, "/hard_copies")["id"]
-
-
 def test_locations_are_merged(client: httpx.Client) -> None:
     """service.md#other-resources: locations can be merged. Assumption: their hard copies move."""
     source, target = records(client, "/hard_copies/locations")[:2]
@@ -221,15 +216,6 @@ def test_a_filter_without_matches_gives_an_empty_list(client: httpx.Client, path
     assert (answer.json(), answer.headers["X-Total"]) == ({"records": []}, "0")
 
 
-def test_filters_find_whole_values(client: httpx.Client) -> None:
-    """Assumption: every given filter has to match; an empty filter is ignored."""
-    copy = records(client, "/hard_copies")[0]
-    same = {"publication_id": copy["publication_id"], "barcode": copy["barcode"].lower(), "status": ""}
-    assert records(client, "/hard_copies", **same) == [copy]
-    collection = records(client, "/collections")[0]
-    assert collection in records(client, "/collections", publication_id=collection["publication_ids"][-1])
-
-
 def test_what_belongs_to_a_publication_goes_with_it(library: Library, client: httpx.Client) -> None:
     """Assumption: hard copies are deleted with their publication; collections and tasks lose the reference."""
     book = records(client, "/hard_copies")[0]["publication_id"]
@@ -248,16 +234,3 @@ def test_what_belongs_to_a_publication_goes_with_it(library: Library, client: ht
 def test_v2_has_no_other_resources(library: Library, path: str) -> None:
     """service.md#v2: v2 has publications and assets, and none of these resources."""
     assert library.v2().get(path).status_code == 404
-
-
-def test_an_empty_library_has_no_other_resources(empty: Library) -> None:
-    """service.md#lists: an empty list has empty `records`."""
-    client = empty.v3()
-    assert [records(client, path) for path in LISTS] == [[]] * 5
-
-
-def test_the_other_resources_of_the_real_library_are_deterministic(make_library: Any) -> None:
-    """The same real records always make the same other resources."""
-    one, other = (make_library(60).v3() for _ in range(2))
-    for path in LISTS:
-        assert records(one, path) == records(other, path)

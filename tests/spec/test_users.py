@@ -218,11 +218,3 @@ def test_two_user_endpoints_of_v2_are_deprecated(library: Library) -> None:
 def test_v2_shows_no_users(library: Library, path: str) -> None:
     """service.md#users: v2 has no GET /users. Assumption: 405 where another method has the path, else 404."""
     assert library.v2().get(path).status_code == (404 if path.count("/") > 2 else 405)
-
-
-def test_the_users_of_the_real_library_are_invented(library: Library) -> None:
-    """The real library has a few people with addresses at library.example."""
-    users = library.v3().get("/users").json()["records"]
-    assert len(users) == 8
-    assert all(user["email"].endswith("@library.example") for user in users)
-    assert users[0]["email"] == library.tenant.account.email

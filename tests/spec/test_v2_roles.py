@@ -9,10 +9,6 @@ import httpx
 import pytest
 import yaml
 
-from sandbox.settings import Settings
-from sandbox.state.database import Database
-from sandbox.tenants import Account, open_tenant
-from tests.sandbox.conftest import FakeClock
 from tests.spec.conftest import Library
 from tests.spec.uploads import presigned, upload
 
@@ -158,26 +154,3 @@ def test_a_browser_session_has_the_roles_of_its_person(library: Library, roles: 
     assert client.post("/users", json={"email": "z@library.example", "name": "Z"}).status_code == (
         200 if "admin" in roles else 403
     )
-
-
-def test_the_password_of_the_ready_line_is_everybodys(library: Library) -> None:
-    """A60: people made over either API, and those of the real library, have that password and no other."""
-    person(library, "second", [])
-    library.v3().post("/users", json={"email": "third@library.example", "name": "Third"})
-    password = library.tenant.account.password
-    for email in ("second@library.example", "third@library.example", "tobias.inkwell@library.example"):
-        for given, status in ((password, 200), ("", 401), (f"{password} ", 401), (email, 401), ("None", 401)):
-            assert library.v2(auth=(email, given)).get("/publications").status_code == status
-    assert library.v2(auth=("nobody@library.example", password)).get("/publications").status_code == 401
-
-
-def test_an_earlier_account_keeps_its_own_password() -> None:
-    """A60: a state that was opened with `--user` and `--password` before, and now with others."""
-    database = Database()
-    for account in (Account("first@library.example", "one"), Account("second@library.example", "two")):
-        tenant = open_tenant(
-            database, "library", records=0, account=account, settings=Settings(), clock=FakeClock(), storage_port=None
-        )
-    assert [tenant.with_password("first@library.example", each) is None for each in ("one", "two")] == [False, True]
-    assert [tenant.with_password("second@library.example", each) is None for each in ("one", "two")] == [True, False]
-    database.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from tests.spec.conftest import Library
+from tests.spec.conftest import Library, plain_transport
 
 CONTENT = b"A file with\r\nlines,\n--boundary\r\nand more.\x00\xff"
 BOUNDARY = "boundary-of-a-test"
@@ -39,7 +39,7 @@ def _part(disposition: str, value: bytes) -> bytes:
 def send(library: Library, url: str, body: bytes, headers: Mapping[str, str] | None = None) -> httpx.Response:
     """Posts a body to the storage service. It adds a Content-Length and no other header that the test did not name."""
     given = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", **(headers or {})}
-    with httpx.Client(transport=library.transport()) as client:
+    with httpx.Client(transport=plain_transport()) as client:
         return client.post(url, content=body, headers=given)
 
 
@@ -53,7 +53,7 @@ def upload(library: Library, form: Mapping[str, Any], content: bytes = CONTENT) 
 
 def fetch(library: Library, url: str, method: str = "GET", **headers: str) -> httpx.Response:
     """Sends a request to the storage service, signed by its address alone."""
-    with httpx.Client(transport=library.transport()) as client:
+    with httpx.Client(transport=plain_transport()) as client:
         return client.request(method, url, headers=headers)
 
 

@@ -1,30 +1,17 @@
-"""A library in process, for rules of OAuth that only the RFCs state."""
+"""A library for rules of OAuth that only the RFCs state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 
-import httpx
 import pytest
 
-from sandbox.app import Sandbox
-from sandbox.settings import Settings
-from sandbox.state.database import Database
-from sandbox.tenants import Account, open_tenant
-from tests.sandbox.conftest import FakeClock
-from tests.spec.conftest import Library
+from tests.spec.conftest import Library, make_library
+
+__all__ = ["make_library"]
 
 
 @pytest.fixture
-def library() -> Iterator[Library]:
+def library(make_library: Callable[..., Library]) -> Library:
     """A library with one publication."""
-    with ExitStack() as closing:
-        database, clock = Database(), FakeClock()
-        closing.callback(database.close)
-        settings = Settings(requests_per_minute=0).with_changes({"oauth": {"registrations_per_day": 10_000}})
-        tenant = open_tenant(database, "library", records=1, account=Account(), settings=settings, clock=clock)
-        app = Sandbox({"library": tenant})
-        library = Library(tenant, "http://service.test", clock, lambda: httpx.WSGITransport(app=app))
-        closing.enter_context(library.closing)
-        yield library
+    return make_library(1, oauth={"registrations_per_day": 10_000})

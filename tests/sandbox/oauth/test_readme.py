@@ -6,13 +6,10 @@ import json
 import re
 import shutil
 import subprocess
-from dataclasses import fields
 from importlib.resources import files
 
 import pytest
 
-from sandbox.oauth.refresh_policies import REFRESH_POLICIES
-from sandbox.settings import OAuth
 from tests.sandbox.process import SandboxProcess
 
 
@@ -43,21 +40,3 @@ def test_the_session_works_as_printed() -> None:
         ("GET", "/api/v3/publications", 200),
         ("POST", "/oauth/token", 200),
     ]
-
-
-def test_every_setting_is_described_with_its_values() -> None:
-    for setting in fields(OAuth):
-        row = re.search(rf"^\| `{setting.name}` \| (.*) \|$", section(), re.MULTILINE)
-        assert row, setting.name
-        for value in setting.metadata.get("allowed", (setting.default,)):
-            assert str(value) in row[1]
-
-
-def test_every_policy_is_a_column() -> None:
-    assert f"| refresh policy | {' | '.join(f'`{name}`' for name in REFRESH_POLICIES)} |" in section()
-
-
-def test_every_control_endpoint_is_described() -> None:
-    text = files("sandbox").joinpath("README.md").read_text("utf-8")
-    for path in ("clients", "clients/rotate", "clients/revoke", "grants"):
-        assert f"/_control/oauth/{path}`" in text

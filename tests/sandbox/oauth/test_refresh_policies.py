@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from typing import Any
 
 import httpx
 import pytest
 
 from sandbox.oauth.refresh_policies import REFRESH_POLICIES
-from sandbox.settings import OAuth
 from tests.spec.conftest import Library
 from tests.spec.oauth_client import OAuthClient, registered_client
 
@@ -45,12 +43,6 @@ def renews(app: OAuthClient, tokens: dict[str, Any]) -> bool:
     return False
 
 
-def test_the_strictest_is_the_default() -> None:
-    assert OAuth().refresh_policy == "strict"
-    allowed = next(each for each in fields(OAuth) if each.name == "refresh_policy").metadata["allowed"]
-    assert list(allowed) == NAMES
-
-
 @pytest.mark.parametrize(("policy", "expected"), [
     ("strict", (True, True)), ("leeway", (True, True)), ("until_used", (True, False)), ("at_once", (False, False)),
 ])  # fmt: skip
@@ -62,18 +54,6 @@ def test_the_old_access_token_after_a_refresh(library: Library, policy: str, exp
     assert works(app, new)
     assert (before, works(app, old)) == expected
     assert works(app, new)
-
-
-@pytest.mark.parametrize("policy", ["strict", "at_once"])
-@pytest.mark.parametrize("earlier", range(3))
-def test_every_refresh_token_of_a_connection_works_once(library: Library, policy: str, earlier: int) -> None:
-    """Row 2, for the later tokens of a connection beside another one, too."""
-    registered_client(library).sign_in()
-    app, tokens = signed_in(library, policy)
-    for _ in range(earlier):
-        tokens = app.refresh(tokens["refresh_token"]).json()
-    assert renews(app, tokens)
-    assert not renews(app, tokens)
 
 
 @pytest.mark.parametrize(("policy", "renewed", "new_lives"), [
@@ -137,19 +117,6 @@ def test_the_leeway_ends(library: Library) -> None:
     assert not renews(app, new)
 
 
-@pytest.mark.parametrize(("policy", "renewed", "living"), [
-    ("strict", 1, 0), ("leeway", 2, 2), ("until_used", 2, 2), ("at_once", 1, 1),
-])  # fmt: skip
-def test_two_refreshes_at_once(library: Library, policy: str, renewed: int, living: int) -> None:
-    """Row 3, with two threads."""
-    app, old = signed_in(library, policy)
-    answers = at_once(app, old["refresh_token"], 2)
-    winners = [answer.json() for answer in answers if answer.status_code == 200]
-    assert len(winners) == renewed
-    assert sum(works(app, each) for each in winners) == living
-    assert sum(renews(app, each) for each in winners) == living
-
-
 @pytest.mark.parametrize("policy", NAMES)
 def test_many_refreshes_at_once(library: Library, policy: str) -> None:
     """Every response is one of the table, and no token is given twice."""
@@ -171,25 +138,6 @@ def test_a_lost_response(library: Library, policy: str, mended: bool) -> None:
     assert app.refresh(old["refresh_token"]).status_code == 503
     assert renews(app, old) == mended
     assert works(app, old) == (policy in {"leeway", "until_used"})
-
-
-@pytest.mark.parametrize("policy", NAMES)
-def test_a_chain_of_refreshes_goes_on(library: Library, policy: str) -> None:
-    """With every policy, a client that uses each token once can go on."""
-    app, tokens = signed_in(library, policy)
-    for _ in range(5):
-        assert works(app, tokens)
-        library.clock.time += 3000
-        tokens = app.refresh(tokens["refresh_token"]).json()
-
-
-@pytest.mark.parametrize("policy", NAMES)
-def test_a_refresh_token_outlives_its_access_token(library: Library, policy: str) -> None:
-    """Assumption: a refresh token does not expire."""
-    app, tokens = signed_in(library, policy)
-    library.clock.time += 90 * 86400
-    assert not works(app, tokens)
-    assert renews(app, tokens)
 
 
 def test_a_refresh_token_belongs_to_its_client(library: Library) -> None:
@@ -227,20 +175,6 @@ def test_a_client_that_registered_for_codes_only_cannot_refresh(library: Library
     app = registered_client(library, "none", grant_types=["authorization_code"])
     tokens = app.sign_in()
     assert app.refresh(tokens["refresh_token"]).json()["error"] == "unauthorized_client"
-
-
-def test_the_lifetime_is_a_setting(library: Library) -> None:
-    library.change(oauth={"access_token_seconds": 5})
-    app = registered_client(library, "none")
-    tokens = app.sign_in()
-    assert tokens["expires_in"] == 5
-    library.clock.time += 5
-    assert not works(app, tokens)
-    assert renews(app, tokens)
-
-
-def test_a_refresh_without_a_token_is_no_refresh(library: Library) -> None:
-    assert registered_client(library).refresh("").json()["error"] == "invalid_request"
 
 
 def at_once(app: OAuthClient, refresh_token: str, count: int) -> list[httpx.Response]:
