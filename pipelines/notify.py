@@ -14,7 +14,7 @@ import msgspec
 
 from pipelines.python_process import SAFE_PATH_VARIABLE
 from pipelines.service.redaction import redact
-from pipelines.service.webhook import PAUSES, call
+from pipelines.service.webhook import TRIES, call
 from pipelines.settings.schedule import Occasion
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
@@ -89,7 +89,7 @@ def notify(
             },
             folder=settings.path.parent,
             sleep=sleep,
-            pauses=() if ending.result == "stopped" else PAUSES,  # a person who stops a run does not want to wait
+            tries=1 if ending.result == "stopped" else TRIES,  # a person who stops a run does not want to wait
         )
     except Exception as error:  # noqa: BLE001  an error of the call must not change the result of the run
         of = f" of {ending.tenant}" if ending.tenant else ""

@@ -13,10 +13,13 @@ from typing import IO
 from urllib.parse import urlsplit
 
 import httpx
+from tenacity import retry_if_exception_type, retry_if_result, stop_after_attempt
 
 from pipelines.errors import BookferryError, TemporaryError
 from pipelines.file_access import inherited_umask
+from pipelines.service.http.failures import is_temporary
 from pipelines.service.http.network import NetworkTransport
+from pipelines.service.http.retries import retrying
 from pipelines.service.redaction import MIN_LENGTH, keep_secret, outside_text
 from pipelines.settings.schedule import Hook
 from pipelines.version import VERSION
@@ -27,8 +30,8 @@ WEB_SECONDS = 5.0
 COMMAND_SECONDS = 30.0
 """Seconds that a command may take."""
 
-PAUSES = (1.0, 2.0)
-"""Seconds before the second and the third try of an address. A command is not repeated: it may have done its work."""
+TRIES = 3
+"""Tries of an address. A command is not repeated: it may have done its work."""
 
 OUTPUT_CHARACTERS = 400
 """Characters of a failed command's output in the message."""
@@ -45,7 +48,7 @@ def call(
     *,
     folder: Path,
     sleep: Callable[[float], None],
-    pauses: tuple[float, ...] = PAUSES,
+    tries: int = TRIES,
     seconds: float = COMMAND_SECONDS,
 ) -> None:
     """Deliver `body`, which is JSON, to `hook`: it is posted, or it is the command's standard input.
@@ -55,30 +58,34 @@ def call(
     if hook.command:
         _run(hook.command, body, variables, folder, seconds)
     else:
-        _post(hook.address, body, sleep, pauses)
+        _post(hook.address, body, sleep, tries)
 
 
-def _post(address: str, body: bytes, sleep: Callable[[float], None], pauses: tuple[float, ...]) -> None:
+def _post(address: str, body: bytes, sleep: Callable[[float], None], tries: int) -> None:
     parts = urlsplit(address)
     target = f"the address at {parts.hostname}"
     keep_secret(*(text for text in (address, parts.path.strip("/"), parts.query) if len(text) >= MIN_LENGTH))
     headers = {"Content-Type": "application/json", "User-Agent": f"bookferry/{VERSION}"}
-    why = ""
+    unreachable = (httpx.HTTPError, TemporaryError)
+    policy = retrying(
+        sleep,
+        retry=retry_if_exception_type(unreachable) | retry_if_result(is_temporary),
+        stop=stop_after_attempt(tries),
+    )
     with httpx.Client(transport=NetworkTransport(address), timeout=WEB_SECONDS, follow_redirects=False) as client:
-        for pause in (*pauses, None):
-            try:
-                with client.stream("POST", address, content=body, headers=headers) as answer:
-                    status = answer.status_code
-            except (httpx.HTTPError, TemporaryError) as error:  # its text may contain the address
-                why = f"could not be reached ({type(error).__name__})"
-            else:
-                if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-                    return
-                why = f"answered {status}"
-                if status < HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.TOO_MANY_REQUESTS:
-                    break
-            if pause is not None:
-                sleep(pause)
+
+        def post() -> int:
+            with client.stream("POST", address, content=body, headers=headers) as answer:
+                return answer.status_code
+
+        try:
+            status = policy(post)
+        except unreachable as error:  # its text may contain the address
+            why = f"could not be reached ({type(error).__name__})"
+        else:
+            if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+                return
+            why = f"answered {status}"
     raise WebhookError(f"{target} {why}. Is it the right one, and can this machine reach it?")
 
 

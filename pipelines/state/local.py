@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import Any, cast
 
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
+
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.file_access import make_file
@@ -21,6 +23,8 @@ from pipelines.state.tables import VERSION, check_moves, prepare, version_of
 
 LOCK_SECONDS = 30.0
 """Seconds to wait for other writers of the file; each of them needs well under a millisecond."""
+
+_AGAIN_SECONDS = 0.01
 
 LOG_PAGES = 4000
 """Pages of 4 KiB that SQLite collects in its log until it writes them into the file and waits for the disk. A request takes six of them, so
@@ -148,16 +152,15 @@ class SqliteStore:
 
     def _write_ahead(self, db: sqlite3.Connection) -> None:
         """Turn WAL on. If another process is doing the same, SQLite does not wait but refuses at once."""
-        deadline = self._clock.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                db.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if _code(error) != sqlite3.SQLITE_BUSY or self._clock.monotonic() > deadline:
-                    raise
-                self._clock.sleep(0.01)
-            else:
-                return
+        Retrying(
+            sleep=self._clock.sleep,
+            retry=retry_if_exception(
+                lambda error: isinstance(error, sqlite3.Error) and _code(error) == sqlite3.SQLITE_BUSY
+            ),
+            stop=stop_after_attempt(int(LOCK_SECONDS / _AGAIN_SECONDS)),
+            wait=wait_fixed(_AGAIN_SECONDS),
+            reraise=True,
+        )(db.execute, "PRAGMA journal_mode = WAL")
 
     def _disconnect(self) -> None:
         if self._connection is not None:

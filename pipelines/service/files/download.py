@@ -22,15 +22,14 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.service.files.storage_client import (
     HEADERS,
-    MAX_PAUSE,
-    TRIES,
     StorageClient,
     UnsafeAddressError,
+    file_retries,
     origin_text,
     s3_error,
 )
 from pipelines.service.http.failures import is_permanent, is_temporary, status_line, transport_error_text
-from pipelines.service.http.retries import backoff
+from pipelines.service.http.retries import FailedTryError
 from pipelines.service.http.retry_after import retry_after
 from pipelines.service.http.transport import climbs, path_of
 from pipelines.service.redaction import outside_text
@@ -79,15 +78,14 @@ class Failed:
 DownloadResult = Received | Unchanged | Failed
 
 
-class _TransferError(Exception):
+class _TransferError(FailedTryError):
     """Carries a `Failed` out of a transfer."""
 
     def __init__(
         self, problem: str, *, temporary: bool = False, pause: float | None = None, expired: bool = False
     ) -> None:
-        super().__init__(problem)
+        super().__init__(problem, may_pass=temporary, pause=pause)
         self.failed = Failed(problem, temporary, expired)
-        self.pause = pause
 
 
 class Downloads:
@@ -110,23 +108,18 @@ class Downloads:
 
         Tries temporary failures again. Raises disk errors, and those errors of the library's client that are not about this file.
         """
-        tried = 0
-        while True:
-            into.seek(0)
-            into.truncate()
-            try:
-                return self._try_once(address, into, size, etag)
-            except _TransferError as error:
-                tried += 1
-                if not error.failed.temporary or tried == TRIES or (error.pause or 0.0) > MAX_PAUSE:
-                    return error.failed
-                self._clock.sleep(error.pause or backoff(tried))
+        try:
+            return file_retries(self._clock)(self._try_once, address, into, size, etag)
+        except _TransferError as error:
+            return error.failed
 
     def close(self) -> None:
         """Close all connections to storage services, and wake every thread that waits for one of them."""
         self._storages.close()
 
     def _try_once(self, address: str, into: BinaryIO, size: int | None, etag: str | None) -> DownloadResult:
+        into.seek(0)
+        into.truncate()
         try:
             with closing(self._open(address, etag)) as response:
                 if response.status_code == HTTPStatus.NOT_MODIFIED and etag is not None:

@@ -9,8 +9,11 @@ import re
 import threading
 
 import httpx
+from tenacity import RetryCallState, Retrying, retry_if_exception
 
+from pipelines.service.clock import Clock
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
+from pipelines.service.http.retries import FailedTryError, retrying
 from pipelines.service.http.transport import origin_of
 from pipelines.service.redaction import outside_text
 from pipelines.settings.addresses import is_loopback
@@ -93,6 +96,21 @@ class StorageClient:
                 if self._closed:
                     self._networks[origin].close()
             return self._networks[origin]
+
+
+def file_retries(clock: Clock) -> Retrying:
+    """Returns what tries one file again after a `FailedTryError` that may pass, and raises the last one."""
+    return retrying(
+        clock.sleep,
+        retry=retry_if_exception(lambda error: isinstance(error, FailedTryError) and error.may_pass),
+        stop=lambda state: state.attempt_number >= TRIES or (_pause(state) or 0.0) > MAX_PAUSE,
+        asked=_pause,
+    )
+
+
+def _pause(state: RetryCallState) -> float | None:
+    error = state.outcome and state.outcome.exception()
+    return error.pause if isinstance(error, FailedTryError) else None
 
 
 def origin_text(address: httpx.URL | str) -> str:

@@ -18,20 +18,16 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.files.presigned_form import STORED, PresignedForm, PresignResponse
 from pipelines.service.files.storage_client import (
     HEADERS,
-    MAX_PAUSE,
-    TRIES,
     StorageClient,
     UnsafeAddressError,
+    file_retries,
     origin_text,
     s3_error,
 )
 from pipelines.service.http.failures import is_permanent, is_temporary, status_line, transport_error_text
 from pipelines.service.http.responses import as_object
-from pipelines.service.http.retries import backoff
+from pipelines.service.http.retries import FailedTryError
 from pipelines.service.http.retry_after import retry_after
-
-MAX_EXPIRED = 2
-"""Forms of one file that may expire: the file may wait for the budget, or be slow, but hardly three times."""
 
 STALL_SECONDS = 120.0
 """Seconds without a single byte in either direction; a storage service may need some time for a large file before it answers."""
@@ -54,14 +50,12 @@ class StorageRefusalError(RefusedError):
     """A storage service does not take a file. The library issued a form for it, so this is no word on how it takes files."""
 
 
-class _RetryError(Exception):
-    """A try failed, and another form may succeed. `expired`: the form had expired. `final` is the error if there is no other try."""
+class _RetryError(FailedTryError):
+    """A try failed, and another form may succeed. `final` is the error if there is no other try."""
 
-    def __init__(self, final: BookferryError, *, expired: bool = False, pause: float | None = None) -> None:
-        super().__init__(str(final))
+    def __init__(self, final: BookferryError, *, pause: float | None = None) -> None:
+        super().__init__(str(final), may_pass=True, pause=pause)
         self.final = final
-        self.expired = expired
-        self.pause = pause
 
 
 class Uploads:
@@ -91,29 +85,25 @@ class Uploads:
         `client.get`. After any error, no record of the library has the file.
         """
         filename = filename.encode(errors="replace").decode()
-        tries = expired = 0
-        while True:
-            try:
+        content: dict[str, Any] = {"size": size, "sha256": sha256, "filename": filename, "content_type": content_type}
+
+        def try_once() -> str:
+            with open_file() as file:
+                form = self._presigned(presign, filename, content_type)
+                form.check_size(size)
+                elsewhere = self._send(form, form.url, PresignedForm(form.fields, file, **content))
+            if elsewhere is not None:
                 with open_file() as file:
-                    form = self._presigned(presign, filename, content_type)
-                    form.check_size(size)
-                    description = {"filename": filename, "content_type": content_type}
-                    body = PresignedForm(form.fields, file, size=size, sha256=sha256, **description)
-                    elsewhere = self._send(form, form.url, body)
-                if elsewhere is not None:
-                    with open_file() as file:
-                        body = PresignedForm(form.fields, file, size=size, sha256=sha256, **description)
-                        if self._send(form, elsewhere, body) is not None:
-                            raise _not_taken(f"POST {origin_text(form.url)} was redirected twice")
-            except _RetryError as error:
-                tries, expired = tries + (not error.expired), expired + error.expired
-                if tries == TRIES or expired > MAX_EXPIRED or (error.pause or 0.0) > MAX_PAUSE:
-                    raise error.final from None
-                if not error.expired:
-                    self._clock.sleep(error.pause or backoff(tries))
-            else:
-                metadata = {"size": size, "filename": filename, "mime_type": content_type}
-                return {"id": form.file_id, "storage": "cache", "metadata": metadata}
+                    if self._send(form, elsewhere, PresignedForm(form.fields, file, **content)) is not None:
+                        raise _not_taken(f"POST {origin_text(form.url)} was redirected twice")
+            return form.file_id
+
+        try:
+            file_id = file_retries(self._clock)(try_once)
+        except _RetryError as error:
+            raise error.final from None
+        metadata = {"size": size, "filename": filename, "mime_type": content_type}
+        return {"id": file_id, "storage": "cache", "metadata": metadata}
 
     def close(self) -> None:
         """Close all connections to storage services, and wake every thread that waits for one of them. The client stays open."""
@@ -180,7 +170,7 @@ class Uploads:
             f"{problem}: the storage service does not take this file.", status=status, code=code, detail=message
         )
         if status == HTTPStatus.FORBIDDEN or code in _EXPIRED:
-            raise _RetryError(final, expired=True)
+            raise _RetryError(final, pause=0.0)
         raise final
 
 

@@ -1,15 +1,14 @@
-"""Decides whether a request is tried again, and when. No other module retries, and Dagster's own retries are off."""
+"""The one policy of tries, for the API, storage services, downloads, sign-ins and webhooks. Dagster's own retries are off."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from concurrent.futures import Future
 from datetime import datetime, timedelta
 from http import HTTPStatus
+from typing import Any
 
 import httpx
-from tenacity import RetryCallState, Retrying
+from tenacity import RetryCallState, Retrying, wait_exponential_jitter
 
 from pipelines.errors import TemporaryError
 from pipelines.service.clock import Clock
@@ -48,6 +47,43 @@ SECONDS = "seconds"
 """Response extension: seconds from the request's departure to the end of the response's body."""
 
 
+_BACKOFF = wait_exponential_jitter(max=30.0, jitter=0.1)
+"""1, 2, 4, ... 30 seconds. A little randomness keeps clients from returning in step."""
+
+
+class FailedTryError(Exception):
+    """A try that failed. `may_pass`: another one may succeed, after `pause` seconds if the other side says how long."""
+
+    def __init__(self, problem: str, *, may_pass: bool, pause: float | None = None) -> None:
+        super().__init__(problem)
+        self.may_pass = may_pass
+        self.pause = pause
+
+
+def retrying(
+    sleep: Callable[[float], None],
+    *,
+    retry: Callable[[RetryCallState], bool],
+    stop: Callable[[RetryCallState], bool],
+    asked: Callable[[RetryCallState], float | None] = lambda _: None,
+    before_sleep: Callable[[RetryCallState], None] | None = None,
+    give_up: Callable[[RetryCallState], Any] | None = None,
+) -> Retrying:
+    """Returns what calls a function until `retry` says no; then, or when `stop` says yes, its last outcome is returned or raised.
+
+    Waits the seconds that the other side asked for, else those of `_BACKOFF`. `give_up` replaces the outcome after `stop`.
+    """
+
+    def wait(state: RetryCallState) -> float:
+        seconds = asked(state)
+        return _BACKOFF(state) if seconds is None else seconds
+
+    last: Callable[[RetryCallState], Any] = lambda state: state.outcome and state.outcome.result()  # noqa: E731
+    return Retrying(
+        sleep=sleep, retry=retry, stop=stop, wait=wait, before_sleep=before_sleep, retry_error_callback=give_up or last
+    )
+
+
 class RetryTransport(httpx.BaseTransport):
     """Reads the whole response, and repeats a request whose failure may pass; a POST only if it had no effect.
 
@@ -74,25 +110,16 @@ class RetryTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Try until a response is worth returning."""
         started = self._clock.monotonic()
-        try:
-            response = self._try_once(request)
-        except httpx.TransportError as error:
-            first = _ended(error)
-        else:
-            if not is_temporary(response.status_code):
-                return response  # nearly always: then the retries need no set-up
-            first = _ended(response)
-        tries = [first.result]
-        retrying = Retrying(
+        tries = retrying(
+            self._clock.sleep,
             retry=lambda state: _may_pass(state) and (request.method in REPEATABLE or _had_no_effect(state)),
             stop=lambda state: self._is_enough(state, self._clock.monotonic() - started),
-            wait=lambda state: _seconds_to_wait(state, self._clock.now()),
-            sleep=self._clock.sleep,
+            # After a 429 the budget is paused, and the next try queues there like any other request
+            asked=lambda state: 0.0 if _is_throttled(state) else _asked(state, self._clock.now()),
             before_sleep=lambda state: self._report(request, state),
-            retry_error_callback=lambda state: self._give_up(request, state, self._clock.monotonic() - started),
+            give_up=lambda state: self._give_up(request, state, self._clock.monotonic() - started),
         )
-        answered: httpx.Response = retrying(lambda: tries.pop()() if tries else self._try_once(request))
-        return answered
+        return tries(self._try_once, request)
 
     def close(self) -> None:
         """Close the inner transport."""
@@ -123,15 +150,13 @@ class RetryTransport(httpx.BaseTransport):
     def _report(self, request: httpx.Request, state: RetryCallState) -> None:
         request.extensions[UNCLEAR] = request.extensions.get(UNCLEAR, False) or not _had_no_effect(state)
         response = _response(state)
-        if response is not None and response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+        if response is not None and _is_throttled(state):
             self._on_retry(_what_came_back(state), pause_for_all(response, self._clock.now()))
         else:
             self._on_retry(_what_came_back(state), state.upcoming_sleep)
 
     def _is_enough(self, state: RetryCallState, seconds: float) -> bool:
-        response = _response(state)
-        throttled = response is not None and response.status_code == HTTPStatus.TOO_MANY_REQUESTS
-        tries = self._most_throttled if throttled else self._most_tries
+        tries = self._most_throttled if _is_throttled(state) else self._most_tries
         return state.attempt_number >= tries or seconds + (_asked(state, self._clock.now()) or 0.0) > MAX_WAIT
 
     def _give_up(self, request: httpx.Request, state: RetryCallState, seconds: float) -> httpx.Response:
@@ -145,16 +170,6 @@ class RetryTransport(httpx.BaseTransport):
             f"{request.method} {outside_text(request.url)} failed after {tries} in {seconds:.0f} s; last: {_what_came_back(state)}. "
             f"{_advice(request, state)}Nothing was lost: run the same command again {when}."
         ) from None
-
-
-def _ended(outcome: httpx.Response | Exception) -> Future[httpx.Response]:
-    """A try that has ended, whose `result` returns the response or raises the error."""
-    found: Future[httpx.Response] = Future()
-    if isinstance(outcome, Exception):
-        found.set_exception(outcome)
-    else:
-        found.set_result(outcome)
-    return found
 
 
 def _advice(request: httpx.Request, state: RetryCallState) -> str:
@@ -182,25 +197,14 @@ def _may_pass(state: RetryCallState) -> bool:
     return isinstance(error, httpx.TransportError) and not is_permanent(error)
 
 
+def _is_throttled(state: RetryCallState) -> bool:
+    response = _response(state)
+    return response is not None and response.status_code == HTTPStatus.TOO_MANY_REQUESTS
+
+
 def _had_no_effect(state: RetryCallState) -> bool:
     """Whether a try certainly had no effect: the service put it off unread (429), or it never left."""
-    response = _response(state)
-    if response is not None:
-        return response.status_code == HTTPStatus.TOO_MANY_REQUESTS
-    return was_never_sent(_error(state))
-
-
-def _seconds_to_wait(state: RetryCallState, now: datetime) -> float:
-    """Returns the seconds that the service asked for, else those of `backoff`."""
-    response = _response(state)
-    if response is not None and response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
-        return 0.0  # the budget is paused, and the next try queues there like any other request
-    return _asked(state, now) or backoff(state.attempt_number)
-
-
-def backoff(tries: int) -> float:
-    """Returns the seconds to wait after so many tries: 1, 2, 4, ... 30. A little randomness keeps clients from returning in step."""
-    return float(min(30.0, 2.0 ** (tries - 1)) * random.uniform(0.9, 1.1))  # noqa: S311  not a secret
+    return _is_throttled(state) or was_never_sent(_error(state))
 
 
 def _asked(state: RetryCallState, now: datetime) -> float | None:

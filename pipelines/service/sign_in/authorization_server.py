@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 import httpx
+from tenacity import retry_if_exception_type, retry_if_result, stop_after_attempt
 
 from pipelines.errors import ConfigurationError
 from pipelines.service.clock import Clock
@@ -21,6 +22,7 @@ from pipelines.service.http.bodies import read_body
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.failures import is_permanent, status_line
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
+from pipelines.service.http.retries import retrying
 from pipelines.service.http.retry_after import retry_after
 from pipelines.service.http.transport import BudgetTransport, OriginTransport, RequestMeter
 from pipelines.service.redaction import keep_secret, outside_text
@@ -44,11 +46,9 @@ TIMEOUT = httpx.Timeout(30.0, connect=CONNECT_SECONDS)
 LONGEST_PAUSE = 120.0
 """Seconds: a 429 that asks for more is about the registrations of a day, not about the rate of requests."""
 
-CONNECT_TRIES = 5
-"""Tries to reach the server, with 1, 2, 4 and 8 seconds between them: without a connection, nothing was sent."""
-
-THROTTLED_TRIES = 5
-"""Responses 429 in a row. Such a request had no effect; the budget waits as long as the server asks."""
+TRIES = 5
+"""Tries of a request without effect: without a connection, with 1, 2, 4 and 8 seconds between them; after a 429, the budget waits as long
+as the server asks."""
 
 
 @dataclass(frozen=True)
@@ -165,41 +165,40 @@ class AuthorizationServer:
 
         A registration is asked once, unless the 429 says how long to wait: otherwise it is about the few registrations of a day.
         """
-        for number in range(THROTTLED_TRIES):
-            response = self._send_once(request, before_sending)
+
+        def was_put_off(response: httpx.Response) -> bool:
             asked = retry_after(response, self._clock.now())
-            if (
-                response.status_code != httpx.codes.TOO_MANY_REQUESTS
-                or (asked or 0.0) > LONGEST_PAUSE
-                or (asked is None and is_registration)
-                or number == THROTTLED_TRIES - 1
-            ):
-                break
-        return response
+            return response.status_code == httpx.codes.TOO_MANY_REQUESTS and (
+                asked <= LONGEST_PAUSE if asked is not None else not is_registration
+            )
+
+        tries = retrying(
+            self._clock.sleep,
+            retry=retry_if_exception_type(NotSentError) | retry_if_result(was_put_off),
+            stop=stop_after_attempt(TRIES),
+            asked=lambda state: None if state.outcome and state.outcome.failed else 0.0,
+        )
+        return tries(self._send_once, request, before_sending)
 
     def _send_once(self, request: httpx.Request, before_sending: Callable[[], None]) -> httpx.Response:
         where = f"POST {outside_text(request.url)}"
-        for number in range(CONNECT_TRIES):
-            request.extensions = {"timeout": TIMEOUT.as_dict(), "before_sending": before_sending}
-            try:
-                return self._read(self._rings.handle_request(request), request)
-            except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
-                if is_permanent(error):
-                    raise ConfigurationError(
-                        f"{where}: no safe connection to that server ({outside_text(error)}); nothing was sent. Is base_url right? For a "
-                        "certificate authority of your own, name its file in the environment variable SSL_CERT_FILE."
-                    ) from None
-                if number == CONNECT_TRIES - 1:
-                    raise NotSentError(
-                        f"{where}: the server cannot be reached ({outside_text(error)}). Is base_url the library's address? "
-                        "Nothing was sent: run the same command again."
-                    ) from None
-                self._clock.sleep(2.0**number)
-            except httpx.HTTPError as error:
-                raise LostResponseError(
-                    f"{where} was sent, and its response did not arrive ({type(error).__name__}: {outside_text(error)})."
+        request.extensions = {"timeout": TIMEOUT.as_dict(), "before_sending": before_sending}
+        try:
+            return self._read(self._rings.handle_request(request), request)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
+            if is_permanent(error):
+                raise ConfigurationError(
+                    f"{where}: no safe connection to that server ({outside_text(error)}); nothing was sent. Is base_url right? For a "
+                    "certificate authority of your own, name its file in the environment variable SSL_CERT_FILE."
                 ) from None
-        raise AssertionError  # the last try returns or raises
+            raise NotSentError(
+                f"{where}: the server cannot be reached ({outside_text(error)}). Is base_url the library's address? "
+                "Nothing was sent: run the same command again."
+            ) from None
+        except httpx.HTTPError as error:
+            raise LostResponseError(
+                f"{where} was sent, and its response did not arrive ({type(error).__name__}: {outside_text(error)})."
+            ) from None
 
     def _read(self, response: httpx.Response, request: httpx.Request) -> httpx.Response:
         response.request = request

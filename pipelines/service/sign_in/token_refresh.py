@@ -18,8 +18,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 
+from tenacity import retry_if_exception_type, stop_after_attempt
+
 from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError, TemporaryError
 from pipelines.service.clock import Clock
+from pipelines.service.http.retries import retrying
 from pipelines.service.sign_in.authorization_server import AuthorizationServer, OAuthClient
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
@@ -42,9 +45,8 @@ CACHE_SECONDS = 1.0
 PAUSE_SECONDS = 15.0
 """Seconds until the next try to refresh a token that is still valid, after a try that failed."""
 
-RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Seconds between tries of a refresh whose response was lost, if the old token is of no use any more: about a minute, as for any
-request."""
+MOST_TRIES = 7
+"""Tries of a refresh whose response was lost, if the old token is of no use any more: about a minute, as for any request."""
 
 
 MAX_REJECTED = 3
@@ -191,7 +193,7 @@ class TokenRefresher:
             raise SignInError(no_refresh_token(self.tenant))
         client, mark = current_client(self._settings, self.tenant, stored), _RefreshMark(locked, stored, self._clock)
         try:
-            answer = self._asked(client, grant.refresh_token, mark, RETRY_SECONDS if last else RETRY_SECONDS[:1])
+            answer = self._asked(client, grant.refresh_token, mark, MOST_TRIES if last else 2)
         except GrantRefusedError as error:
             raise self._end(locked, stored, _grant_ended(self.tenant, error, mark.lost_at)) from None
         except ClientRefusedError as error:
@@ -207,28 +209,29 @@ class TokenRefresher:
         self._keep(locked, renewed)
         return renewed
 
-    def _asked(self, client: OAuthClient, token: str, mark: _RefreshMark, waits: tuple[float, ...]) -> TokenResponse:
+    def _asked(self, client: OAuthClient, token: str, mark: _RefreshMark, tries: int) -> TokenResponse:
         if mark.lost_at is not None:
             self._clock.sleep(SETTLE_SECONDS)
-        for seconds in waits:
+
+        def ask() -> TokenResponse:
             try:
                 return self._server.refresh(client, token, mark.set)
             except LostResponseError:
                 mark.lose()
-                self._clock.sleep(seconds)
-        return self._server.refresh(client, token, mark.set)
+                raise
+
+        lost = retry_if_exception_type(LostResponseError)
+        return retrying(self._clock.sleep, retry=lost, stop=stop_after_attempt(tries))(ask)
 
     def _keep(self, locked: LockedSignIn, stored: StoredSignIn) -> None:
         """Store the response. It comes only once, so a disk that is full for a moment is waited for."""
-        for _ in range(WRITE_TRIES - 1):
-            try:
-                locked.write(stored)
-            except StorageError:
-                with suppress(TemporaryError):  # the run is being stopped: no wait
-                    self._clock.sleep(1.0)
-            else:
-                return
-        locked.write(stored)
+
+        def sleep(seconds: float) -> None:
+            with suppress(TemporaryError):  # the run is being stopped: no wait
+                self._clock.sleep(seconds)
+
+        full, enough = retry_if_exception_type(StorageError), stop_after_attempt(WRITE_TRIES)
+        retrying(sleep, retry=full, stop=enough, asked=lambda _: 1.0)(locked.write, stored)
 
     def _end(self, locked: LockedSignIn, stored: StoredSignIn, message: str) -> SignInError:
         with suppress(StorageError):  # the next process finds out for itself

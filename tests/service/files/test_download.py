@@ -13,6 +13,7 @@ import pytest
 
 from pipelines.service.files import download
 from pipelines.service.files.download import Downloads, Failed, Received, Unchanged
+from pipelines.service.files.storage_client import TRIES
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 
@@ -115,7 +116,7 @@ class TestTriesAgain:
         """Four tries; a later run may succeed."""
         server = serve(in_turn(Answer(status=502)))
         outcome, _ = fetch(clock, server.url)
-        assert (outcome.temporary, len(server.received)) == (True, download.TRIES)
+        assert (outcome.temporary, len(server.received)) == (True, TRIES)
 
     def test_retry_after_is_waited_out(self, serve: Serve, clock: ManualClock) -> None:
         """Exact to the second; a file that must wait for hours is left for a later run."""
