@@ -42,9 +42,15 @@ _TOKEN = re.compile(
     rf"(?P<end>(?:\.pdf)?/?(?:\?[a-z_]+=[^\s;,|]*)?)(?P<class>{_CLASS})?[\])>}}]?(?:\.(?=$| |;|,))?(?![\w.+-])",
     re.IGNORECASE,
 )
+_NEW = re.compile(r"[0-9]{4}\.[0-9]{4,5}")
 _SEPARATOR = re.compile(r"\s*(?:[;,|]|\band\b)?\s*", re.IGNORECASE)
 _WRITTEN = {"address": Rule.ADDRESS, "doi": Rule.ARXIV_DOI, "label": Rule.LABEL, "version": Rule.VERSION}
 """What may stand beside an identifier → the rule for it."""
+
+
+def is_canonical(text: str) -> bool:
+    """Whether a text is an identifier of today's form and nothing else."""
+    return _NEW.fullmatch(text) is not None and _new_fault(*text.split(".")) is None
 
 
 def read(text: str) -> list[FoundIdentifier]:

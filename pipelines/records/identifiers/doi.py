@@ -24,7 +24,7 @@ _PREFIX = r"10\.(?:[1-9][0-9]{3,8}(?:\.[0-9]+)*|97[89]\.[0-9]{2,8})"
 """10 and a registrant; in an ISBN-A, an ISBN's prefix, group and publisher."""
 
 _SHORT = r"10/[a-z0-9]{3,12}"
-_PLAIN = re.compile(rf"{_PREFIX}/[-._()/:A-Za-z0-9]+")
+is_canonical = re.compile(rf"{_PREFIX}/[-._()/:a-z0-9]+").fullmatch
 """Nearly every DOI: alone, with recommended characters only. Nothing in it could be a separator, a label or an encoding."""
 
 _RESOLVER = (
@@ -71,7 +71,7 @@ def read(text: str) -> list[FoundIdentifier]:
     waiting: list[tuple[str, tuple[Rule, ...]]] = [(text, ())]
     while waiting:
         piece, rules = waiting.pop()
-        if _PLAIN.fullmatch(piece):
+        if is_canonical(piece.translate(_TO_LOWER)):
             found.append(_in_lower_case(piece, rules))
             continue
         tidy, more = cleaned(piece)

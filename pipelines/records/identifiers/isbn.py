@@ -89,15 +89,16 @@ def _isbn_10(number: str, rules: list[Rule]) -> Validation:
 
 
 def _isbn_13(number: str, rules: list[Rule]) -> Validation:
+    if is_canonical(number):
+        return Validation(number, tuple(rules))
     if not _13.fullmatch(number):
         return Validation(None, (Rule.MUSIC_NUMBER if number.startswith("9790") else Rule.PREFIX,))
-    if number in _MADE_UP:
-        return Validation(None, (Rule.PLACEHOLDER,))
-    return (
-        Validation(number, tuple(rules))
-        if ean.calc_check_digit(number[:12]) == number[12]
-        else Validation(None, (Rule.CHECK_DIGIT,))
-    )
+    return Validation(None, (Rule.PLACEHOLDER if number in _MADE_UP else Rule.CHECK_DIGIT,))
+
+
+def is_canonical(text: str) -> bool:
+    """Whether a text is a valid ISBN-13 without hyphens and nothing else."""
+    return _13.fullmatch(text) is not None and ean.calc_check_digit(text[:12]) == text[12] and text not in _MADE_UP
 
 
 _ADDRESS = addresses(rf"{LABEL_ISBN}|BookSources")

@@ -18,6 +18,7 @@ from pipelines.records.identifiers.numbers_in_text import (
 from pipelines.records.identifiers.rules import Rule
 from pipelines.records.identifiers.verdicts import FoundIdentifier
 
+_CANONICAL = re.compile(r"[0-9]{4}-[0-9]{3}[0-9X]")
 _8 = re.compile(r"[0-9]{7}[0-9X]")
 _SHORT = re.compile(r"[1-9][0-9]{5,6}")
 """An ISSN without its hyphen and its first one or two zeros."""
@@ -51,11 +52,19 @@ def validate(run: str) -> Validation:
         number = number.zfill(8)
     if not _8.fullmatch(number):
         return Validation(None, (Rule.LENGTH,))
-    if number in _MADE_UP:
-        return Validation(None, (Rule.PLACEHOLDER,))
     value = f"{number[:4]}-{number[4:]}"
+    if not is_canonical(value):
+        return Validation(None, (Rule.PLACEHOLDER if number in _MADE_UP else Rule.CHECK_DIGIT,))
     rules += [Rule.HYPHENS] * (run.upper() != value)
-    return Validation(value, tuple(rules)) if _holds(number) else Validation(None, (Rule.CHECK_DIGIT,))
+    return Validation(value, tuple(rules))
+
+
+def is_canonical(text: str) -> bool:
+    """Whether a text is a valid ISSN in its standard form and nothing else."""
+    if not _CANONICAL.fullmatch(text):
+        return False
+    number = text.replace("-", "")
+    return _holds(number) and number not in _MADE_UP
 
 
 def _holds(number: str) -> bool:

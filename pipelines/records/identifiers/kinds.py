@@ -32,22 +32,24 @@ from pipelines.records.identifiers.verdicts import (
 class Kind(NamedTuple):
     """One type of identifiers. `read`: every value in any text. `certain`: matches its values where no field says the type; may be empty.
 
+    `is_canonical`: whether a text is plainly one valid value in its canonical form, as most are, so that `read` is not asked.
     `identifies`: two publications with the same value are one and the same.
     """
 
     name: str
     fields: tuple[str, ...]
+    is_canonical: Callable[[str], object]
     read: Callable[[str], list[FoundIdentifier]]
     certain: str
     identifies: bool
 
 
 STANDARD = (
-    Kind("doi", ("doi",), doi.read, doi.UNAMBIGUOUS, identifies=True),
-    Kind("isbn", ("isbn",), isbn.read, isbn.UNAMBIGUOUS, identifies=True),
-    Kind("issn", ("issn",), issn.read, issn.UNAMBIGUOUS, identifies=False),
-    Kind("arxiv_id", ("arxiv_id",), arxiv.read, arxiv.UNAMBIGUOUS, identifies=True),
-    Kind("pmid", ("pmid",), pmid.read, pmid.UNAMBIGUOUS, identifies=True),
+    Kind("doi", ("doi",), doi.is_canonical, doi.read, doi.UNAMBIGUOUS, identifies=True),
+    Kind("isbn", ("isbn",), isbn.is_canonical, isbn.read, isbn.UNAMBIGUOUS, identifies=True),
+    Kind("issn", ("issn",), issn.is_canonical, issn.read, issn.UNAMBIGUOUS, identifies=False),
+    Kind("arxiv_id", ("arxiv_id",), arxiv.is_canonical, arxiv.read, arxiv.UNAMBIGUOUS, identifies=True),
+    Kind("pmid", ("pmid",), pmid.is_canonical, pmid.read, pmid.UNAMBIGUOUS, identifies=True),
 )
 """The types that the service documents (service.md#identifiers), in the order of their positions in `publication_identifiers`."""
 
@@ -91,6 +93,8 @@ class Kinds:
             return [FoundIdentifier(kind, text, UNRECOGNISED, Rule.UNKNOWN_TYPE if kind else Rule.TYPE_MISSING)]
         if len(text) > MAX_CHARACTERS:
             return [FoundIdentifier(known.name, text, UNRECOGNISED, Rule.TOO_LONG)]
+        if known.is_canonical(text):
+            return [FoundIdentifier(known.name, text, VALID, "")]
         if not text or text.isspace():
             return [FoundIdentifier(known.name, text, UNRECOGNISED, Rule.BLANK)]
         found = without_repetition(self._read_repeatedly(known, text))

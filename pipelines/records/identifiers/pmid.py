@@ -14,7 +14,7 @@ from pipelines.records.identifiers.verdicts import (
     without_repetition,
 )
 
-_PMID = re.compile(r"[1-9][0-9]{0,7}")
+is_canonical = re.compile(r"[1-9][0-9]{0,7}").fullmatch
 _SEPARATOR = re.compile(r"[;|]|,(?= |[Pp])")
 _LABEL = re.compile(r"^(?:info:|urn:)?(?:pmids?|pubmed(?:[ _-]?id)?)(?![\w.])\s*[:=#/-]*\s*", re.IGNORECASE)
 _ADDRESS = re.compile(
@@ -75,7 +75,7 @@ def _validate(digits: str, rules: list[str]) -> FoundIdentifier:
     number = digits.lstrip("0")
     if not number:
         return FoundIdentifier("pmid", digits, INVALID, Rule.PLACEHOLDER)
-    if not _PMID.fullmatch(number):
+    if not is_canonical(number):
         return FoundIdentifier("pmid", digits, INVALID, Rule.LENGTH)
     return accepted("pmid", number, (*rules, *([Rule.SURPLUS_ZEROS] * (number != digits))))
 
