@@ -198,8 +198,10 @@ def _address(asset: Mapping[str, Any], file: Mapping[str, Any]) -> str | None:
     A cover has it as its `url`, else as the original among its `urls`: the service documents neither (service.md#not-shown).
     """
     urls = None if asset else file.get("urls")
-    candidates = (asset.get("url"), file.get("url"), urls.get("original") if type(urls) is dict else None)
-    return next((valid_text(address) for address in candidates if type(address) is str and address != ""), None)
+    for address in (asset.get("url"), file.get("url"), urls.get("original") if type(urls) is dict else None):
+        if type(address) is str and address:
+            return valid_text(address)
+    return None
 
 
 def content_key(

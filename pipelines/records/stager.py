@@ -171,13 +171,13 @@ class _Member:
     def read_members(self, objects: Sequence[_Json], place: _Place, values: _Values) -> None:
         """Take what the members of each object hold, and keep what nothing takes."""
         known = self.members.keys() | IGNORED if self.addressed else self.members.keys()
-        for index, found in enumerate(objects):
-            if not found.keys() <= known:
-                for key, value in found.items():
+        if not known >= set[str]().union(*objects):
+            for index, value in enumerate(objects):
+                for key in value:
                     if key not in known:
-                        place.member(key).keep(index, value)
+                        place.member(key).keep(index, value[key])
         for key, member in self.members.items():
-            member.read([found.get(key) for found in objects], place.member(key), values)
+            member.read([value.get(key) for value in objects], place.member(key), values)
 
     def read(self, sent: Sequence[Any], place: _Place, values: _Values) -> None:
         """Take a value of each object into the columns, or its members into theirs; keep what nothing takes."""
@@ -187,13 +187,15 @@ class _Member:
         for column in self.columns:
             taken = sent if column.read is None else [None if value is None else column.read(value) for value in sent]
             own = values.get(column.name)
-            if own is not None:  # the key of the column's own name comes first
+            if own is None:
+                values[column.name] = taken
+            else:  # the key of the column's own name comes first
                 taken = [value if first is None else None for first, value in zip(own, taken, strict=True)]
-            left = [before if value is None else None for value, before in zip(taken, left, strict=True)]
-            values[column.name] = (
-                taken if own is None else [a if a is not None else b for a, b in zip(own, taken, strict=True)]
-            )
-        if self.is_read_elsewhere:
+                values[column.name] = [a if a is not None else b for a, b in zip(own, taken, strict=True)]
+            if left:
+                is_taken_whole = taken == left
+                left = [] if is_taken_whole else [b if a is None else None for a, b in zip(taken, left, strict=True)]
+        if self.is_read_elsewhere or not left:
             return
         if self.members:
             self.read_members([value if type(value) is dict else _NOTHING for value in left], place, values)
@@ -207,15 +209,15 @@ class _Entries:
 
     def __init__(self, batch: _Batch, key: str, residues: Sequence[_Json]) -> None:
         """`residues`: take a value that is no list, and later what is left of the entries."""
-        self.values, self.ids, self.positions = list[Any](), list[Any](), list[int]()
-        of_entries = list[_Json]()
-        for number, record, residue in zip(batch.ids, batch.records, residues, strict=True):
-            entries = _items(record, key, residue)
-            self.values += entries
-            self.ids += [number] * len(entries)
-            self.positions += range(len(entries))
-            of_entries += [residue] * len(entries)
-        self.place = _Place(of_entries, key, self.positions)
+        self.values, self.positions, owners = list[Any](), list[int](), list[int]()
+        for owner, record in enumerate(batch.records):
+            if entries := _items(record, key, residues[owner]):
+                self.values += entries
+                self.positions += range(len(entries))
+                owners += [owner] * len(entries)
+        ids = batch.ids
+        self.ids = [ids[owner] for owner in owners]
+        self.place = _Place([residues[owner] for owner in owners], key, self.positions)
         self.objects = [value if type(value) is dict else _NOTHING for value in self.values]
 
 

@@ -76,7 +76,7 @@ def read(text: str) -> list[FoundIdentifier]:
             continue
         tidy, more = cleaned(piece)
         rules += more
-        if (prefix := _OTHER_DIGITS.search(tidy)) and not prefix[0].isascii():
+        if not tidy.isascii() and (prefix := _OTHER_DIGITS.search(tidy)) and not prefix[0].isascii():
             tidy, more = in_ascii(tidy, FULL_WIDTH)
             rules += more
         pieces = [one for one in _BREAK.split(tidy) if one]
