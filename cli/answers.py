@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from cli.output import Output, json_text
 from pipelines.errors import BookferryError, ConfigurationError
 from pipelines.records.spreadsheets import safe_cell
 from pipelines.report.workbook import Cell, columns_for, open_workbook
-from pipelines.store.durable import storage_error, storage_errors
+from pipelines.store.durable import replacing, storage_error, storage_errors
 
 Rows = Sequence[tuple[object, ...]]
 
@@ -67,26 +66,20 @@ def _write_rows(output: Output, columns: Sequence[str], rows: Rows, before: int)
     return before + len(lines)
 
 
-def print_csv(output: Output, columns: Sequence[str], batches: Iterator[Rows]) -> None:
-    """Print CSV (RFC 4180) in UTF-8. No cell can be a formula of a spreadsheet (I13)."""
-    output.write(BYTE_ORDER_MARK + _lines([columns]))
+def write_csv(write: Callable[[str], object], columns: Sequence[str], batches: Iterator[Rows]) -> int:
+    """Write CSV (RFC 4180). No cell can be a formula of a spreadsheet (I13). Returns the number of rows."""
+    count = 0
+    write(BYTE_ORDER_MARK + _lines([columns]))
     for rows in batches:
-        output.write(_lines(rows))
-
-
-def write_csv(path: Path, columns: Sequence[str], batches: Iterator[Rows]) -> int:
-    """Write the same CSV to a file, which appears when it is complete. Returns the number of rows."""
-    unfinished, count = path.with_name(f".{path.name}.{os.getpid()}"), 0
-    try:
-        with storage_errors(path), unfinished.open("w", encoding="utf-8", newline="") as file:
-            file.write(BYTE_ORDER_MARK + _lines([columns]))
-            for rows in batches:
-                file.write(_lines(rows))
-                count += len(rows)
-            unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        write(_lines(rows))
+        count += len(rows)
     return count
+
+
+def write_csv_file(path: Path, columns: Sequence[str], batches: Iterator[Rows]) -> int:
+    """Write the same to a file in UTF-8, which appears when it is complete. Returns the number of rows."""
+    with storage_errors(path), replacing(path) as file:
+        return write_csv(lambda text: file.write(text.encode()), columns, batches)
 
 
 def _lines(rows: Sequence[Sequence[object]]) -> str:
@@ -111,33 +104,29 @@ def _workbook_cell(value: object) -> Cell:
     """Dates are text: a spreadsheet has none before 1900."""
     if isinstance(value, Decimal) and len(value.as_tuple().digits) <= EXACT_DIGITS:
         return float(value)
-    if value is None or isinstance(value, bool | int | float | str):
+    return value if value is None or isinstance(value, bool | int | float | str) else _text(value)
+
+
+def _cell(value: object) -> str | int | float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return value
+    return "" if value is None else safe_cell(_text(value))
+
+
+def _text(value: object) -> str:
     plain = msgspec.to_builtins(value, enc_hook=str)
     return plain if isinstance(plain, str) else json_text(plain)
 
 
-def _cell(value: object) -> str | int | float:
-    if value is None:
-        return ""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    plain = value if isinstance(value, str) else msgspec.to_builtins(value, enc_hook=str)
-    return safe_cell(plain if isinstance(plain, str) else json_text(plain))
-
-
 def write_parquet(path: Path, answer: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> int:
     """Write the rows to a Parquet file, which appears when it is complete. Returns the number of rows."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    reader = answer.to_arrow_reader(BATCH_ROWS)
+    reader, count = answer.to_arrow_reader(BATCH_ROWS), 0
     schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, columns, strict=True)])
-    count = 0
     try:
-        with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
+        with replacing(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
             for batch in reader:
                 writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
                 count += batch.num_rows
-        unfinished.replace(path)
     except pa.ArrowNotImplementedError as error:
         raise ConfigurationError(
             f"Parquet cannot store a column of the result ({error}). Cast it to VARCHAR."
@@ -146,6 +135,4 @@ def write_parquet(path: Path, answer: duckdb.DuckDBPyRelation, columns: Sequence
         if error.errno is None:  # an error of DuckDB, passed on by Arrow
             raise duckdb.Error(str(error)) from None
         raise storage_error(error, path) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
     return count

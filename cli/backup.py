@@ -12,10 +12,9 @@ from uuid import uuid4
 
 import msgspec
 from rich.console import Console
-from rich.text import Text
 
 from cli.notify import notifying
-from cli.output import Output, print_warning
+from cli.output import Output, print_verdict, print_warning
 from cli.progress import ProgressDisplay
 from cli.snapshots import print_failed_files
 from cli.stage import load_document, print_load, print_registration
@@ -60,16 +59,10 @@ def backup_tenant(
         snapshot = made.snapshot
         run.ending = Ending.of_backup(snapshot)
     page = report_address(open_data(settings), snapshot)
-    document = {**summary(snapshot), "report": page}
-    document |= {
-        name: [load_document(step) for step in made.follow_ups.get(name, [])]
-        for name, is_set in (("postgres", settings.stages), ("iceberg", settings.iceberg is not None))
-        if is_set
-    }
     if output.as_json:  # what is new must reach a person whose job keeps only the document
         for note in snapshot.manifest.news:
             output.say(f"! {note}")
-    output.result(document, lambda console: _print_all(console, made, page))
+    output.result(_document(settings, made, page), lambda console: _print(console, made, page))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
 
 
@@ -156,16 +149,6 @@ def _data(settings: Settings) -> DataFolder:
     return open_data(settings, personal_keys(settings))
 
 
-def _print_all(console: Console, made: MadeBackup, page: str | None) -> None:
-    for load in made.follow_ups.get("postgres", []):
-        print_load(console, load)
-    for registration in made.follow_ups.get("iceberg", []):
-        print_registration(console, registration)
-    if isinstance(made.follow_ups.get("report"), Exception):
-        print_warning(console, f"The report could not be made: {made.follow_ups['report']}")
-    print_summary(console, made.snapshot, page)
-
-
 def _stored(files: FileTotals) -> str:
     """How many files the snapshot has. Equal ones are stored once, so that the data folder grows by less."""
     text = f"{counted(files.kept, 'file')} stored ({size(files.total_bytes or files.bytes)}), {files.new:,} of them new"
@@ -174,40 +157,40 @@ def _stored(files: FileTotals) -> str:
     return f"{text}."
 
 
-def summary(snapshot: Snapshot) -> dict[str, Any]:
+def _document(settings: Settings, made: MadeBackup, page: str | None) -> dict[str, Any]:
     """The JSON document of a backup. Scripts rely on its keys."""
-    manifest = snapshot.manifest
-    return {
-        "tenant": manifest.tenant,
-        "snapshot": manifest.snapshot,
-        "complete": manifest.complete,
-        "counts": snapshot.counts,
-        "files": msgspec.to_builtins(manifest.files),
-        "requests": manifest.requests,
-        "seconds": manifest.seconds,
-        "path": snapshot.address,
-        "problems": manifest.problems,
-        "notes": manifest.notes,
-        "announced": msgspec.to_builtins(manifest.announced),
-        "days_left": manifest.days_left,
-        "not_read": manifest.not_read,
-        "unreadable": {
-            resource: {"status": reason.status, "message": reason.message, "missing_scopes": reason.missing_scopes}
-            for resource, reason in manifest.unreadable.items()
-        },
-    }
+    facts = msgspec.to_builtins(made.snapshot.manifest)
+    document = {name: facts[name] for name in _FACTS}
+    document |= {"counts": made.snapshot.counts, "path": made.snapshot.address, "report": page}
+    for name, is_set in (("postgres", settings.stages), ("iceberg", settings.iceberg is not None)):
+        if is_set:
+            document[name] = [load_document(step) for step in made.follow_ups.get(name, [])]
+    return document
 
 
-def print_summary(console: Console, snapshot: Snapshot, report: str | None = None, *, notes: bool = True) -> None:
-    """Print problems and `notes`, files, report and counts; the verdict is the last line."""
-    manifest = snapshot.manifest
-    for problem in (*manifest.problems, *(manifest.notes if notes else ())):
+_FACTS = (
+    *("tenant", "snapshot", "complete", "files", "requests", "seconds", "problems", "notes", "announced", "days_left"),
+    *("not_read", "unreadable"),
+)
+"""What the document has of the manifest."""
+
+
+def _print(console: Console, made: MadeBackup, page: str | None) -> None:
+    """Print what was staged, problems and notes, files, report and counts; the verdict is the last line."""
+    snapshot, manifest = made.snapshot, made.snapshot.manifest
+    for load in made.follow_ups.get("postgres", []):
+        print_load(console, load)
+    for registration in made.follow_ups.get("iceberg", []):
+        print_registration(console, registration)
+    if isinstance(made.follow_ups.get("report"), Exception):
+        print_warning(console, f"The report could not be made: {made.follow_ups['report']}")
+    for problem in (*manifest.problems, *manifest.notes):
         print_warning(console, problem)
-    print_failed_files(console, manifest.files, most=10)
+    print_failed_files(console, manifest.files)
     if manifest.files.kept:
         console.print(_stored(manifest.files))
-    if report:
-        console.print(f"Report for librarians: {report}")
+    if page:
+        console.print(f"Report for librarians: {page}")
     console.print(snapshot.address)
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
     if manifest.unreadable:
@@ -215,9 +198,9 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
     if manifest.not_read:
         more = "and more" if len(manifest.not_read) > NAMED else ""
         what += f"; not read: {', '.join(manifest.not_read[:NAMED])} {more}".rstrip()
-    cost = f"{counted(manifest.requests, 'request')}, {duration(manifest.seconds)}"
+    what += f"; {counted(manifest.requests, 'request')}, {duration(manifest.seconds)}. Snapshot {snapshot.name}"
     if manifest.complete:
-        console.print(Text.assemble(("Complete:", "bold green"), f" {what}; {cost}. Snapshot {snapshot.name}."))
+        print_verdict(console, "Complete:", f"{what}.")
     else:
-        verdict = f"Snapshot {snapshot.name} is stored, but not proved complete; the newest complete one stays current."
-        console.print(Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {cost}. {verdict}"))
+        verdict = f"{what} is stored, but not proved complete; the newest complete one stays current."
+        print_verdict(console, "PARTIAL:", verdict, good=False)

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from rich.console import Console
+from rich.text import Text
 
-from cli.backup import make_backup, print_summary, summary
-from cli.command_lines import command_line
-from cli.migrate import applied_plan, migrating, planned, verified
-from cli.migration_output import plan_document, print_applied, print_headline, print_proof
-from cli.output import Output
-from cli.progress import ProgressDisplay
+from cli.backup import backup_tenant
+from cli.command_lines import command_line, remember_config
+from cli.migrate import apply_plan, make_plan, verify_plan
+from cli.output import Output, Part
 from cli.query import print_rows, run_sql
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.examples import ExampleQuery, example
+from pipelines.examples import example
 from pipelines.file_access import restrict_new_files
-from pipelines.migration.apply.run import LIMITS, as_json
-from pipelines.migration.flow import AppliedPlan
-from pipelines.migration.model.losses import losses_of
-from pipelines.migration.model.plan import HTML, Plan
-from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.service.sandbox_process import CLIENT_ID, sandbox_process, store_sign_in
 from pipelines.settings.loading import CONFIG_FILE, load_settings
 from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import open_catalogue
-from pipelines.store.maintenance.reports import report_address
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 
 REQUESTS_PER_MINUTE = 20_000
@@ -60,8 +52,6 @@ client_auth = "none"
 requests_per_minute = {limit}
 """
 
-Answers = list[tuple[ExampleQuery, list[dict[str, object]]]]
-
 _SANDBOX = [
     *("--tenant", f"{TENANT}=real", "--tenant", f"{TARGET}=empty"),
     *("--requests-per-minute", str(REQUESTS_PER_MINUTE)),
@@ -71,14 +61,24 @@ _SANDBOX = [
 QUESTIONS = ("collection_by_decade", "gaps_by_kind", "possible_duplicates")
 """Queries of sql/examples that the demonstration runs."""
 
+_NEXT_STEPS = (
+    ("tables",),
+    ("query", "--list-examples"),
+    ("query", "SELECT title, published_on FROM publications LIMIT 10"),
+    ("snapshots", "show", TENANT),
+)
+"""Commands for what is left of the demonstration."""
+
 MOST_PRINTED = 15
 """Rows of each result on the terminal."""
 
 
 def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatus:
-    """Start a sandbox; backup, three queries, plan, apply, verify, a second plan; stop the sandbox. The files stay in `folder`."""
+    """Start a sandbox; run the commands of a backup and of a migration; stop the sandbox. The files stay in `folder`."""
     restrict_new_files(None)
     config = _own_config(folder)
+    remember_config(str(config))
+    demonstration = _Demonstration(output)
     with sandbox_process(_SANDBOX) as ready:
         tenant = ready["tenants"][TENANT]
         output.say(
@@ -90,78 +90,73 @@ def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatu
         os.environ["BOOKFERRY_DEMO_USER"], os.environ["BOOKFERRY_DEMO_PASSWORD"] = tenant["user"], tenant["password"]
         settings = load_settings(config)
         store_sign_in(settings, TARGET, ready, TARGET)
-        with ProgressDisplay() as display:
-            snapshot = make_backup(settings, TENANT, display).snapshot
-        data = open_data(settings)
-        answers, page = _answers(data), report_address(data, snapshot)
-        migration = None if backup_only else _migrate(settings, snapshot, output)
-    document = {
-        **summary(snapshot),
-        "report": page,
-        "config": str(config.absolute()),
-        "answers": {query.name: rows for query, rows in answers},
-        **({} if migration is None else {"migration": migration.document()}),
-    }
+        backup = demonstration.step(("backup", TENANT), lambda part: backup_tenant(settings, TENANT, [], part))
+        document = {**backup, "config": str(config.absolute()), "answers": demonstration.ask(settings)}
+        if not backup_only:
+            document["migration"] = demonstration.migrate(settings)
 
     def render(console: Console) -> None:
-        _print_answers(console, answers, config)
-        # the notes are about the end of version 2, for libraries that go on
-        print_summary(console, snapshot, page, notes=False)
-        if migration is not None:
-            migration.print(console)
         console.print(f"\nThe libraries of the demonstration are gone. To explore what they left in {config.parent}/:")
-        for step in _next_steps(config):
-            console.print(f"  {step}")
+        for words in _NEXT_STEPS:
+            console.print(f"  {command_line(*words)}")
+        remember_config(None)
         console.print(f"\nTo begin with a library of your own:\n  {command_line('init')}")
 
     output.result(document, render)
-    if migration is None:
-        return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
-    if not migration.proof.equal or not migration.second_plan.facts.empty:
-        return ExitStatus.DIFFERENCES
-    return (
-        ExitStatus.COMPLETE if snapshot.manifest.complete and migration.result.applied.complete else ExitStatus.PARTIAL
-    )
+    return demonstration.status
 
 
-@dataclass(frozen=True)
-class MigrationSteps:
-    """The results of the migration's steps."""
+class _Demonstration:
+    """The commands so far, each printed as a person would type it, with what it says."""
 
-    plan: Plan
-    result: AppliedPlan
-    proof: MigrationVerification
-    second_plan: Plan
-    """Has nothing left to write."""
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self.status = ExitStatus.COMPLETE
 
-    def document(self) -> dict[str, Any]:
-        """The JSON document of each step."""
-        return {
-            "plan": plan_document(self.plan),
-            "apply": as_json(self.result.applied, self.result.requests),
-            "verify": msgspec.to_builtins(self.proof),
-            "second_plan": plan_document(self.second_plan),
-        }
+    def step(self, words: Sequence[str], command: Callable[[Output], ExitStatus]) -> Mapping[str, Any]:
+        """Run a command. Returns its document."""
+        part = Part(as_json=self._output.as_json)
+        self._print_command(words)
+        status = command(part)
+        self.status = self.status or status
+        return part.document
 
-    def print(self, console: Console) -> None:
-        """Print plan, writes and verification."""
-        console.print()
-        print_headline(console, self.plan, losses_of(self.plan))
-        console.print(f"The plan, for librarians: {self.plan.path(HTML)}")
-        print_applied(console, self.plan, self.result, verified=True)
-        print_proof(console, self.plan, self.proof)
-        console.print(
-            f"A second plan is {'empty' if self.second_plan.facts.empty else 'NOT empty'}: {self.second_plan.name}."
-        )
+    def ask(self, settings: Settings) -> dict[str, list[dict[str, object]]]:
+        """Run the queries. Returns name → rows."""
+        answers = {}
+        with open_catalogue(open_data(settings)) as database:
+            for name in QUESTIONS:
+                query = example(name)
+                columns, rows = run_sql(database, query.sql)
+                answers[name] = [dict(zip(columns, row, strict=True)) for row in rows]
+                self._print_command(("query", "--example", name))
+                part = Part(as_json=self._output.as_json)
+                part.result({}, partial(_print_answer, question=query.question, columns=columns, rows=rows))
+        return answers
+
+    def migrate(self, settings: Settings) -> dict[str, Mapping[str, Any]]:
+        """Plan, apply, verify; a second plan has nothing left to write. Returns the document of each step."""
+        plan_words = ("migrate", "plan", TENANT, TARGET, "--newest")
+        plan = partial(make_plan, settings, TENANT, TARGET, fresh=False)
+        steps = {"plan": self.step(plan_words, plan)}
+        name = steps["plan"]["plan"]
+        steps["apply"] = self.step(("migrate", "apply", name), partial(apply_plan, settings, name))
+        verify = partial(verify_plan, settings, name, contents=True)
+        steps["verify"] = self.step(("migrate", "verify", name, "--contents"), verify)
+        steps["second_plan"] = self.step(plan_words, plan)
+        if steps["second_plan"]["requests"]:
+            self.status = self.status or ExitStatus.DIFFERENCES
+        return steps
+
+    def _print_command(self, words: Sequence[str]) -> None:
+        if not self._output.as_json:
+            line = Text.assemble(("$ ", "green"), (command_line(*words), "bold"))
+            self._output.result({}, lambda console: console.print("", line, sep="\n"))
 
 
-def _migrate(settings: Settings, snapshot: Snapshot, output: Output) -> MigrationSteps:
-    output.say("Migrating it into the library of version 3: plan, apply, verify, and a second plan ...")
-    with migrating(settings) as (migration, _display):
-        plan = planned(migration, snapshot.name, TARGET)
-        applied = applied_plan(migration, plan, LIMITS)
-        proof = verified(migration, plan, contents=True)
-        return MigrationSteps(plan, applied, proof, planned(migration, snapshot.name, TARGET))
+def _print_answer(console: Console, question: str, columns: list[str], rows: list[tuple[object, ...]]) -> None:
+    console.print(question, style="italic")
+    print_rows(console, columns, rows, MOST_PRINTED, remedy="the command shows all")
 
 
 def _own_config(folder: Path) -> Path:
@@ -192,34 +187,3 @@ def _write_config(config: Path, base_url: str, target_url: str) -> None:
         limit=REQUESTS_PER_MINUTE,
     )
     config.write_text(text, encoding="utf-8")
-
-
-def _answers(data: DataFolder) -> Answers:
-    answers = []
-    with open_catalogue(data) as database:
-        for name in QUESTIONS:
-            query = example(name)
-            columns, rows = run_sql(database, query.sql)
-            answers.append((query, [dict(zip(columns, row, strict=True)) for row in rows]))
-    return answers
-
-
-def _print_answers(console: Console, answers: Answers, config: Path) -> None:
-    for query, rows in answers:
-        console.print(query.question, style="bold")
-        columns = list(rows[0]) if rows else []
-        all_rows = command_line("query", "--config", str(config), "--example", query.name)
-        print_rows(
-            console, columns, [tuple(row.values()) for row in rows], MOST_PRINTED, remedy=f"`{all_rows}` shows all"
-        )
-        console.print()
-
-
-def _next_steps(config: Path) -> list[str]:
-    named = ("--config", str(config))
-    return [
-        command_line("tables", *named),
-        command_line("query", *named, "--list-examples"),
-        command_line("query", *named, "SELECT title, published_on FROM publications LIMIT 10"),
-        command_line("snapshots", "show", TENANT, *named),
-    ]

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cli.command_lines import with_command_lines
 from cli.nightly import NIGHTLY
-from cli.output import Output
+from cli.output import Output, print_verdict
 from cli.progress import say_wait
 from pipelines.doctor.checks import CHECKS
 from pipelines.doctor.examination import Examination, examine
@@ -136,8 +136,6 @@ def _print_verdict(console: Console, examined: Sequence[Examination], general: l
     cost = f" ({counted(requests, 'request')})" if examined else ""
     if failing or general:
         for_whom = f" for {', '.join(failing)}" if failing else ""
-        console.print(Text.assemble(("PROBLEM:", "bold red"), f" the nightly backup would not work{for_whom}{cost}."))
+        print_verdict(console, "PROBLEM:", f"the nightly backup would not work{for_whom}{cost}.", good=False)
     else:
-        console.print(
-            Text.assemble(("Ready:", "bold green"), f" the nightly backup would work for {', '.join(ready)}{cost}.")
-        )
+        print_verdict(console, "Ready:", f"the nightly backup would work for {', '.join(ready)}{cost}.")

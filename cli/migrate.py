@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,11 +23,11 @@ from cli.migration_output import (
     print_taken_over,
     print_undone,
 )
-from cli.output import Output
+from cli.output import Output, plain_console
 from cli.progress import ProgressDisplay
 from cli.tell_dagster import tell_dagster
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
-from pipelines.migration.apply.run import EVERYTHING, Selection, as_json
+from pipelines.migration.apply.run import EVERYTHING, LIMITS, Selection, as_json
 from pipelines.migration.decide.take_over import take_over
 from pipelines.migration.flow import AppliedPlan, Migration
 from pipelines.migration.limits import Limits
@@ -56,13 +57,10 @@ def make_plan(
     target: str,
     output: Output,
     *,
-    resources: Sequence[str],
-    fresh: bool,
-    first_days: bool | None,
-    sends_invalid: bool | None,
-    overwrite: bool,
+    fresh: bool = True,
+    **options: Any,
 ) -> ExitStatus:
-    """Plan a migration, from a new backup of a tenant or from a named snapshot."""
+    """Plan a migration, from a new backup of a tenant (`fresh`), or from a named snapshot. `options`: those of `Migration.plan`."""
     check_target(settings, target)
     with migrating(settings) as (migration, display):
         if source in settings.tenants and fresh:
@@ -71,15 +69,7 @@ def make_plan(
                     f"'{target}' is source and target at once. To restore a snapshot: `bookferry restore SNAPSHOT {target}`"
                 )
             source = make_backup(settings, source, display).snapshot.name
-        plan = planned(
-            migration,
-            source,
-            target,
-            resources=resources,
-            overwrite=overwrite,
-            first_days=first_days,
-            sends_invalid=sends_invalid,
-        )
+        plan = planned(migration, source, target, **options)
     output.result(plan_document(plan), lambda console: print_plan(console, plan))
     return _planned_status(plan)
 
@@ -99,7 +89,13 @@ def _planned_status(plan: Plan) -> ExitStatus:
 
 
 def apply_plan(
-    settings: Settings, name: str, output: Output, *, limits: Limits, limit: int | None, only: Sequence[str]
+    settings: Settings,
+    name: str,
+    output: Output,
+    *,
+    limits: Limits = LIMITS,
+    limit: int | None = None,
+    only: Sequence[str] = (),
 ) -> ExitStatus:
     """Write what a plan says. The name of the plan on the command line is its approval."""
     _check_only(only)
@@ -110,7 +106,7 @@ def apply_plan(
                 result = applied_plan(migration, plan, limits, Selection(limit, tuple(only)))
         except BookferryError:
             if migration.applied is not None and not output.as_json:
-                print_failures(output, migration.applied.applied)
+                print_failures(plain_console(sys.stderr), plan, migration.applied.applied)
             raise
     output.result(
         {"plan": plan.name, **as_json(result.applied, result.requests), **_beside(plan, result.applied.lacking)},
@@ -166,7 +162,9 @@ def verified(
     return verification
 
 
-def verify_plan(settings: Settings, name: str, output: Output, *, contents: bool, evidence: Path | None) -> ExitStatus:
+def verify_plan(
+    settings: Settings, name: str, output: Output, *, contents: bool = False, evidence: Path | None = None
+) -> ExitStatus:
     """Read the target again and compare every record with the plan."""
     with migrating(settings) as (migration, _display):
         plan = find_plan(migration.data, name)

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from cli.backup import backup_tenant
 from cli.boundary import explained_error
-from cli.output import Output
+from cli.output import Output, Part, print_verdict
 from cli.retention import prune_snapshots
 from cli.verification import verify_snapshots
 from pipelines.errors import ExitStatus
@@ -40,17 +39,6 @@ _WORDS = {
 }
 
 
-class _Step(Output):
-    """The output of one step: with --json, its document becomes a part of that of the night."""
-
-    document: Mapping[str, Any]
-
-    def result(self, document: Mapping[str, Any], render: Callable[[Console], None]) -> None:
-        self.document = document
-        if not self.as_json:
-            super().result(document, render)
-
-
 class _Night:
     """The steps so far."""
 
@@ -62,7 +50,7 @@ class _Night:
 
     def run(self, step: str, action: Callable[[Output], ExitStatus]) -> None:
         """Run a step. Its error is a part of the result, so that what came before it is not lost."""
-        part = _Step(as_json=self._output.as_json)
+        part = Part(as_json=self._output.as_json)
         try:
             self.statuses[step] = action(part)
             self.documents[step] = part.document
@@ -106,19 +94,18 @@ def run_night(settings: Settings, tenant: str, output: Output) -> ExitStatus:
     else:
         night.run("prune", lambda part: prune_snapshots(settings, tenant, part, dry_run=False))
     document = {"tenant": tenant, "ok": night.is_good, "exit_status": int(night.status), **night.documents}
-    output.result(document, lambda console: console.print(_last_line(tenant, night)))
+    output.result(document, lambda console: _print_last_line(console, tenant, night))
     return night.status
 
 
-def _last_line(tenant: str, night: _Night) -> Text:
+def _print_last_line(console: Console, tenant: str, night: _Night) -> None:
     said = [
-        f"{'' if status is ExitStatus.COMPLETE else 'not '}{_WORDS[step]}"
-        f"{'' if status is ExitStatus.COMPLETE else f' ({_reason(step, status)})'}"
+        _WORDS[step] if status is ExitStatus.COMPLETE else f"not {_WORDS[step]} ({_reason(step, status)})"
         for step, status in night.statuses.items()
     ]
     said += [f"not {_WORDS[step]}, because {reason}" for step, reason in night.left_out.items()]
-    verdict = ("Good night:", "bold green") if night.is_good else ("NOT GOOD:", "bold red")
-    return Text.assemble(verdict, f" {tenant}: {'; '.join(said)}.")
+    word = "Good night:" if night.is_good else "NOT GOOD:"
+    print_verdict(console, word, f"{tenant}: {'; '.join(said)}.", good=night.is_good)
 
 
 def _reason(step: str, status: ExitStatus) -> str:

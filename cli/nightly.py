@@ -6,8 +6,8 @@ import json
 import os
 import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
-from datetime import UTC, datetime
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from pipelines.errors import ExitStatus
 from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
-from pipelines.store.snapshots.snapshots import Snapshot, newest_complete
+from pipelines.store.snapshots.snapshots import newest_complete
 from pipelines.store.stores import open_data
 from resources.run_tags import DATA, TENANT, data_address, loaded_configuration
 
@@ -42,21 +42,28 @@ def nightly_runs(look: Look) -> CheckResult:
             exit_status=ExitStatus.USAGE,
             scheduler=True,
         )
-    try:
-        launcher = _instance_setting(home, "run_launcher").get("class", _ON_THIS_MACHINE[0])
-        if launcher not in _ON_THIS_MACHINE and (settings.state == "local" or settings.bucket is None):
-            return problem(
-                f"Dagster's {launcher} may start the runs of a library on several machines, and what they must share is on this one",
-                'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/operating.md, "Several machines".',
-                exit_status=ExitStatus.USAGE,
-                launcher=launcher,
-            )
-        last = next((run for run in reversed(_own_runs(settings)) if run.tenant == tenant), None)
-        newest = newest_complete(open_data(settings, personal_keys(settings)).snapshots(tenant))
-        alive = bool(scheduler_runs(settings, now))
-    except Exception as error:  # noqa: BLE001  Dagster's files may be of any version, or damaged
-        return note(f"Dagster's history in {home} cannot be read ({type(error).__name__})", scheduler=None)
-    return _check_result(last, newest, tenant, now, alive=alive)
+    newest = newest_complete(open_data(settings, personal_keys(settings)).snapshots(tenant))
+    backed_up = {tenant: datetime.fromisoformat(newest.manifest.finished_at)} if newest is not None else {}
+    scheduler, failed = scheduler_runs(settings, now), failed_runs(settings, now - SHOWN, backed_up)
+    launcher = _setting(home, "run_launcher").get("class", _ON_THIS_MACHINE[0])
+    if launcher not in _ON_THIS_MACHINE and (settings.state == "local" or settings.bucket is None):
+        return problem(
+            f"Dagster's {launcher} may start the runs of a library on several machines, and what they must share is on this one",
+            'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/operating.md, "Several machines".',
+            exit_status=ExitStatus.USAGE,
+            launcher=launcher,
+        )
+    if scheduler is None or failed is None:
+        return note(f"Dagster's history in {home} cannot be read", scheduler=None)
+    text = "the scheduler is running" if scheduler else "no scheduler is running"
+    if lost := [run for run in failed if run.tenant == tenant and not run.done_again]:
+        age = ago((now - lost[-1].ended_at).total_seconds())
+        return warning(
+            f"Dagster's run of {lost[-1].job} FAILED, {age}; {text}",
+            f"`bookferry ui` shows why; `bookferry backup {tenant}` tries again.",
+            scheduler=scheduler,
+        )
+    return ok(text, scheduler=True) if scheduler else note(text, _RUN_IT, scheduler=False)
 
 
 NIGHTLY = Check("nightly", nightly_runs)
@@ -76,6 +83,9 @@ def outdated_tenants(settings: Settings, now: datetime) -> list[str]:
     current = settings.fingerprints
     return [name for name in {**current, **loaded["tenants"]} if current.get(name) != loaded["tenants"].get(name)]
 
+
+SHOWN = timedelta(days=7)
+"""Runs that failed before are not shown."""
 
 RESTART = "Restart `bookferry ui`"
 
@@ -125,60 +135,41 @@ def failed_runs(
     if not dagster_folder(settings).exists():
         return []
     try:
-        ended = sorted((run for run in _own_runs(settings) if run.ended is not None), key=lambda run: run.ended or 0.0)
+        rows = _history(settings, _ENDED_RUNS)
     except Exception:  # noqa: BLE001  as above
         return None
-    done = {(BACKUP_JOB, tenant): moment.timestamp() for tenant, moment in backed_up.items()}
-    for run in ended:
-        if run.status == "SUCCESS":
-            done[run.job, run.tenant] = max(run.ended or 0.0, done.get((run.job, run.tenant), 0.0))
+    done = {(BACKUP_JOB, tenant): moment for tenant, moment in backed_up.items()}
+    failed = []
+    for run, job, tenant, data, is_good, ended in rows:
+        if data == data_address(settings) or (not data and tenant in settings.tenants):
+            moment = datetime.fromtimestamp(ended, UTC)
+            if is_good:
+                done[job, tenant] = max(moment, done.get((job, tenant), moment))
+            elif moment >= since:
+                failed.append((run, job, tenant, moment))
     return [
-        FailedRun(
-            run.job,
-            run.tenant,
-            run.id,
-            datetime.fromtimestamp(run.ended, UTC),
-            done.get((run.job, run.tenant), 0.0) > run.ended,
-        )
-        for run in ended
-        if run.status == "FAILURE" and run.ended is not None and run.ended >= since.timestamp()
+        FailedRun(job, tenant or "", run, moment, moment < done.get((job, tenant), moment))
+        for run, job, tenant, moment in failed
     ]
 
 
-class _Run(NamedTuple):
-    """A run of Dagster. `ended`: seconds since 1970, if it has."""
-
-    id: str
-    job: str
-    status: str
-    began: datetime
-    ended: float | None
-    tenant: str
-
-
-def _own_runs(settings: Settings) -> list[_Run]:
-    """The newest runs on this data, oldest first."""
-    return [
-        _Run(run, job, status, datetime.fromisoformat(str(created)).replace(tzinfo=UTC), ended, tenant or "")
-        for run, job, status, created, ended, tenant, data in reversed(_history(settings, _RUNS))
-        if data == data_address(settings) or (not data and tenant in settings.tenants)
-    ]
-
-
-_RUNS = f"""
-SELECT
-    runs.run_id,
-    CASE WHEN pipeline_name = '{SELECTED_ASSETS}' AND tenants.value IS NOT NULL THEN '{BACKUP_JOB}' ELSE pipeline_name END,
-    status,
-    create_timestamp,
-    end_time,
-    tenants.value,
-    places.value
-FROM runs
-LEFT JOIN run_tags tenants ON tenants.run_id = runs.run_id AND tenants.key = '{TENANT}'
-LEFT JOIN run_tags places ON places.run_id = runs.run_id AND places.key = '{DATA}'
-ORDER BY create_timestamp DESC LIMIT 2000
+_ENDED_RUNS = f"""
+SELECT * FROM (
+    SELECT
+        runs.run_id,
+        CASE WHEN pipeline_name = '{SELECTED_ASSETS}' AND tenants.value IS NOT NULL THEN '{BACKUP_JOB}' ELSE pipeline_name END,
+        tenants.value,
+        places.value,
+        status = 'SUCCESS',
+        end_time
+    FROM runs
+    LEFT JOIN run_tags tenants ON tenants.run_id = runs.run_id AND tenants.key = '{TENANT}'
+    LEFT JOIN run_tags places ON places.run_id = runs.run_id AND places.key = '{DATA}'
+    WHERE status IN ('SUCCESS', 'FAILURE') AND end_time IS NOT NULL
+    ORDER BY end_time DESC LIMIT 2000
+) newest ORDER BY end_time
 """  # noqa: S608  names of tags are constants
+"""The newest runs that have ended, oldest first."""
 
 
 def _history(settings: Settings, query: str) -> list[tuple[Any, ...]]:
@@ -197,19 +188,20 @@ def _history(settings: Settings, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query.encode()).fetchall()
 
 
-def _instance_setting(home: Path, name: str) -> dict[str, Any]:
-    """A table of Dagster's settings; empty where `dagster.yaml` has none of this name."""
-    text = (home / "dagster.yaml").read_text("utf-8") if (home / "dagster.yaml").is_file() else ""
-    if name not in text:
-        return {}
-    import yaml  # noqa: PLC0415  most instances are as Bookferry wrote them
+def _setting(home: Path, name: str) -> dict[str, Any]:
+    """A table of Dagster's settings; empty where `dagster.yaml` has none of this name, or cannot be read."""
+    with suppress(Exception):  # the file is another program's
+        text = (home / "dagster.yaml").read_text("utf-8")
+        if name in text:
+            import yaml  # noqa: PLC0415  most instances are as Bookferry wrote them
 
-    return (yaml.safe_load(text) or {}).get(name) or {}
+            return yaml.safe_load(text).get(name) or {}
+    return {}
 
 
 def _history_address(home: Path) -> str | None:
     """The address of a history in Postgres; None where it is in a file."""
-    storage = _instance_setting(home, "storage")
+    storage = _setting(home, "storage")
     if not storage:
         return None
     from psycopg.conninfo import make_conninfo  # noqa: PLC0415  most histories are in a file
@@ -222,24 +214,3 @@ def _history_address(home: Path) -> str | None:
         return PostgresAddress.parse(str(postgres["postgres_url"])).conninfo
     names = {"username": "user", "password": "password", "hostname": "host", "db_name": "dbname", "port": "port"}
     return make_conninfo("", **{names[name]: value for name, value in postgres.items() if name in names})
-
-
-def _check_result(
-    last: _Run | None, newest: Snapshot | None, tenant: str, now: datetime, *, alive: bool
-) -> CheckResult:
-    scheduler = "the scheduler is running" if alive else "no scheduler is running"
-    facts = {"scheduler": alive, "last_run": last.status if last is not None else None}
-    run = "Dagster has run no backup yet"
-    if last is not None:
-        run = f"Dagster's last run {_ENDED.get(last.status, 'is under way')}, {ago((now - last.began).total_seconds())}"
-        if last.status == "FAILURE":
-            if newest is None or datetime.fromisoformat(newest.manifest.finished_at) < last.began:
-                todo = f"`bookferry ui` shows why; `bookferry backup {tenant}` tries again."
-                return warning(f"{run}; {scheduler}", todo, **facts)
-            run += ", and a backup succeeded since"
-    if not alive:
-        return note(f"{scheduler}; {run}", _RUN_IT, **facts)
-    return ok(f"{scheduler}; {run}", **facts)
-
-
-_ENDED = {"SUCCESS": "ended well", "FAILURE": "FAILED", "CANCELED": "was stopped"}

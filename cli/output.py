@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from types import MappingProxyType
 from typing import IO, Any, Literal, NoReturn
 
 import msgspec
@@ -29,6 +30,10 @@ PIPED_WIDTH = 160
 
 READABLE_WIDTH = 16
 """Characters that a column needs to be readable. A table that is too wide for that is printed row by row, one column below the other."""
+
+
+MOST_PRINTED = 10
+"""Failures, findings or problems that are printed; --json lists all."""
 
 
 class Output:
@@ -68,6 +73,18 @@ class Output:
     def on_terminal(self) -> bool:
         """Whether stdout is a terminal."""
         return self._stdout.isatty()
+
+
+class Part(Output):
+    """The output of one step of a command: with --json, its document becomes a part of that of the command."""
+
+    document: Mapping[str, Any] = MappingProxyType({})
+
+    def result(self, document: Mapping[str, Any], render: Callable[[Console], None]) -> None:
+        """Keep the document, and print the result for people."""
+        self.document = document
+        if not self.as_json:
+            super().result(document, render)
 
 
 _HIDDEN = re.compile(
@@ -116,6 +133,27 @@ def _stdout_errors() -> Iterator[None]:
 def print_warning(console: Console, text: str) -> None:
     """Print a line that needs attention, after a yellow exclamation mark."""
     console.print(Text.assemble(("!", "yellow"), f" {with_command_lines(text)}"))
+
+
+def print_first(
+    console: Console,
+    lines: Sequence[object],
+    total: int | None = None,
+    rest: str = "--json lists them",
+    *,
+    most: int = MOST_PRINTED,
+) -> None:
+    """Print the first of the lines that need attention, and how many more there are. `rest`: what shows those."""
+    for line in lines[:most]:
+        print_warning(console, str(line))
+    more = (len(lines) if total is None else total) - most
+    if more > 0:
+        console.print(f"and {more:,} more; {rest}")
+
+
+def print_verdict(console: Console, word: str, text: str, *, good: bool = True) -> None:
+    """Print the last line of a command: in a word, and what it is about."""
+    console.print(Text.assemble((word, "bold green" if good else "bold yellow"), f" {with_command_lines(text)}"))
 
 
 def print_table(
@@ -193,18 +231,11 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
-def age(since_seconds: float) -> str:
-    """An age in words, rounded down: 3 hours, 2 days."""
-    past = timedelta(seconds=max(0, since_seconds))
-    if past.days >= 1:
-        return counted(past.days, "day")
-    hours, minutes = past.seconds // 3600, past.seconds // 60
-    if hours:
-        return counted(hours, "hour")
-    return counted(minutes, "minute") if minutes else "just now"
-
-
 def ago(since_seconds: float) -> str:
-    """An age as a point in time: 3 hours ago, just now."""
-    text = age(since_seconds)
-    return text if text == "just now" else f"{text} ago"
+    """An age in words, rounded down: 3 hours ago, 2 days ago, just now."""
+    past = timedelta(seconds=max(0, since_seconds))
+    hours, minutes = past.seconds // 3600, past.seconds // 60
+    for number, unit in ((past.days, "day"), (hours, "hour"), (minutes, "minute")):
+        if number:
+            return f"{counted(number, unit)} ago"
+    return "just now"

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain, islice
 from pathlib import Path
 
 import duckdb
 from rich.console import Console
 
-from cli.answers import BATCH_ROWS, Rows, print_csv, write_csv, write_json, write_parquet, write_xlsx
+from cli.answers import BATCH_ROWS, Rows, write_csv, write_csv_file, write_json, write_parquet, write_xlsx
 from cli.boundary import fail
 from cli.output import Output, print_table
 from pipelines.errors import ConfigurationError, ExitStatus
@@ -83,16 +84,16 @@ def answer_query(settings: Settings, sql: str, output: Output, form: OutputForma
                 "the library. The view tables_read says why."
             )
         if form.file is not None:
-            write = write_xlsx if ending == ".xlsx" else write_csv
+            write = write_xlsx if ending == ".xlsx" else write_csv_file
             _report_file(output, form.file, columns, write(form.file, columns, batches))
             return ExitStatus.COMPLETE
         if output.as_json:
             failure = write_json(output, columns, batches, not_read=unread)
             return ExitStatus.COMPLETE if failure is None else fail(str(failure), failure.exit_status, as_json=False)
         if form.csv:
-            print_csv(output, columns, batches)
+            write_csv(output.write, columns, batches)
         else:
-            rows = _first(batches, form.limit + 1 if form.limit else None)
+            rows = [*islice(chain.from_iterable(batches), form.limit + 1 if form.limit else None)]
             output.result({}, lambda console: print_rows(console, columns, rows, form.limit))
     return ExitStatus.COMPLETE
 
@@ -145,16 +146,7 @@ def ask(
 def run_sql(database: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
     """Column names and all rows of a query with a small result."""
     columns, batches = ask(database, sql)
-    return columns, _first(batches, None)
-
-
-def _first(batches: Iterator[Rows], most: int | None) -> list[tuple[object, ...]]:
-    first: list[tuple[object, ...]] = []
-    for rows in batches:
-        first += rows
-        if most is not None and len(first) >= most:
-            return first[:most]
-    return first
+    return columns, [row for rows in batches for row in rows]
 
 
 _NOT_READ = """
@@ -198,10 +190,8 @@ def _advice(database: duckdb.DuckDBPyConnection, sql: str, error: duckdb.Error) 
 
 def _views(database: duckdb.DuckDBPyConnection) -> list[str]:
     with suppress(duckdb.Error):
-        found = database.execute(
-            "SELECT DISTINCT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1"
-        ).fetchall()
-        return [name for (name,) in found]
+        views = database.execute("SELECT DISTINCT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1")
+        return [name for (name,) in views.fetchall()]
     return []
 
 
@@ -253,9 +243,5 @@ def list_examples(output: Output) -> ExitStatus:
 
 def _distinct(names: list[str]) -> list[str]:
     """Column names without duplicates: two columns with the same name would be one key in JSON."""
-    seen: dict[str, int] = {}
-    result = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        result.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return result
+    seen = [names[: place + 1].count(name) for place, name in enumerate(names)]
+    return [name if count == 1 else f"{name}_{count}" for name, count in zip(names, seen, strict=True)]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from rich.console import Console
-from rich.text import Text
 
 from cli.migrate import applied_plan, migrating, planned, verified
-from cli.migration_output import MOST_PRINTED, plan_document, print_applied, print_proof
-from cli.output import Output, print_warning
+from cli.migration_output import plan_document, print_applied, print_proof
+from cli.output import Output, print_first, print_verdict
 from cli.progress import ProgressDisplay
 from cli.snapshots import tenant_snapshot
 from cli.tell_dagster import tell_dagster
@@ -21,12 +20,9 @@ from pipelines.drill import drill
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
 from pipelines.migration.apply.run import as_json
-from pipelines.migration.flow import AppliedPlan
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import Plan
 from pipelines.migration.plan.scope import check_target
-from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.results import DrillResult
@@ -56,7 +52,12 @@ def restore_snapshot(
         **as_json(result.applied, result.requests),
         "verification": msgspec.to_builtins(proof),
     }
-    output.result(document, lambda console: _print(console, plan, result, proof))
+
+    def render(console: Console) -> None:
+        print_applied(console, plan, result, verified=True)
+        print_proof(console, plan, proof)
+
+    output.result(document, render)
     if not proof.as_planned:
         return ExitStatus.DIFFERENCES
     applied = result.applied
@@ -65,21 +66,17 @@ def restore_snapshot(
     return ExitStatus.PARTIAL if left else ExitStatus.COMPLETE
 
 
-def _print(console: Console, plan: Plan, result: AppliedPlan, proof: MigrationVerification) -> None:
-    print_applied(console, plan, result)
-    print_proof(console, plan, proof)
-
-
 def drill_tenant(settings: Settings, tenant: str, snapshot: str | None, output: Output) -> ExitStatus:
     """Restore a tenant's newest complete snapshot, or a named one, into a sandbox, and read it again."""
     data = open_data(settings, personal_keys(settings))
     chosen = tenant_snapshot(data, tenant, snapshot)
     with ProgressDisplay() as display:
-        found = drill(settings, data, chosen, now=datetime.now(UTC), on_progress=display.progress)
+        drilled = drill(settings, data, chosen, now=datetime.now(UTC), on_progress=display.progress)
     if snapshot is None:  # the newest one, whose age Dagster shows
-        tell_dagster(settings, partial(_drill_results, tenant, found), f"the drill of {tenant}")
-    output.result(drill_document(found), lambda console: print_drill(console, found))
-    return ExitStatus.COMPLETE if found.ok else ExitStatus.DIFFERENCES
+        tell_dagster(settings, partial(_drill_results, tenant, drilled), f"the drill of {tenant}")
+    document = {**msgspec.to_builtins(drilled), "snapshot": drilled.name}
+    output.result(document, lambda console: _print_drill(console, drilled))
+    return ExitStatus.COMPLETE if drilled.ok else ExitStatus.DIFFERENCES
 
 
 def _drill_results(tenant: str, drilled: DrillResult) -> Iterator[Result]:
@@ -88,28 +85,17 @@ def _drill_results(tenant: str, drilled: DrillResult) -> Iterator[Result]:
     return drill_results(tenant, drilled)
 
 
-def drill_document(found: DrillResult) -> dict[str, Any]:
-    """The JSON document of a drill. Scripts rely on its keys."""
-    return {**msgspec.to_builtins(found), "snapshot": found.name}
-
-
-def print_drill(console: Console, found: DrillResult) -> None:
+def _print_drill(console: Console, drilled: DrillResult) -> None:
     """Print the first problems; the verdict is the last line."""
-    for problem in found.problems[:MOST_PRINTED]:
-        print_warning(console, problem)
-    if found.problems_count > MOST_PRINTED:
-        console.print(f"and {found.problems_count - MOST_PRINTED:,} more; --json lists them")
-    for message in found.left[:MOST_PRINTED]:
-        console.print(f"Not restored automatically: {message}")
-    what = (
-        f"{counted(found.records, 'record')} and {counted(found.files, 'file')} ({size(found.bytes)}) of {found.name}"
-    )
-    if found.ok and found.lost:
-        verdict = f" {what} were restored into a sandbox, read again, and equal in all that was sent; {found.lost}."
-        console.print(Text.assemble(("Proved in part:", "bold yellow"), verdict))
-    elif found.ok:
-        verdict = f" {what} were restored into a sandbox, read again, and equal in every field and byte; {duration(found.seconds)}."
-        console.print(Text.assemble(("Proved:", "bold green"), verdict))
+    print_first(console, drilled.problems, drilled.problems_count)
+    print_first(console, [f"Not restored automatically: {message}" for message in drilled.left])
+    what = f"{counted(drilled.records, 'record')} and {counted(drilled.files, 'file')} ({size(drilled.bytes)}) of {drilled.name}"
+    what += " were restored into a sandbox"
+    if not drilled.ok:
+        print_verdict(console, "NOT PROVED:", f"{what}; {counted(drilled.problems_count, 'problem')}.", good=False)
+    elif drilled.lost:
+        verdict = f"{what}, read again, and equal in all that was sent; {drilled.lost}."
+        print_verdict(console, "Proved in part:", verdict, good=False)
     else:
-        verdict = f" {what} were restored; {counted(found.problems_count, 'problem')}."
-        console.print(Text.assemble(("NOT PROVED:", "bold yellow"), verdict))
+        verdict = f"{what}, read again, and equal in every field and byte; {duration(drilled.seconds)}."
+        print_verdict(console, "Proved:", verdict)

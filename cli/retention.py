@@ -55,7 +55,6 @@ def _print(console: Console, pruning: PruneResult) -> None:
         print_table(console, ("snapshot", "", "why"), sorted(rows))
     for note in pruning.notes:
         console.print(note)
-    verb = "Would remove" if pruning.dry_run else "Removed"
-    blobs = f" and {pruning.blobs_removed:,} blobs" if pruning.blobs_removed else ""
-    snapshots = counted(len(pruning.removed), "snapshot")
+    verb, snapshots = "Would remove" if pruning.dry_run else "Removed", counted(len(pruning.removed), "snapshot")
+    blobs = f" and {counted(pruning.blobs_removed, 'blob')}" if pruning.blobs_removed else ""
     console.print(f"{verb} {snapshots}{blobs}, {size(pruning.bytes)}; {len(pruning.kept)} stay.")

@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.output import Output, age, print_table, print_warning
+from cli.output import MOST_PRINTED, Output, ago, print_first, print_table, print_warning
 from pipelines.errors import ExitStatus
 from pipelines.humanize import duration, size
 from pipelines.records.files import COVER
@@ -27,16 +27,16 @@ def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> Ex
         settings.tenant(tenant)
     data, now = open_data(settings), datetime.now(UTC)
     snapshots, damaged = data.examine_snapshots(tenant)
-    found = [
-        SnapshotLine(one, VERIFICATIONS.last(data, *one.name.split("/")), DRILLS.last(data, *one.name.split("/")))
-        for one in snapshots
-    ]
+    lines = []
+    for snapshot in snapshots:
+        name = snapshot.name.split("/")
+        lines.append(SnapshotLine(snapshot, VERIFICATIONS.last(data, *name), DRILLS.last(data, *name)))
     output.result(
         {
-            "snapshots": [_line(one, now) for one in found],
-            "damaged": [{"snapshot": one.name, "problem": str(one.problem)} for one in damaged],
+            "snapshots": [_line(line, now) for line in lines],
+            "damaged": [{"snapshot": snapshot.name, "problem": str(snapshot.problem)} for snapshot in damaged],
         },
-        lambda console: _print_list(console, found, damaged, now, settings),
+        lambda console: _print_list(console, lines, damaged, now, settings),
     )
     return ExitStatus.COMPLETE
 
@@ -62,8 +62,8 @@ class SnapshotLine(NamedTuple):
     drilled: DrillResult | None
 
 
-def _line(one: SnapshotLine, now: datetime) -> dict[str, Any]:
-    snapshot, verified, drilled = one
+def _line(line: SnapshotLine, now: datetime) -> dict[str, Any]:
+    snapshot, verified, drilled = line
     manifest = snapshot.manifest
     return {
         "tenant": manifest.tenant,
@@ -85,38 +85,42 @@ def _bytes(snapshot: Snapshot) -> int:
 
 def _print_list(
     console: Console,
-    found: list[SnapshotLine],
+    lines: list[SnapshotLine],
     damaged: list[DamagedSnapshot],
     now: datetime,
     settings: Settings,
 ) -> None:
-    if not found and not damaged:
+    if not lines and not damaged:
         console.print(f"No snapshots in {settings.bucket or settings.data} yet. `bookferry backup TENANT` makes one.")
         return
     rows = [
         (
             snapshot.name,
-            age((now - datetime.fromisoformat(snapshot.manifest.finished_at)).total_seconds()),
+            ago((now - datetime.fromisoformat(snapshot.manifest.finished_at)).total_seconds()),
             "complete" if snapshot.manifest.complete else "PARTIAL",
             f"{sum(snapshot.counts.values()):,}",
             size(_bytes(snapshot)),
             f"{snapshot.manifest.requests:,}",
-            _verdict(
-                verified.verified_at if verified else None, "" if verified is None or verified.ok else "DAMAGED ", now
-            ),
-            _verdict(drilled.drilled_at if drilled else None, "" if drilled is None or drilled.ok else "FAILED ", now),
+            checked(verified, now),
+            checked(drilled, now),
         )
-        for snapshot, verified, drilled in found
+        for snapshot, verified, drilled in lines
     ]
     columns = ("snapshot", "age", "proof", "records", "size", "requests", "last verified", "last drilled")
-    rows += [(one.name, "", "DAMAGED", "", "", "", "", "") for one in damaged]
+    rows += [(snapshot.name, "", "DAMAGED", "", "", "", "", "") for snapshot in damaged]
     print_table(console, columns, rows, right=("records", "size", "requests"))
-    for one in damaged:
-        print_warning(console, f"{one.name}: {one.problem} `bookferry snapshots verify {one.name}` checks it again.")
+    for snapshot in damaged:
+        remedy = f"`bookferry snapshots verify {snapshot.name}` checks it again."
+        print_warning(console, f"{snapshot.name}: {snapshot.problem} {remedy}")
 
 
-def _verdict(at: str | None, bad: str, now: datetime) -> str:
-    return "never" if at is None else f"{bad}{age((now - datetime.fromisoformat(at)).total_seconds())}"
+def checked(result: SnapshotVerification | DrillResult | None, now: datetime) -> str:
+    """When a snapshot was last verified or drilled, and whether it was bad."""
+    if result is None:
+        return "never"
+    bad, at = ("FAILED", result.drilled_at) if isinstance(result, DrillResult) else ("DAMAGED", result.verified_at)
+    when = ago((now - datetime.fromisoformat(at)).total_seconds())
+    return when if result.ok else f"{bad}, {when}"
 
 
 def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
@@ -157,13 +161,12 @@ def _number(count: int | None) -> str:
     return "not sent" if count is None else f"{count:,}"
 
 
-def print_failed_files(console: Console, files: FileTotals, *, most: int) -> None:
+def print_failed_files(console: Console, files: FileTotals, *, most: int = MOST_PRINTED) -> None:
     """Print the first `most` files that could not be fetched, with the reasons."""
-    for failure in files.failures[:most]:
-        what = (
-            f"cover of publication {failure.publication_id}" if failure.kind == COVER else f"asset {failure.asset_id}"
-        )
-        named = f" ({failure.name})" if failure.name else ""
-        print_warning(console, f"{what}{named}: {failure.problem}")
-    if files.failed > most:
-        print_warning(console, f"and {files.failed - most:,} more files")
+    lines = []
+    for failure in files.failures:
+        what = f"asset {failure.asset_id}"
+        if failure.kind == COVER:
+            what = f"cover of publication {failure.publication_id}"
+        lines.append(f"{what}{f' ({failure.name})' if failure.name else ''}: {failure.problem}")
+    print_first(console, lines, files.failed, "`bookferry snapshots show` lists them", most=most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,18 +33,18 @@ def stage_snapshots(
         settings.tenant(tenant)
     data = open_data(settings, personal_keys(settings))
     tenants = [name for name in data.tenants() if name in settings.tenants] if tenant is None else [tenant]
-    document = dict[str, Any]()
-    if settings.stages or settings.iceberg is None:
-        loads = _load(settings, data, tenants, snapshot, output, history=history)
-        document["staged"] = [load_document(load) for load in loads]
-    if settings.iceberg is not None:
-        done = _register(settings, data, tenants, snapshot, output, history=history)
-        document["iceberg"] = [load_document(one) for one in done]
+    staged: dict[str, list[Any]] = {}
+    for name, target, stage in _targets(settings, data):
+        staged[name] = []
+        for library in tenants:
+            output.say(f"Staging {library} into {target.place} ...")
+            staged[name] += stage(target, data, library, snapshot, history=history)
+    document = {name: [load_document(step) for step in steps] for name, steps in staged.items()}
 
     def show(console: Console) -> None:
-        for load in loads if "staged" in document else ():
+        for load in staged.get("staged", ()):
             print_load(console, load)
-        for registration in done if "iceberg" in document else ():
+        for registration in staged.get("iceberg", ()):
             print_registration(console, registration)
         if not any(document.values()):
             console.print("Nothing to stage: every complete snapshot is there.")
@@ -53,28 +53,16 @@ def stage_snapshots(
     return ExitStatus.COMPLETE
 
 
-def _load(
-    settings: Settings, data: DataFolder, tenants: Sequence[str], snapshot: str | None, output: Output, *, history: bool
-) -> list[LoadResult]:
-    from pipelines.backup.database import open_database, stage_again  # noqa: PLC0415  few users have a database
+def _targets(settings: Settings, data: DataFolder) -> Iterator[tuple[str, Any, Callable[..., list[Any]]]]:
+    """Where snapshots are staged: key in the document, the database or catalogue, and the function that stages into it."""
+    if settings.stages or settings.iceberg is None:
+        from pipelines.backup.database import open_database, stage_again  # noqa: PLC0415  few users have a database
 
-    database, loads = open_database(settings), list[Any]()
-    for name in tenants:
-        output.say(f"Loading {name} into {database.place} ...")
-        loads += stage_again(database, data, name, snapshot, history=history)
-    return loads
+        yield "staged", open_database(settings), stage_again
+    if settings.iceberg is not None:
+        from pipelines.backup.iceberg import open_tables, register_again  # noqa: PLC0415  few users have a catalogue
 
-
-def _register(
-    settings: Settings, data: DataFolder, tenants: Sequence[str], snapshot: str | None, output: Output, *, history: bool
-) -> list[Registration]:
-    from pipelines.backup.iceberg import open_tables, register_again  # noqa: PLC0415  few users have a catalogue
-
-    tables, done = open_tables(settings, data), list[Any]()
-    for name in tenants:
-        output.say(f"Registering {name} in {tables.place} ...")
-        done += register_again(tables, data, name, snapshot, history=history)
-    return done
+        yield "iceberg", open_tables(settings, data), register_again
 
 
 def load_document(staged: LoadResult | Registration) -> dict[str, Any]:
@@ -84,21 +72,17 @@ def load_document(staged: LoadResult | Registration) -> dict[str, Any]:
 
 def print_registration(console: Console, done: Registration) -> None:
     """Print a registration."""
-    rows, tables = counted(done.rows, "row"), counted(len(done.tables), "table")
-    console.print(
-        f"Iceberg tables have {done.tenant}/{done.snapshot}: {rows} in {tables}, {duration(done.seconds)}. {done.catalogue}, "
-        f"namespace {done.namespace}"
-    )
+    console.print(f"Iceberg tables have {_contents(done)}. {done.catalogue}, namespace {done.namespace}")
 
 
 def print_load(console: Console, staged: LoadResult) -> None:
     """Print a load; anything unexpected comes first."""
     for sentence in (*staged.left_out, *staged.notes):
         print_warning(console, sentence)
+    changed = "" if staged.written is None else f", {sum(staged.written.values()):,} changed"
+    console.print(f"Postgres shows {_contents(staged)}{changed}. {staged.database}, schema {staged.schema}")
+
+
+def _contents(staged: LoadResult | Registration) -> str:
     rows, tables = counted(staged.rows, "row"), counted(len(staged.tables), "table")
-    if staged.written is not None:
-        rows += f" ({sum(staged.written.values()):,} changed)"
-    console.print(
-        f"Postgres shows {staged.tenant}/{staged.snapshot}: {rows} in {tables}, {duration(staged.seconds)}. {staged.database}, schema "
-        f"{staged.schema}"
-    )
+    return f"{staged.tenant}/{staged.snapshot}: {rows} in {tables}, {duration(staged.seconds)}"

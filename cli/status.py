@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from cli.nightly import RESTART, FailedRun, failed_runs, outdated_tenants, scheduler_runs
-from cli.output import Output, ago, print_table, print_warning
+from cli.output import Output, ago, print_table, print_verdict, print_warning
+from cli.snapshots import checked
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
 from pipelines.overview.document import document
@@ -87,16 +87,15 @@ def _print(
         if not plan.begun:
             console.print(f"Plan {plan.plan} waits for {plan.waits_for}: `bookferry {' '.join(plan.command)}`")
     console.print(f"Next backup: {found.next_run:%-d %B %Y %H:%M} {found.next_run.tzname()}, {_SCHEDULER[scheduler]}.")
-    bad = [library.tenant for library in found.libraries if library.problems]
-    bad = [*dict.fromkeys([*bad, *(run.tenant or run.job for run in failed if not run.done_again), *outdated])]
-    if bad:
-        console.print(Text.assemble(("NEEDS ATTENTION:", "bold yellow"), f" {', '.join(bad)}."))
+    names = [library.tenant for library in found.libraries if library.problems]
+    names += [run.tenant or run.job for run in failed if not run.done_again]
+    if bad := [*dict.fromkeys([*names, *outdated])]:
+        print_verdict(console, "NEEDS ATTENTION:", f"{', '.join(bad)}.", good=False)
     else:
-        number = len(found.libraries)
-        libraries = "1 library" if number == 1 else f"{number:,} libraries"
-        verdict = ("Nothing is due:", "bold yellow") if found.incomplete else ("All is well:", "bold green")
+        libraries = "1 library" if len(found.libraries) == 1 else f"{len(found.libraries):,} libraries"
         lost = "".join(f" Plan {plan.plan}: {plan.lost}." for plan in found.incomplete)
-        console.print(Text.assemble(verdict, f" {libraries}.{lost}"))
+        word = "Nothing is due:" if lost else "All is well:"
+        print_verdict(console, word, f"{libraries}.{lost}", good=not lost)
 
 
 _SCHEDULER = {
@@ -108,20 +107,16 @@ _SCHEDULER = {
 
 
 def _row(library: Library, now: datetime) -> tuple[str, ...]:
-    backup, verified, drilled = library.backup, library.verified, library.drilled
+    backup = library.backup
     return (
         library.tenant,
         "none" if backup is None else ago(library.backup_age or 0.0),
         "" if backup is None else f"{sum(backup.counts.values()):,}",
         "" if backup is None else f"{backup.manifest.files.kept:,}",
-        _verdict(verified.verified_at, now, bad="" if verified.ok else "DAMAGED, ") if verified else "never",
-        _verdict(drilled.drilled_at, now, bad="" if drilled.ok else "FAILED, ") if drilled else "never",
+        checked(library.verified, now),
+        checked(library.drilled, now),
         _sign_in(library),
     )
-
-
-def _verdict(at: str, now: datetime, *, bad: str) -> str:
-    return bad + ago((now - datetime.fromisoformat(at)).total_seconds())
 
 
 def _sign_in(library: Library) -> str:

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.notify import notifying, report_ending
-from cli.output import Output
+from cli.output import Output, print_first, print_verdict
 from cli.tell_dagster import tell_dagster
 from pipelines.errors import ExitStatus, StorageError
-from pipelines.humanize import size
+from pipelines.humanize import counted, size
 from pipelines.notify import Ending
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
@@ -82,21 +82,15 @@ def _print(console: Console, results: list[SnapshotVerification], missing: list[
         verdict = ("intact", "") if result.ok else ("DAMAGED", "bold red")
         console.print(Text.assemble((result.name, "bold"), "  ", verdict))
         for note in result.notes:
-            console.print(Text.assemble(("-", "dim"), f" {note}"))
-        for problem in result.problems:
-            console.print(Text.assemble(("!", "red"), f" {problem}"))
-        if result.problems_count > len(result.problems):
-            console.print(f"... and {result.problems_count - len(result.problems):,} problems more")
-    for problem in missing:
-        console.print(Text.assemble(("!", "red"), f" {problem}"))
-    console.print(_last_line(results, missing))
-
-
-def _last_line(results: list[SnapshotVerification], missing: list[str]) -> str:
-    read = f"{sum(result.files for result in results):,} files, {size(sum(result.bytes for result in results))}"
+            console.print(f"- {note}")
+        print_first(console, result.problems, result.problems_count, most=len(result.problems))
+    print_first(console, missing, most=len(missing))
+    read = (
+        f"{counted(sum(result.files for result in results), 'file')}, {size(sum(result.bytes for result in results))}"
+    )
     if blobs := sum(result.blobs for result in results):
         read += f", {sum(result.blobs_read for result in results):,} of {blobs:,} blobs read"
-    problems = sum(result.problems_count for result in results) + len(missing)
-    if problems:
-        return f"Not good: {problems:,} problem{'s' if problems > 1 else ''}; {read}."
-    return f"Good: {len(results)} snapshot{'s' if len(results) > 1 else ''} as published; {read}."
+    if problems := sum(result.problems_count for result in results) + len(missing):
+        print_verdict(console, "Not good:", f"{counted(problems, 'problem')}; {read}.", good=False)
+    else:
+        print_verdict(console, "Good:", f"{counted(len(results), 'snapshot')} as published; {read}.")

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cli.answers import print_csv, write_json
+from cli.answers import write_csv, write_json
 from cli.boundary import command, run
 from cli.output import Output, plain_console, print_table, print_warning
 from pipelines.errors import ConfigurationError, ExitStatus
@@ -61,7 +61,7 @@ def test_json_escapes_them_and_means_the_same() -> None:
 def test_cells_for_spreadsheets_show_them() -> None:
     """CSV has no escapes of its own. Nothing in a cell is a formula, either."""
     stream = io.StringIO()
-    print_csv(Output(as_json=False, stdout=stream), ["title"], iter([[(f"={HOSTILE}",)]]))
+    write_csv(Output(as_json=False, stdout=stream).write, ["title"], iter([[(f"={HOSTILE}",)]]))
     assert not hidden(stream.getvalue().removeprefix("\ufeff"))
     assert stream.getvalue().splitlines()[1].startswith("'=")
 

@@ -72,7 +72,7 @@ def test_plan_apply_verify_and_undo(service: SandboxProcess, tmp_path: Path) -> 
     assert applied.document["created"] == RECORDS - 10
     again = installation.run("migrate", "apply", plan["plan"])
     assert again.lines[-1].startswith(
-        f"Complete as planned: 0 created, 0 patched, {RECORDS} unchanged, 0 files uploaded; 0 requests; not moved: 1 identifier, "
+        f"Complete as planned: {RECORDS} unchanged; 0 requests; not moved: 1 identifier, "
     )
 
     status = installation.run("migrate", "status", plan["plan"], "--json").document
