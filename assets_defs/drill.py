@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.events import Result
-from assets_defs.factories import after_backup, job_schedule, tenant_key, tenants_job, upkeep_asset
+from assets_defs.factories import after_backup, cron, job_schedule, tenant_key, tenants_job, upkeep_asset
 from assets_defs.metadata import MOST_SHOWN, one_line_each
 from pipelines.backup.flow import Backup
 from pipelines.drill import drill
@@ -23,22 +23,14 @@ MAX_SECONDS = 20 * 3600
 """A sandbox accepts some hundred records a second."""
 
 
-def drill_assets(settings: Settings) -> list[dg.AssetsDefinition]:
-    """One asset for each tenant."""
-    return [_drill_asset(tenant) for tenant in settings.tenants]
-
-
-def drill_job(settings: Settings) -> Any:
-    """The job that restores the newest complete snapshot of every tenant into a sandbox of its own."""
+def drills(settings: Settings) -> dg.Definitions:
+    """An asset for each tenant, and the job of every first day of a month, sixteen hours after the nightly backup is due."""
     text = "Restores the newest complete snapshot of every library into a sandbox and reads it again. Fails when anything differs."
-    return tenants_job(JOB, ASSET, settings.tenants, text, MAX_SECONDS)
-
-
-def drill_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """The schedule of that job: the first day of every month, sixteen hours after the nightly backup is due."""
-    time = after_backup(settings, 16)
-    hour, minute = map(int, time.split(":"))
-    return job_schedule(settings, JOB, f"{minute} {hour} 1 * *", f"On day 1 of every month at {time}")
+    return dg.Definitions(
+        assets=[_drill_asset(tenant) for tenant in settings.tenants],
+        jobs=[tenants_job(JOB, ASSET, settings.tenants, text, MAX_SECONDS)],
+        schedules=[job_schedule(settings, JOB, cron(after_backup(settings, 16), day="1"))],
+    )
 
 
 def _drill_asset(tenant: str) -> dg.AssetsDefinition:

@@ -64,27 +64,21 @@ def upkeep_asset(
     pooled: bool = True,
     **options: Any,
 ) -> _Decorator:
-    """Decorates the function that makes an asset with a job of its own. Parameters as of `tenant_asset`; `options` of `dagster.AssetSpec`.
+    """Decorates the generator that makes an asset with a job of its own. Parameters as of `tenant_asset`; `options` of `dagster.AssetSpec`.
 
     A run that makes other assets, too, leaves it out: whoever materializes all of a library's assets wants a backup, and does not write
     into a library, renew a sign-in or restore a snapshot by the way.
     """
 
-    def decorate(function: Callable[..., Any]) -> dg.AssetsDefinition:
+    def decorate(function: Callable[..., Iterator[Any]]) -> dg.AssetsDefinition:
         @functools.wraps(function)
         def unless_by_the_way(*context_if_wanted: Any, **arguments: Any) -> Iterator[Any]:
             context = dg.AssetExecutionContext.get()
-            if not _is_upkeep_alone(context):
-                context.log.info("Left out: %s has a job of its own. Run that, or materialize this asset alone.", name)
-                return
-            made = function(*context_if_wanted, **arguments)
-            if inspect.isgenerator(made):
-                yield from made
+            if _is_upkeep_alone(context):
+                yield from function(*context_if_wanted, **arguments)
             else:
-                yield made
+                context.log.info("Left out: %s has a job of its own. Run that, or materialize this asset alone.", name)
 
-        signature = inspect.signature(function)
-        unless_by_the_way.__signature__ = signature.replace(return_annotation=signature.empty)  # type: ignore[attr-defined]
         spec = dg.AssetSpec(
             tenant_key(tenant, name),
             deps=tenant_keys(tenant, made_from),
@@ -133,15 +127,14 @@ def tenants_job(name: str, asset: str, tenants: Iterable[str], description: str,
     return dg.define_asset_job(name, selection=selection, description=description, **run_settings(max_seconds))
 
 
-def job_schedule(settings: Settings, job: str, cron: str, description: str) -> dg.ScheduleDefinition:
+def job_schedule(settings: Settings, job: str, cron_schedule: str) -> dg.ScheduleDefinition:
     """The schedule of a job, in the time zone of the settings, running from the start."""
     return dg.ScheduleDefinition(
         name=f"{job}_schedule",
         job_name=job,
-        cron_schedule=cron,
+        cron_schedule=cron_schedule,
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description=f"{description} ({settings.timezone}).",
     )
 
 
@@ -150,26 +143,19 @@ def now_utc() -> datetime:
     return datetime.now(UTC)
 
 
-def cron(moment: str, day: str = "*") -> str:
-    """The cron expression for a time such as `02:00`, every day or on one day of the week (`SUN`)."""
-    hour, minute = moment.split(":")
-    return f"{int(minute)} {int(hour)} * * {day}"
-
-
 def after_backup(settings: Settings, hours: int) -> str:
     """The time of day so many hours after the nightly backup is due: `12:00`."""
     hour, minute = map(int, settings.nightly_at.split(":"))
     return f"{(hour + hours) % 24:02}:{minute:02}"
 
 
-def weekly_or_daily(moment: str, hours_later: int = 0) -> str:
-    """The cron expression for `sun 12:00` (weekly) or `12:00` (daily), or for so many hours later."""
-    day, _, time = moment.rpartition(" ")
+def cron(time: str, *, hours_later: int = 0, weekday: str = "*", day: str = "*") -> str:
+    """The cron expression for so many hours after `02:00`: daily, on one day of the week (`SUN`), or on one of the month."""
     hour, minute = map(int, time.split(":"))
     days_later, hour = divmod(hour + hours_later, 24)
-    if day:
-        day = _DAYS[(_DAYS.index(day.upper()) + days_later) % len(_DAYS)]
-    return cron(f"{hour:02}:{minute:02}", day or "*")
+    if weekday in _DAYS:
+        weekday = _DAYS[(_DAYS.index(weekday) + days_later) % len(_DAYS)]
+    return f"{minute} {hour} {day} * {weekday}"
 
 
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import after_backup, now_utc, tenant_key, weekly_or_daily
+from assets_defs.factories import after_backup, cron, now_utc, tenant_key
 from pipelines.doctor.backup_age import LATE, last_backup, newest_snapshots
 from pipelines.doctor.findings import warning
 from pipelines.errors import StorageError
@@ -32,22 +32,22 @@ SENSOR_SECONDS = 3600
 
 def backup_freshness(settings: Settings) -> dg.FreshnessPolicy:
     """A snapshot every night, at the latest twelve hours after the backup is due."""
-    return _policy(settings.nightly_at, settings.timezone)
+    return _policy(settings, cron(settings.nightly_at, hours_later=GRACE_HOURS))
 
 
 def verified_at(settings: Settings) -> str:
-    """When snapshots are verified: ten hours after the nightly backup of a Sunday is due."""
-    return f"sun {after_backup(settings, 10)}"
+    """When snapshots are verified on a Sunday: ten hours after the nightly backup is due."""
+    return after_backup(settings, 10)
 
 
 def verification_freshness(settings: Settings) -> dg.FreshnessPolicy:
     """A verification at the latest twelve hours after it is due."""
-    return _policy(verified_at(settings), settings.timezone)
+    return _policy(settings, cron(verified_at(settings), hours_later=GRACE_HOURS, weekday="SUN"))
 
 
-def _policy(moment: str, zone: str) -> dg.FreshnessPolicy:
-    deadline = weekly_or_daily(moment, hours_later=GRACE_HOURS)
-    return dg.FreshnessPolicy.cron(deadline, lower_bound_delta=timedelta(hours=GRACE_HOURS), timezone=zone)
+def _policy(settings: Settings, deadline: str) -> dg.FreshnessPolicy:
+    bound = timedelta(hours=GRACE_HOURS)
+    return dg.FreshnessPolicy.cron(deadline, lower_bound_delta=bound, timezone=settings.timezone)
 
 
 def freshness_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.SensorDefinition:

@@ -4,7 +4,7 @@ The plan shows what it would write. The load takes the plan's name and the begin
 page: so exactly the plan that the person has read is written.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
+from assets_defs.events import Result
 from assets_defs.factories import tenant_key, tenants_job, upkeep_asset, v3_tenants
 from assets_defs.metadata import MOST_SHOWN, one_line_each, preview
 from pipelines.errors import ConfigurationError
@@ -85,30 +86,24 @@ class ProofConfig(dg.Config):
     """Folder to create, as evidence: a bag (BagIt) of the plan, the journal and the records of the library afterwards."""
 
 
-def migration_assets(settings: Settings) -> list[dg.AssetsDefinition]:
-    """Three assets for each v3 library."""
-    return [
-        asset
-        for tenant in v3_tenants(settings)
-        for asset in (_plan_asset(tenant), _load_asset(tenant), _proof_asset(tenant))
-    ]
-
-
-def migration_jobs(settings: Settings) -> list[Any]:
-    """A job for each step. A person starts it; there is no schedule."""
+def migrations(settings: Settings) -> dg.Definitions:
+    """Three assets for each v3 library, and a job for each step. A person starts it; there is no schedule."""
     targets = v3_tenants(settings)
-    return [
-        tenants_job(
-            job, asset, targets, f"{_DESCRIPTIONS[asset]} Materialize it for one library at a time.", MAX_SECONDS
-        )
-        for asset, job in JOBS.items()
-        if targets
-    ]
+    return dg.Definitions(
+        assets=[make(tenant) for tenant in targets for make in (_plan_asset, _load_asset, _proof_asset)],
+        jobs=[
+            tenants_job(
+                job, asset, targets, f"{_DESCRIPTIONS[asset]} Materialize it for one library at a time.", MAX_SECONDS
+            )
+            for asset, job in JOBS.items()
+            if targets
+        ],
+    )
 
 
 def _plan_asset(tenant: str) -> dg.AssetsDefinition:
     @upkeep_asset(tenant, PLAN, kinds={"parquet"}, description=_DESCRIPTIONS[PLAN])
-    def migration_plan(config: PlanConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
+    def migration_plan(config: PlanConfig, migration: dg.ResourceParam[Migration]) -> Iterator[Result]:
         _check_given(tenant, PLAN, source=config.source)
         plan = migration.plan(
             migration.find_source(config.source),
@@ -118,19 +113,19 @@ def _plan_asset(tenant: str) -> dg.AssetsDefinition:
             first_days=config.first_days,
             sends_invalid=config.sends_invalid,
         )
-        return plan_result(plan)
+        yield plan_result(plan)
 
     return migration_plan
 
 
 def _load_asset(tenant: str) -> dg.AssetsDefinition:
     @upkeep_asset(tenant, LOAD, kinds={"json"}, made_from=[PLAN], description=_DESCRIPTIONS[LOAD])
-    def migration_load(config: LoadConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
+    def migration_load(config: LoadConfig, migration: dg.ResourceParam[Migration]) -> Iterator[Result]:
         _check_given(tenant, LOAD, plan=config.plan, approval=config.approval)
         limits = NO_LIMITS if config.force else Limits()
         selection = Selection(config.limit or None, tuple(config.actions))
         plan = migration.approved(config.plan, config.approval, tenant)
-        return load_result(plan, migration.apply(plan, limits=limits, selection=selection))
+        yield load_result(plan, migration.apply(plan, limits=limits, selection=selection))
 
     return migration_load
 
@@ -144,7 +139,7 @@ def _proof_asset(tenant: str) -> dg.AssetsDefinition:
         description=_DESCRIPTIONS[PROOF],
         checks={EQUAL: "Every record of the library equals the plan."},
     )
-    def migration_proof(config: ProofConfig, migration: dg.ResourceParam[Migration]) -> Any:
+    def migration_proof(config: ProofConfig, migration: dg.ResourceParam[Migration]) -> Iterator[Result]:
         _check_given(tenant, PROOF, plan=config.plan)
         evidence = Path(config.evidence) if config.evidence else None
         yield proof_result(

@@ -18,6 +18,7 @@ from assets_defs.verification import ASSET as VERIFICATION
 from assets_defs.verification import JOB as VERIFICATION_JOB
 from pipelines.notify import Ending, notify
 from pipelines.settings.settings import Settings
+from pipelines.store.stores import open_data
 from resources.own_runs import is_own
 from resources.run_tags import NOTIFIED
 
@@ -101,7 +102,7 @@ def _endings(settings: Settings, instance: dg.DagsterInstance, record: dg.RunRec
     for tenant in settings.tenants:
         snapshot, verification = tenant_key(tenant, SNAPSHOT), tenant_key(tenant, VERIFICATION)
         if _was_for(run, snapshot, NIGHTLY_BACKUP):
-            yield _backup_ending(tenant, run, materialized.get(snapshot), _reason(run, events, tenant))
+            yield _backup_ending(settings, tenant, run, materialized.get(snapshot), _reason(run, events, tenant))
         if _was_for(run, verification, VERIFICATION_JOB) and verification not in materialized:
             yield Ending(
                 job="verification",
@@ -116,25 +117,13 @@ def _was_for(run: dg.DagsterRun, key: dg.AssetKey, job: str) -> bool:
     return key in run.asset_selection if run.asset_selection else run.job_name == job
 
 
-def _backup_ending(tenant: str, run: dg.DagsterRun, snapshot: dg.AssetMaterialization | None, reason: str) -> Ending:
-    if snapshot is None:
+def _backup_ending(
+    settings: Settings, tenant: str, run: dg.DagsterRun, published: dg.AssetMaterialization | None, reason: str
+) -> Ending:
+    if published is None:
         return Ending(job="backup", result=_result(run), tenant=tenant, message=reason, run=run.run_id)
-    facts = {name: value.value for name, value in snapshot.metadata.items()}
-    complete = facts.get("complete") is True
-    return Ending(
-        job="backup",
-        result="complete" if complete else "partial",
-        tenant=tenant,
-        snapshot=str(facts.get("snapshot", "")),
-        message=" ".join(
-            filter(None, ["" if complete else _one_line(str(facts.get("problems", ""))), str(facts.get("news", ""))])
-        ),
-        run=run.run_id,
-    )
-
-
-def _one_line(sentences: str) -> str:
-    return " ".join(sentences.splitlines())
+    snapshot = open_data(settings).find_snapshot(f"{tenant}/{published.metadata['snapshot'].value}")
+    return Ending.of_backup(snapshot, run.run_id)
 
 
 def _result(run: dg.DagsterRun) -> str:

@@ -1,13 +1,12 @@
 """Removes old snapshots on a schedule, as `[retention]` of bookferry.toml says; without that table, none."""
 
-from collections.abc import Sequence
 from functools import partial
 from zoneinfo import ZoneInfo
 
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import after_backup, job_schedule, run_settings, tenant_key, weekly_or_daily
+from assets_defs.factories import after_backup, cron, job_schedule, run_settings, tenant_key
 from pipelines.backup.flow import Backup
 from pipelines.backup.iceberg import remove_from_tables
 from pipelines.settings.settings import Settings
@@ -19,11 +18,11 @@ MAX_SECONDS = 4 * 3600
 """The job removes files and compares names. It reads no file to its end."""
 
 
-def retention_job(settings: Settings) -> list[dg.JobDefinition]:
-    """The job that removes old snapshots; none without a policy."""
+def retention(settings: Settings) -> dg.Definitions:
+    """The job that removes old snapshots, thirteen hours after the nightly backup of a Sunday is due; none without a policy."""
     table = settings.retention
     if table is None:
-        return []
+        return dg.Definitions()
     policy, zone = Policy.configured(table), ZoneInfo(settings.timezone)
 
     @dg.op
@@ -59,15 +58,8 @@ def retention_job(settings: Settings) -> list[dg.JobDefinition]:
     def prune_backups() -> None:
         prune_snapshots()
 
-    return [prune_backups]
-
-
-def retention_schedule(settings: Settings) -> Sequence[dg.ScheduleDefinition]:
-    """The schedule of that job, thirteen hours after the nightly backup of a Sunday is due; none without a policy."""
-    if settings.retention is None:
-        return []
-    moment = f"sun {after_backup(settings, 13)}"
-    return [job_schedule(settings, JOB, weekly_or_daily(moment), f"At {moment}")]
+    schedule = job_schedule(settings, JOB, cron(after_backup(settings, 13), weekday="SUN"))
+    return dg.Definitions(jobs=[prune_backups], schedules=[schedule])
 
 
 def _tenant(snapshot: str) -> str:

@@ -1,8 +1,7 @@
 """The nightly job and its schedule."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import dagster as dg
@@ -21,10 +20,11 @@ LATE = timedelta(hours=1)
 NIGHTLY_BACKUP = "nightly_backup"
 
 
-def nightly_backup(tenants: Iterable[str]) -> Any:
-    """The job that backs up every selected tenant, one after the other, in one process."""
+def nightly_backup(settings: Settings) -> dg.Definitions:
+    """The job that backs up every selected tenant, one after the other, in one process, and its schedule."""
     text = "Backs up libraries: reads, stages, proves and publishes a snapshot of each."
-    return tenants_job(NIGHTLY_BACKUP, SNAPSHOT, tenants, text, MAX_SECONDS)
+    job = tenants_job(NIGHTLY_BACKUP, SNAPSHOT, settings.tenants, text, MAX_SECONDS)
+    return dg.Definitions(jobs=[job], schedules=[nightly_backup_schedule(settings)])
 
 
 def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.ScheduleDefinition:

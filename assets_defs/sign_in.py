@@ -37,35 +37,26 @@ SENSOR_SECONDS = 3600
 MAX_SECONDS = 3600
 """A refresh is one request; it ends within an hour even with every wait that a library may ask for."""
 
-HALF_A_DAY = 12
-"""Hours."""
 
+def sign_ins(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.Definitions:
+    """An asset for each v3 tenant, the sensor, and the job that renews all sign-ins; nothing without v3 tenants.
 
-def sign_in_assets(settings: Settings) -> list[dg.AssetsDefinition]:
-    """One asset for the sign-in of each v3 tenant."""
-    return [_sign_in_asset(tenant) for tenant in v3_tenants(settings)]
-
-
-def sign_in_job(settings: Settings) -> list[Any]:
-    """The job that renews all sign-ins; none without v3 tenants."""
-    tenants = v3_tenants(settings)
-    text = "Renews the sign-in to every v3 library, so that none ends unnoticed."
-    return [tenants_job(JOB, ASSET, tenants, text, MAX_SECONDS)] if tenants else []
-
-
-def sign_in_schedule(settings: Settings) -> Sequence[dg.ScheduleDefinition]:
-    """The schedule of that job: once a day, half a day after the nightly backup, so that a person can sign in before the next one."""
-    if not v3_tenants(settings):
-        return []
-    moment = after_backup(settings, HALF_A_DAY)
-    return [job_schedule(settings, JOB, cron(moment), f"Every day at {moment}")]
-
-
-def sign_in_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -> Sequence[dg.SensorDefinition]:
-    """A sensor that reads the stored sign-ins every hour. The check `lasts` turns red when somebody should sign in."""
+    The job runs half a day after the nightly backup, so that a person can sign in before the next one.
+    """
     tenants = v3_tenants(settings)
     if not tenants:
-        return []
+        return dg.Definitions()
+    text = "Renews the sign-in to every v3 library, so that none ends unnoticed."
+    return dg.Definitions(
+        assets=[_sign_in_asset(tenant) for tenant in tenants],
+        jobs=[tenants_job(JOB, ASSET, tenants, text, MAX_SECONDS)],
+        schedules=[job_schedule(settings, JOB, cron(after_backup(settings, 12)))],
+        sensors=[_sign_in_watch(settings, tenants, now)],
+    )
+
+
+def _sign_in_watch(settings: Settings, tenants: Sequence[str], now: Callable[[], datetime]) -> dg.SensorDefinition:
+    """Reads the stored sign-ins every hour. The check `lasts` turns red when somebody should sign in."""
 
     @dg.sensor(
         name="sign_in_watch",
@@ -85,7 +76,7 @@ def sign_in_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -> 
             skip_reason=" ".join(text for text in warnings.values() if text) or "No sign-in ends soon.",
         )
 
-    return [sign_in_watch]
+    return sign_in_watch
 
 
 def _sign_in_asset(tenant: str) -> dg.AssetsDefinition:

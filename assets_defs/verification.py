@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.events import Result
-from assets_defs.factories import job_schedule, tenant_key, tenants_job, upkeep_asset, weekly_or_daily
+from assets_defs.factories import cron, job_schedule, tenant_key, tenants_job, upkeep_asset
 from assets_defs.freshness import verification_freshness, verified_at
 from assets_defs.metadata import MOST_SHOWN, one_line_each
 from pipelines.backup.flow import Backup
@@ -26,21 +26,14 @@ MAX_SECONDS = 20 * 3600
 """A library with many large files takes hours to read."""
 
 
-def verification_assets(settings: Settings) -> list[dg.AssetsDefinition]:
-    """One asset for each tenant."""
-    return [_verification_asset(settings, tenant) for tenant in settings.tenants]
-
-
-def verification_job(settings: Settings) -> Any:
-    """The job that verifies whole snapshots once a week."""
+def verification(settings: Settings) -> dg.Definitions:
+    """An asset for each tenant, and the job that verifies whole snapshots once a week."""
     text = "Reads the newest complete snapshot of every library again. Fails when a file is not as it was published."
-    return tenants_job(JOB, ASSET, settings.tenants, text, MAX_SECONDS)
-
-
-def verification_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """The schedule of that job."""
-    moment = verified_at(settings)
-    return job_schedule(settings, JOB, weekly_or_daily(moment), f"At {moment}")
+    return dg.Definitions(
+        assets=[_verification_asset(settings, tenant) for tenant in settings.tenants],
+        jobs=[tenants_job(JOB, ASSET, settings.tenants, text, MAX_SECONDS)],
+        schedules=[job_schedule(settings, JOB, cron(verified_at(settings), weekday="SUN"))],
+    )
 
 
 def _verification_asset(settings: Settings, tenant: str) -> dg.AssetsDefinition:

@@ -79,10 +79,10 @@ def print_load(console: Console, staged: LoadResult) -> None:
     """Print a load; anything unexpected comes first."""
     for sentence in (*staged.left_out, *staged.notes):
         print_warning(console, sentence)
-    changed = "" if staged.written is None else f", {sum(staged.written.values()):,} changed"
-    console.print(f"Postgres shows {_contents(staged)}{changed}. {staged.database}, schema {staged.schema}")
+    changed = "" if staged.written is None else f" ({sum(staged.written.values()):,} changed)"
+    console.print(f"Postgres shows {_contents(staged, changed)}. {staged.database}, schema {staged.schema}")
 
 
-def _contents(staged: LoadResult | Registration) -> str:
+def _contents(staged: LoadResult | Registration, changed: str = "") -> str:
     rows, tables = counted(staged.rows, "row"), counted(len(staged.tables), "table")
-    return f"{staged.tenant}/{staged.snapshot}: {rows} in {tables}, {duration(staged.seconds)}"
+    return f"{staged.tenant}/{staged.snapshot}: {rows}{changed} in {tables}, {duration(staged.seconds)}"

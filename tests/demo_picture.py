@@ -21,6 +21,7 @@ PICTURE = ROOT / "docs" / "images" / "demo.svg"
 COLUMNS = 112
 
 KEPT = (
+    r"\$ bookferry (backup|query --example collection_by_decade|migrate (plan|apply|verify))",
     r"How has the collection grown",
     r"tenant ┃ published",
     r"━━━━━━━╇",
@@ -56,11 +57,16 @@ def _printed() -> list[str]:
     os.set_blocking(screen, True)
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            [ROOT / ".venv" / "bin" / "bookferry", "demo"],
+            ["bookferry", "demo"],
             cwd=folder,
             stdout=terminal,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"},
+            env={
+                **os.environ,
+                "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
+                "COLUMNS": str(COLUMNS),
+                "TERM": "xterm-256color",
+            },
         )
         os.close(terminal)
         printed = b""
