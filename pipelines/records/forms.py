@@ -23,17 +23,15 @@ from pipelines.publication_fields import (
     IDENTIFIER_KEYS,
     IDENTIFIER_LIST,
     METADATA_KEYS,
-    PUBLICATION_KEYS,
     REFERENCE_KEYS,
     REFERENCES,
     STORED_KEYS,
     TEXT_FIELDS,
-    WRITTEN,
 )
 from pipelines.records.additional_fields import is_empty, sendable
 from pipelines.records.files import AttachedFile, attached_files
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.typed_identifiers import is_sent, read_entry, read_fields, to_v2
+from pipelines.records.identifiers.typed_identifiers import is_sent, read_entry, read_fields
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.records.residue import ADDRESSES, keep_nested, nested_residue, without_addresses
 from pipelines.records.values import Precision, partial_date, valid_text, whole_number
@@ -46,62 +44,25 @@ Json = dict[str, Any]
 
 
 @dataclass(slots=True)
-class _Remainder:
-    """The parts of a record that its form lacks."""
-
-    residue: Json = field(default_factory=dict)
-    unsent: Json = field(default_factory=dict)
-
-
 class PublicationForm:
-    """A publication in version 3's form. Its files are read on first use: a match of millions of records needs none of them."""
+    """A publication in version 3's form."""
 
-    __slots__ = ("_files", "_record", "_remainder", "fields", "identifiers")
+    fields: Json = field(default_factory=dict)
+    """Names of `WRITTEN` and of `Kinds.additional` and the JSON values to send; empty fields are absent.
 
-    def __init__(self, record: Mapping[str, Any], kinds: Kinds, sent: AbstractSet[str], *, first_day: bool) -> None:
-        self.fields: Json = {}
-        """Names of `WRITTEN` and of `Kinds.additional` and the JSON values to send; empty fields are absent.
+    Lists are in the record's own order.
+    """
+    identifiers: list[Identifier] = field(default_factory=list)
+    """All identifiers of the record, whatever their verdict."""
+    files: list[AttachedFile] = field(default_factory=list)
+    """Cover and assets, which requests of their own upload."""
+    residue: Json = field(default_factory=dict)
+    """Key of the record → its value, for each value that cannot be rebuilt from `fields` alone."""
+    unsent: Json = field(default_factory=dict)
+    """Path in the record → value that version 3 will not receive: no rule maps it, or the service does not accept it.
 
-        Lists are in the record's own order.
-        """
-        self.identifiers: list[Identifier] = []
-        """All identifiers of the record, whatever their verdict."""
-        self._record = record
-        self._remainder = rest = _Remainder()
-        self._files: list[AttachedFile] | None = None
-        _texts(record, self.fields, rest)
-        _dates(record, self.fields, rest, first_day=first_day)
-        _authors(record, self.fields, rest)
-        _identifiers(record, self, rest, kinds, sent)
-        _categories(record, self.fields, rest)
-        _references(record, self.fields, rest)
-        _additional(record, self.fields, rest, kinds)
-        _unknown_keys(record, rest, kinds)
-
-    @property
-    def files(self) -> list[AttachedFile]:
-        """Cover and assets, which requests of their own upload."""
-        if self._files is None:
-            self._files = attached_files(self._record)
-            _add_file_residue(self._record, self._remainder)
-        return self._files
-
-    @property
-    def residue(self) -> Json:
-        """Key of the record → its value, for each value that cannot be rebuilt from `fields` alone."""
-        return self._complete_remainder().residue
-
-    @property
-    def unsent(self) -> Json:
-        """Path in the record → value that version 3 will not receive: no rule maps it, or the service does not accept it.
-
-        Write it with `residue_json` only, which leaves signatures out (I10), like the residue.
-        """
-        return self._complete_remainder().unsent
-
-    def _complete_remainder(self) -> _Remainder:
-        _ = self.files
-        return self._remainder
+    Write it with `residue_json` only, which leaves signatures out (I10), like the residue.
+    """
 
 
 def form_of(
@@ -115,7 +76,17 @@ def form_of(
 
     `sent`: verdicts of the flat identifiers to send. `first_day`: a date that is only a year or a month is sent as its first day.
     """
-    return PublicationForm(record, kinds, sent, first_day=first_day)
+    form = PublicationForm(files=attached_files(record))
+    _texts(record, form)
+    _dates(record, form, first_day=first_day)
+    _authors(record, form)
+    _identifiers(record, form, kinds, sent)
+    _categories(record, form)
+    _references(record, form)
+    _additional(record, form, kinds)
+    _unknown_keys(record, form, kinds)
+    _add_file_residue(record, form)
+    return form
 
 
 def precision_of(name: str) -> str:
@@ -123,98 +94,78 @@ def precision_of(name: str) -> str:
     return f"{name} (precision)"
 
 
-def v2_of(
-    fields: Mapping[str, Any], residue: Mapping[str, Any], *, sent: AbstractSet[str] = GOOD, first_day: bool = False
-) -> Json:
-    """Rebuilds the record of version 2 from a form and its residue. `sent`, `first_day`: as for `form_of`.
-
-    The residue of a field counts only while the form still has the value that was made from it, so a later change in version 3 stays. A
-    field that the record did not have is null, or an empty list.
-    """
-    record: Json = dict.fromkeys(PUBLICATION_KEYS) | {"authors": [], "categories": [], "assets": []}
-    record |= {key: value for key, value in fields.items() if key != IDENTIFIER_LIST}
-    raw = {field: residue[field] for field, _kind in STANDARD_KINDS.fields if field in residue}
-    identifiers = to_v2(fields.get(IDENTIFIER_LIST, ()), raw, verdicts=sent)
-    record |= {key: value for key, value in identifiers.items() if key not in PUBLICATION_KEYS}
-    for key, value in residue.items():
-        if key not in raw and key != IDENTIFIER_LIST:
-            made = fields.get(key) if key not in WRITTEN else form_of({key: value}, first_day=first_day).fields.get(key)
-            record[key] = value if made == fields.get(key) else record[key]
-    return record
-
-
-def _texts(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
+def _texts(record: Mapping[str, Any], form: PublicationForm) -> None:
     for key in TEXT_FIELDS:
         value = record.get(key)
         if type(value) is str and value:
-            fields[key] = text = valid_text(value)
+            form.fields[key] = text = valid_text(value)
             if text != value:
-                rest.residue[key] = value
+                form.residue[key] = value
         elif value is not None:
-            _keep(rest, key, value, lost=value != "")
+            _keep(form, key, value, lost=value != "")
 
 
-def _dates(record: Mapping[str, Any], fields: Json, rest: _Remainder, *, first_day: bool) -> None:
+def _dates(record: Mapping[str, Any], form: PublicationForm, *, first_day: bool) -> None:
     """The service accepts dates as `YYYY-MM-DD` only (service.md#publications); another order with one reading is sent like that."""
     for key in DATE_FIELDS:
         value = record.get(key)
         found = partial_date(value) if type(value) is str else None
         is_day = found is not None and found.precision is Precision.DAY
         if found is not None and (is_day or first_day):
-            fields[key] = found.first.isoformat()
-            if fields[key] != value:
-                rest.residue[key] = value
+            form.fields[key] = found.first.isoformat()
+            if form.fields[key] != value:
+                form.residue[key] = value
             if not is_day:
-                keep_nested(rest.unsent, precision_of(key), value)
+                keep_nested(form.unsent, precision_of(key), value)
         elif value is not None:
-            _keep(rest, key, value, lost=value != "")
+            _keep(form, key, value, lost=value != "")
 
 
-def _authors(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
+def _authors(record: Mapping[str, Any], form: PublicationForm) -> None:
     """An author has a name and a type (service.md#publications). Without a known type, the author counts as a person."""
     authors, exact = [], True
-    for number, entry in enumerate(_items(record, "authors", rest)):
+    for number, entry in enumerate(_items(record, "authors", form)):
         author = {"name": entry} if type(entry) is str else entry
         if type(author) is not dict or type(author.get("name")) is not str or not author["name"]:
             exact = False
-            keep_nested(rest.unsent, f"authors[{number}]", without_addresses(entry))
+            keep_nested(form.unsent, f"authors[{number}]", without_addresses(entry))
             continue
         name, kind = author["name"], author.get("type")
         known = type(kind) is str and kind in AUTHOR_TYPES
         authors.append({"name": valid_text(name), "type": kind if known else PERSON})
         if authors[-1] != entry:
             exact = False
-            _unknown(author, AUTHOR_KEYS, f"authors[{number}]", rest.unsent)
+            _unknown(author, AUTHOR_KEYS, f"authors[{number}]", form.unsent)
             if not known and kind is not None:
-                keep_nested(rest.unsent, f"authors[{number}].type", without_addresses(kind))
+                keep_nested(form.unsent, f"authors[{number}].type", without_addresses(kind))
     if authors:
-        fields["authors"] = authors
+        form.fields["authors"] = authors
     if not exact:
-        rest.residue["authors"] = without_addresses(record["authors"])
+        form.residue["authors"] = without_addresses(record["authors"])
 
 
-def _categories(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
+def _categories(record: Mapping[str, Any], form: PublicationForm) -> None:
     """Categories are sent by name, each once: ids count within one library only (service.md#references)."""
     names: dict[str, None] = {}
     exact = True
-    for number, entry in enumerate(_items(record, "categories", rest)):
+    for number, entry in enumerate(_items(record, "categories", form)):
         category = {"name": entry} if type(entry) is str else entry
         if type(category) is not dict or type(category.get("name")) is not str or not category["name"]:
             exact = False
-            keep_nested(rest.unsent, f"categories[{number}]", without_addresses(entry))
+            keep_nested(form.unsent, f"categories[{number}]", without_addresses(entry))
             continue
         name = valid_text(category["name"])
         exact = exact and len(category) == 1 and name not in names and entry == {"name": name}
         names[name] = None
         if not category.keys() <= CATEGORY_KEYS:
-            _unknown(category, CATEGORY_KEYS, f"categories[{number}]", rest.unsent)
+            _unknown(category, CATEGORY_KEYS, f"categories[{number}]", form.unsent)
     if names:
-        fields["categories"] = [{"name": name} for name in names]
+        form.fields["categories"] = [{"name": name} for name in names]
     if not exact:
-        rest.residue["categories"] = without_addresses(record["categories"])
+        form.residue["categories"] = without_addresses(record["categories"])
 
 
-def _references(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
+def _references(record: Mapping[str, Any], form: PublicationForm) -> None:
     """References are sent by id, which counts within its own library only (service.md#references)."""
     for key in REFERENCES:
         value = record.get(key)
@@ -222,38 +173,36 @@ def _references(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> No
             continue
         reference_id = whole_number(value.get("id")) if type(value) is dict else None
         if reference_id is None:
-            _keep(rest, key, value, lost=True)
+            _keep(form, key, value, lost=True)
             continue
-        fields[key] = {"id": reference_id}
-        _unknown(value, REFERENCE_KEYS, key, rest.unsent)
-        if fields[key] != value:
-            rest.residue[key] = without_addresses(value)
+        form.fields[key] = {"id": reference_id}
+        _unknown(value, REFERENCE_KEYS, key, form.unsent)
+        if form.fields[key] != value:
+            form.residue[key] = without_addresses(value)
 
 
-def _additional(record: Mapping[str, Any], fields: Json, rest: _Remainder, kinds: Kinds) -> None:
+def _additional(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds) -> None:
     """Fields that the service does not document, as far as the target takes their values."""
     for key, rule in kinds.additional.items():
         value = record.get(key)
         if is_empty(value):
             if value is not None:
-                _keep(rest, key, value, lost=False)
+                _keep(form, key, value, lost=False)
             continue
         try:
             found = rule.ids(value) if rule.leads_to else sendable(value)
         except ValueError:
-            _keep(rest, key, value, lost=True)
+            _keep(form, key, value, lost=True)
             continue
         if is_empty(found) or not rule.takes(found):
-            _keep(rest, key, value, lost=not is_empty(found))
+            _keep(form, key, value, lost=not is_empty(found))
             continue
-        fields[key] = found
+        form.fields[key] = found
         if found != value:
-            rest.residue[key] = without_addresses(value)
+            form.residue[key] = without_addresses(value)
 
 
-def _identifiers(
-    record: Mapping[str, Any], form: PublicationForm, rest: _Remainder, kinds: Kinds, sent: AbstractSet[str]
-) -> None:
+def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds, sent: AbstractSet[str]) -> None:
     """Version 3 takes a list of types and values where version 2 has flat fields (service.md#identifiers).
 
     Entries of version 3's list are sent unchanged. Flat fields are sent as canonical values, if their verdict is in `sent`.
@@ -266,20 +215,20 @@ def _identifiers(
         if is_sent(one, sent):
             chosen[one.type, one.value] = None
         else:
-            rest.unsent[one.source_field] = one.raw
+            form.unsent[one.source_field] = one.raw
     if not _list_is_enough(filled, found, kinds):
-        rest.residue |= filled
+        form.residue |= filled
     entries, exact = [], True
-    for number, entry in enumerate(_items(record, IDENTIFIER_LIST, rest)):
+    for number, entry in enumerate(_items(record, IDENTIFIER_LIST, form)):
         where = f"{IDENTIFIER_LIST}[{number}]"
         kind, value = (entry.get("type"), entry.get("value")) if type(entry) is dict else (None, None)
         if type(kind) is not str or type(value) is not str or not kind or not value:
             exact = False
-            keep_nested(rest.unsent, where, without_addresses(entry))
+            keep_nested(form.unsent, where, without_addresses(entry))
             continue
         entries.append({"type": valid_text(kind), "value": valid_text(value)})
         exact = exact and entries[-1] == entry
-        _unknown(entry, IDENTIFIER_KEYS, where, rest.unsent)
+        _unknown(entry, IDENTIFIER_KEYS, where, form.unsent)
         begun = len(found)
         read_entry(entries[-1]["type"], entries[-1]["value"], found, kinds)
         for one in found[begun:]:
@@ -288,7 +237,7 @@ def _identifiers(
     if entries:
         form.fields[IDENTIFIER_LIST] = entries
     if not exact:
-        rest.residue[IDENTIFIER_LIST] = record[IDENTIFIER_LIST]
+        form.residue[IDENTIFIER_LIST] = record[IDENTIFIER_LIST]
 
 
 def _list_is_enough(filled: Json, found: list[Identifier], kinds: Kinds) -> bool:
@@ -299,14 +248,14 @@ def _list_is_enough(filled: Json, found: list[Identifier], kinds: Kinds) -> bool
     )
 
 
-def _add_file_residue(record: Mapping[str, Any], rest: _Remainder) -> None:
+def _add_file_residue(record: Mapping[str, Any], form: PublicationForm) -> None:
     """Files are sent by requests of their own (service.md#upload); the residue keeps their descriptions without addresses."""
     cover, assets = record.get("cover"), record.get("assets")
     if cover is not None:
-        rest.residue["cover"] = without_addresses(cover)
+        form.residue["cover"] = without_addresses(cover)
     if ("assets" in record and assets is None) or (assets is not None and assets != []):
-        rest.residue["assets"] = without_addresses(assets)
-    add_unsent_files(record, rest.unsent)
+        form.residue["assets"] = without_addresses(assets)
+    add_unsent_files(record, form.unsent)
 
 
 def add_unsent_files(record: Mapping[str, Any], unsent: Json) -> None:
@@ -341,15 +290,15 @@ def _stored(file: Any, where: str, unsent: Json) -> None:
         keep_nested(unsent, f"{where}.metadata", without_addresses(metadata))
 
 
-def _unknown_keys(record: Mapping[str, Any], rest: _Remainder, kinds: Kinds) -> None:
+def _unknown_keys(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds) -> None:
     """Keep the id, which the service assigns, and the keys that no rule names."""
     if record.get("id") is not None:
-        rest.residue["id"] = without_addresses(record["id"])
+        form.residue["id"] = without_addresses(record["id"])
     for key, raw in record.items():
         if key not in kinds.record_keys and key not in ADDRESSES:
-            rest.residue[key] = value = without_addresses(raw)
+            form.residue[key] = value = without_addresses(raw)
             if value is not None:
-                keep_nested(rest.unsent, key, value)
+                keep_nested(form.unsent, key, value)
 
 
 def _unknown(found: Json, known: AbstractSet[str], where: str, unsent: Json) -> None:
@@ -358,16 +307,16 @@ def _unknown(found: Json, known: AbstractSet[str], where: str, unsent: Json) -> 
         nested_residue(without_addresses(found), known, where, unsent)
 
 
-def _items(record: Mapping[str, Any], key: str, rest: _Remainder) -> list[Any]:
+def _items(record: Mapping[str, Any], key: str, form: PublicationForm) -> list[Any]:
     value = record.get(key)
     if type(value) is list:
         return value
     if key in record:
-        _keep(rest, key, value, lost=value not in (None, ""))
+        _keep(form, key, value, lost=value not in (None, ""))
     return []
 
 
-def _keep(rest: _Remainder, key: str, value: Any, *, lost: bool) -> None:
-    rest.residue[key] = clean = without_addresses(value)
+def _keep(form: PublicationForm, key: str, value: Any, *, lost: bool) -> None:
+    form.residue[key] = clean = without_addresses(value)
     if lost:
-        keep_nested(rest.unsent, key, clean)
+        keep_nested(form.unsent, key, clean)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.publication_fields import IDENTIFIER_FIELDS, WRITTEN
-from pipelines.records.forms import PublicationForm, form_of, v2_of
+from pipelines.records.forms import PublicationForm, form_of
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.matching import comparable, differing, fingerprint, identifying_keys
@@ -20,6 +20,7 @@ from pipelines.records.values import decode_record, partial_date
 from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.identifiers import texts
 from tests.records.json_values import records, text_of
+from tests.records.version_2 import v2_of
 
 SIGNED = "https://storage.example/a.pdf?X-Amz-Signature=abc"
 STORED = {"id": "f1", "storage": "store", "metadata": {"size": 7, "filename": "a.pdf", "mime_type": "application/pdf"}}

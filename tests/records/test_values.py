@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.records.forms import form_of, v2_of
+from pipelines.records.forms import form_of
 from pipelines.records.values import partial_date, whole_number
+from tests.records.version_2 import v2_of
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Identifiers of whole records: reads v2's flat fields and v3's typed list, and rebuilds the fields from the list (I7)."""
+"""Identifiers of whole records: reads v2's flat fields and v3's typed list (I7)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from typing import Any
 
 from pipelines.publication_fields import IDENTIFIER_LIST
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.verdicts import GOOD, UNRECOGNISED, Identifier
+from pipelines.records.identifiers.verdicts import UNRECOGNISED, Identifier
 from pipelines.records.values import text_of
-
-RawIdentifier = dict[str, str]
-"""One entry of v3's list: type and value."""
 
 
 def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[Identifier]:
@@ -64,36 +61,3 @@ def is_sent(one: Identifier, verdicts: AbstractSet[str]) -> bool:
 def count_left_out(identifiers: Iterable[Identifier], verdicts: AbstractSet[str]) -> int:
     """How many values of flat fields are not sent; entries of v3's list always are."""
     return sum(one.source_field != IDENTIFIER_LIST and not is_sent(one, verdicts) for one in identifiers)
-
-
-def entries_of(identifiers: Iterable[Identifier], verdicts: AbstractSet[str] = GOOD) -> list[RawIdentifier]:
-    """The list for v3: each identifier with one of these verdicts once, in the order of the record."""
-    chosen = dict.fromkeys((one.type, one.value) for one in identifiers if is_sent(one, verdicts))
-    return [{"type": kind, "value": value} for kind, value in chosen]
-
-
-def to_v2(
-    entries: Iterable[RawIdentifier],
-    residue: Mapping[str, Any],
-    kinds: Kinds = STANDARD_KINDS,
-    verdicts: AbstractSet[str] = GOOD,
-) -> dict[str, Any]:
-    """The flat fields of a record from v3's list and its residue; null if there is no value.
-
-    A field's residue counts while the list still has every value that was made from it; after a change in v3, the change counts. Several
-    values of one type are joined in one field with `; `.
-    """
-    fields: dict[str, Any] = {field: None for field, _kind in kinds.fields}
-    listed = dict.fromkeys((entry["type"], entry["value"]) for entry in entries)
-    remaining = dict(listed)
-    for field, raw in residue.items():
-        produced = {(entry["type"], entry["value"]) for entry in entries_of(identify({field: raw}, kinds), verdicts)}
-        if produced <= listed.keys():
-            fields[field] = raw
-            for pair in produced:
-                remaining.pop(pair, None)
-    for kind, value in remaining:
-        field = kinds.homes.get(kind, kind)
-        before = fields.get(field)
-        fields[field] = value if before is None or before == "" else f"{text_of(before)}; {value}"
-    return fields

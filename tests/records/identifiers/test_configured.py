@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.records.identifiers.configured import kinds_of
-from pipelines.records.identifiers.typed_identifiers import identify, to_v2
+from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.identifiers import texts
-from tests.records.identifiers.conversion import to_v3
+from tests.records.identifiers.conversion import to_v2, to_v3
 
 PMCID = {"pattern": "PMC[1-9][0-9]{0,7}", "fields": ("pmcid", "pmc"), "case": "upper"}
 HANDLE = {"pattern": r"[0-9.]+/[^\s;]+"}

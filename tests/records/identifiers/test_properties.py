@@ -12,10 +12,10 @@ from stdnum import issn as stdnum_issn
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.rules import Rule, Sort
-from pipelines.records.identifiers.typed_identifiers import identify, to_v2
+from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD, REPAIRED, VALID, VERDICTS
 from tests.records.identifiers import texts
-from tests.records.identifiers.conversion import to_v3
+from tests.records.identifiers.conversion import to_v2, to_v3
 
 fields = st.sampled_from(texts.FIELDS)
 

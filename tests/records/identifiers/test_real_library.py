@@ -15,9 +15,9 @@ import pytest
 from stdnum import isbn as stdnum_isbn
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
-from pipelines.records.identifiers.typed_identifiers import identify, to_v2
+from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
-from tests.records.identifiers.conversion import to_v3
+from tests.records.identifiers.conversion import to_v2, to_v3
 from tests.records.identifiers.texts import FIELDS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "identifiers.md"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.records.identifiers.typed_identifiers import entries_of, identify, to_v2
+from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import VERDICTS
-from tests.records.identifiers.conversion import to_v3
+from tests.records.identifiers.conversion import entries_of, to_v2, to_v3
 
 RECORD = {
     "title": "A record",
