@@ -84,12 +84,7 @@ def _print(console: Console, examined: Sequence[Examination], general: list[Chec
     _print_findings(console, general)
     for one in examined:
         console.print(Text(one.tenant, "bold"))
-        checked = [finding for finding in one.findings if not finding.unchecked]
-        _print_findings(console, [finding for finding in checked if "held" not in finding.facts])
-        answers = [finding for finding in checked if "held" in finding.facts]
-        if answers:
-            console.print(Text("\n  How the library answers", "bold"))
-            _print_findings(console, answers)
+        _print_findings(console, [finding for finding in one.findings if not finding.unchecked])
         _print_unchecked(console, one.findings)
         console.print()
     _print_verdict(console, examined, general)

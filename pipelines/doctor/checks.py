@@ -1,33 +1,29 @@
 """All that `bookferry doctor` checks, in the order of its output.
 
-Each check has its data above it: its name, whom it concerns (`when`), what must be well before (`needs`), the requests that it may add,
-and the assumption of docs/assumptions.md that it tests. Its first sentence says what holds where all is well. It reads a `Look`, and
-returns what a person reads, with what to do next.
+Each check has its data above it: its name, whom it concerns (`when`), what must be well before (`needs`), and the requests that it may
+add. Its first sentence says what holds where all is well. It reads a `Look`, and returns what a person reads, with what to do next. What
+nobody would act on is no check: `describe` shows how a library's records and description differ from what is documented.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
-import sqlite3
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from pipelines.doctor import backup_age
 from pipelines.doctor.findings import (
     CheckResult,
-    differs,
-    expected,
     failed,
     not_checked,
     note,
@@ -38,25 +34,20 @@ from pipelines.doctor.findings import (
 from pipelines.doctor.look import REFUSALS, Look, total_of
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
 from pipelines.file_access import wrong_entries
-from pipelines.humanize import duration, size
-from pipelines.inventory import LAST_DAY_OF_V2, LIST_PATHS, NOT_LISTED, RESOURCES, default_resources
-from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS, REFERENCES
-from pipelines.records.values import day, whole_number
-from pipelines.scopes import BACKUP, SCOPES, abilities
+from pipelines.humanize import counted, duration, size
+from pipelines.inventory import DAYS_OF_WARNING, LAST_DAY_OF_V2, NOT_LISTED, RESOURCES, default_resources
+from pipelines.scopes import BACKUP, abilities
 from pipelines.service.end_of_v2 import is_served
-from pipelines.service.probe import ProbeResponse
 from pipelines.service.redaction import outside_text
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.sign_in_state import sign_in_state
 from pipelines.service.sign_in.stored_sign_in import local_time
 from pipelines.service.sign_in.token_store import LockTakenError
-from pipelines.service_limits import PER_PAGE, REQUESTS_PER_MINUTE
+from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.schedule import Hook
-from pipelines.shapes.model import ResourceSchema
-from pipelines.shapes.unread_lists import unread_lists
 from pipelines.sign_in_health import warning as sign_in_warning
 from pipelines.state.local import LocalState
-from pipelines.store.durable import storage_error, storage_errors
+from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import personal_keys
 from pipelines.store.iceberg.catalogue import catalogue_settings, check_catalogue
 from pipelines.store.objects.objects import Objects
@@ -76,8 +67,6 @@ class Check:
     """Names of the checks without whose success this one cannot be made."""
     requests: int = 0
     """Most requests that it adds to those of the checks before it."""
-    assumption: str = ""
-    """Its number in docs/assumptions.md."""
 
 
 CHECKS: list[Check] = []
@@ -122,16 +111,10 @@ def configuration(look: Look) -> CheckResult:
 @check("secrets")
 def secrets(look: Look) -> CheckResult:
     """Each environment variable that the tenant names has a value that can be used."""
-    chosen = look.chosen
     look.settings.check_sign_in(look.tenant, look.around.environ)
     key = personal_keys(look.settings, look.around.environ).to_write()
-    of_v2 = chosen.session_cookie_env, chosen.username_env, chosen.password_env
-    named = [name for name in (of_v2 if V2(look) else (chosen.client_secret_env,)) if name]
-    parts = [f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} set"] if named else []
-    parts += [f"{chosen.password_command[0]} prints the password"] if V2(look) and chosen.password_command else []
-    sign_in = ", and ".join(parts) or "none are needed in the environment: v3 signs in with a token"
     people = f"; users' data is encrypted with the personal key {key.fingerprint}" if key else ""
-    return ok(f"{sign_in}{people}", personal_key=key.fingerprint if key else None)
+    return ok(f"all that are named can be used{people}", personal_key=key.fingerprint if key else None)
 
 
 @check("storage", when=lambda look: look.settings.bucket)
@@ -252,42 +235,8 @@ def database(look: Look) -> CheckResult:
     state = look.data.state
     if not isinstance(state, LocalState):
         return _shared_state(cast("PostgresState", state))
-    path = state.path
-    if not path.exists():
-        return ok(f"the first request creates {path}")
-    try:
-        _write_nothing(path)
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        if code == sqlite3.SQLITE_BUSY:
-            return problem(
-                f"{path} was locked by another program for {LOCKED_SECONDS:.0f} seconds",
-                "End that program. Bookferry locks the file only for moments.",
-            )
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return problem(
-                f"{path} is damaged ({error})",
-                "Restore it from a copy. If you have none, wait a minute, move it and its -wal and -shm away, and try again.",
-            )
-        raise storage_error(error, path) from None
-    return ok(f"{path} can be read and written")
-
-
-LOCKED_SECONDS = 5.0
-"""Bookferry locks state.db for less than a millisecond; a process that locks it for seconds hangs."""
-
-FULL_CHECK_BYTES = 64 * 1024 * 1024
-"""Largest state.db, in bytes, that is checked completely for damage."""
-
-
-def _write_nothing(path: Path) -> None:
-    with closing(sqlite3.connect(path, timeout=LOCKED_SECONDS, isolation_level=None)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("ROLLBACK")
-        if path.stat().st_size <= FULL_CHECK_BYTES:
-            [(verdict,)] = connection.execute("PRAGMA quick_check(1)").fetchall()
-            if verdict != "ok":
-                raise sqlite3.DatabaseError(verdict)
+    with closing(state.open(look.around.clock, what="The state")) as store, store.transaction():
+        return ok(f"{state.path} can be read and written")
 
 
 def _shared_state(state: PostgresState) -> CheckResult:
@@ -429,9 +378,7 @@ def scopes(look: Look) -> CheckResult:
         return problem(f"backup: {backup.sentence}", again, exit_status=ExitStatus.SIGN_IN, **facts)
     if backup.lacks:
         return warning(f"backup: {backup.sentence}", again, **facts)
-    unknown = [scope for scope in granted if scope not in SCOPES]
-    more = f"; unknown to Bookferry: {', '.join(unknown)}" if unknown else ""
-    return ok(f"backup: {backup.sentence}; migration into it: {migration.sentence}{more}", **facts)
+    return ok(f"backup: {backup.sentence}; migration into it: {migration.sentence}", **facts)
 
 
 # The library
@@ -480,58 +427,29 @@ def service(look: Look) -> CheckResult:
 NEITHER_VERSION = "Neither version 2 nor version 3 is there. Is base_url the library's address, without /api?"
 
 
-@check("sign-in", needs=("service",), requests=1)
+@check("sign-in", needs=("service",))
 def sign_in(look: Look) -> CheckResult:
     """The library accepts the sign-in, and lets this account read publications."""
     if look.page.error is not None:
         return failed(look.page.error, http_status=int(look.page.status))
-    who = (
-        _person(look.ask("users/me"))
-        if V3(look)
-        else look.chosen.username_env and look.around.environ.get(look.chosen.username_env)
-    )
-    return ok(f"accepted{f', as {outside_text(who, LONGEST_NAME)}' if who else ''}", user=who or None)
+    return ok(f"accepted; `bookferry whoami {look.tenant}` says as whom" if V3(look) else "accepted")
 
 
-LONGEST_NAME = 80
-"""Most characters of a name from the library."""
-
-
-def _person(answer: ProbeResponse | None) -> str:
-    """The user of `GET /users/me` (service.md#users); empty if the response does not name one."""
-    record = answer.json if answer is not None and answer.error is None else None
-    inside = record.get("user", record) if isinstance(record, dict) else None
-    if not isinstance(inside, dict):
-        return ""
-    roles = inside.get("roles")
-    named = ", ".join(str(role) for role in roles) if isinstance(roles, list) else ""
-    name = str(inside.get("email") or inside.get("name") or "")
-    return outside_text(f"{name} ({named})" if named and name else name, LONGEST_NAME)
-
-
-@check("end of v2", needs=TO_ASK, requests=2)
+@check("end of v2", when=V2, needs=TO_ASK, requests=2)
 def end_of_v2(look: Look) -> CheckResult:
-    """The tenant does not depend on version 2, or that is not shut down soon (service.md#shutdown)."""
+    """Version 2 is not shut down soon (service.md#shutdown)."""
     left = (LAST_DAY_OF_V2 - look.around.clock.now().date()).days
     facts: dict[str, Any] = {"days_left": left, "last_day": LAST_DAY_OF_V2.isoformat()}
     todo = 'Move to v3: set api = "v3" for this tenant (or for another entry with the same base_url), then run `bookferry login`.'
-    if V3(look):
-        return ok("this tenant does not depend on v2", **facts)
     if look.v2_has_ended:
         ended = "v2 of this library has ended: it answers no list of publications any more"
         return problem(ended, todo, exit_status=ExitStatus.USAGE, **facts)
     if left < 0:
-        now = (
-            "It still answers, but may stop at any moment!" if look.has_list else "That may be why it answers no list."
-        )
-        return warning(f"v2 was due to be shut down {-left} days ago. {now}", todo, **facts)
-    days = {0: "this is the last day", 1: "1 day left"}.get(left, f"{left} days left")
-    message = f"v2 is shut down at the end of 2026: {days}"
-    if left > 90:  # noqa: PLR2004  a quarter of a year
+        return warning(f"v2 was due to be shut down {-left} days ago, and may stop at any moment", todo, **facts)
+    message = f"v2 is shut down at the end of 2026: {counted(left, 'day')} left"
+    if left > DAYS_OF_WARNING:
         return note(message, todo, **facts)
-    if left > 30:  # noqa: PLR2004  a month
-        return warning(message, todo, **facts)
-    return warning(f"{message}!", f"{todo} Make a last backup of v2 before that day.", **facts)
+    return warning(message, f"{todo} Make a last backup of v2 before that day.", **facts)
 
 
 @check("other lists", needs=SIGNED_IN, requests=6)
@@ -565,383 +483,97 @@ def other_lists(look: Look) -> CheckResult:
     return ok(f"{', '.join(has) or 'none'} can be read", lists=statuses)
 
 
-@check("versions", needs=SIGNED_IN, requests=1)
-def versions(look: Look) -> CheckResult:
-    """Whether the other version of the API is there, too: it is asked without a sign-in, so that a 401 means yes."""
-    other, answer = {"v2": "v3", "v3": "v2"}[look.api], look.other_version
-    there = answer is not None and is_served(answer.response)
-    missing = "did not answer" if answer is None else f"does not exist ({answer.status})"
-    return ok(f"{look.api} is used; {other} {'also answers' if there else missing}", other=other, other_answers=there)
-
-
-@check("description", needs=SIGNED_IN, requests=4)
-def description(look: Look) -> CheckResult:
-    """The library's own description (service.md#overview) has what a backup reads, and nothing that a backup leaves out."""
-    described = look.description
-    if described.problem:
-        return note(f"nothing to compare with: {described.problem}", found=False)
-    shown = {*described.resources.get("publications", ResourceSchema()).record}
-    known = _known_fields(look)
-    paths = [f"/{LIST_PATHS[name]}" for name in look.chosen.resources or default_resources(look.api)]
-    facts: dict[str, Any] = {
-        "found": True,
-        "missing": [path for path in paths if f"GET {path}" not in described.operations],
-        "missing_fields": sorted(known - {"import_state", *REFERENCES} - shown),
-        "new": unread_lists(described, {}),
-        "new_fields": sorted(shown - known),
-        "not_followed": described.notes,
-    }
-    labels = {
-        "missing": "missing lists that a backup reads",
-        "missing_fields": "missing fields of a publication",
-        "new": "lists that a backup does not read",
-        "new_fields": "fields of a publication that backups keep as residue",
-        "not_followed": "not read",
-    }
-    differences = [
-        f"{label}: {outside_text(', '.join(facts[key]), 300)}" for key, label in labels.items() if facts[key]
-    ]
-    if facts["missing"] or (shown and facts["missing_fields"]):
-        todo = "Nothing is lost: the raw records keep every field. Compare the library's swagger.yaml with docs/assumptions.md."
-        return warning("; ".join(differences), todo, **facts)
-    message = "; ".join(differences) or "has everything that a backup reads, and nothing else"
-    return (note if differences else ok)(f"{len(described.operations)} operations; {message}", **facts)
-
-
-def _known_fields(look: Look) -> set[str]:
-    """The documented fields of a publication (service.md#publications)."""
-    return {*PUBLICATION_KEYS, "import_state", *(IDENTIFIER_FIELDS if V2(look) else (IDENTIFIER_LIST,))}
-
-
 @check("clock", needs=TO_ASK)
 def clock(look: Look) -> CheckResult:
     """The library's clock and this machine's agree; the quickest response shows it."""
     dated = [answer for answer in look.answers if answer.clock_difference is not None]
-    if not look.answers:
-        return not_checked("the library did not answer")
     if not dated:
-        return note("the service does not send its time (no Date header)", difference_seconds=None)
+        return not_checked("the library did not answer with its time")
     quickest = min(dated, key=lambda answer: answer.answered_at - answer.asked_at)
     ahead = (quickest.clock_difference or timedelta()).total_seconds()
-    if abs(ahead) <= SAME_SECONDS:
-        return ok("this machine and the service agree", difference_seconds=round(ahead))
-    message = f"the service's clock is {duration(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} this machine's"
     if abs(ahead) <= WRONG_SECONDS:
-        return note(message, difference_seconds=round(ahead))
+        return ok("this machine and the service agree", difference_seconds=round(ahead))
     return warning(
-        message,
+        f"the service's clock is {duration(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} this machine's",
         "Set this machine's clock by NTP (see `timedatectl`). The schedule, token ages and times in manifests depend on it.",
         difference_seconds=round(ahead),
     )
 
 
-SAME_SECONDS, WRONG_SECONDS = 5, 60
-"""Differences of clocks: below the first, there is no effect; above the second, times in reports and lifetimes of tokens are wrong."""
+WRONG_SECONDS = 60
+"""Difference of clocks above which times in reports and lifetimes of tokens are wrong."""
 
 
-# How it lists: pages, their number and order
+# How it lists: what stops a backup, or makes it partial
 
 
-@check("backup list", needs=SIGNED_IN, requests=1, assumption="A5")
+@check("backup list", needs=SIGNED_IN, requests=1)
 def backup_list(look: Look) -> CheckResult:
     """The list of all publications, with which a backup begins, has as many as the plain list (service.md#lists)."""
     if look.backup_list is None:
-        message = "/publications/all did not answer"
         todo = "A backup begins there, and fails after a minute of retries. Run this again. If nothing changes, ask the operators."
-        return replace(warning(message, todo), facts={"held": None})
+        return warning("/publications/all did not answer", todo)
     if look.backup_list.records is None:
-        missing = f"/publications/all is not offered ({look.backup_list.status})"
-        return differs(missing, "Backups read /publications instead.")
+        return ok(f"/publications: /publications/all is not offered ({look.backup_list.status})")
     total, plain = total_of(look.backup_list), look.total
-    if total is not None and plain is not None and total != plain:
-        return differs(
+    if total is not None and plain is not None and total < plain:
+        return warning(
             f"/publications/all has {total:,} records and /publications {plain:,}",
-            "Backups read /publications/all. If it has fewer records, ask the library's operators which ones are missing.",
-            costs=total < plain,
+            "Backups read /publications/all. Ask the library's operators which ones are missing there.",
         )
-    return expected("/publications/all is offered, with as many records as /publications")
+    return ok("/publications/all")
 
 
-@check("form of the backup list", needs=SIGNED_IN, assumption="A15")
-def form_of_the_backup_list(look: Look) -> CheckResult:
-    """That list is an object with records, in pages, like any other."""
-    if look.backup_list is None or look.backup_list.records is None:
-        return not_checked("there is no /publications/all")
-    if isinstance(look.backup_list.json, list):
-        return differs("/publications/all is a bare array", "Backups accept that.")
-    if (count := len(look.backup_list.records)) > PER_PAGE:
-        return differs(f"/publications/all has {count} records on a page of {PER_PAGE}", "Backups accept that.")
-    return expected("/publications/all is an object with records, in pages")
-
-
-@check("page size", needs=SIGNED_IN, assumption="A20")
-def page_size(look: Look) -> CheckResult:
-    """A page has 50 records, also where more are requested (service.md#lists)."""
-    large, count = look.large_page, len(look.records)
-    if large is None:
-        return not_checked(f"a request for {2 * PER_PAGE} records a page had no response")
-    if large.response.is_client_error:
-        message = f"a request for {2 * PER_PAGE} records a page is refused ({large.status}), not cut to {PER_PAGE}"
-        return differs(message, f"Backups request {PER_PAGE}.")
-    if count > PER_PAGE:
-        return differs(
-            f"pages have up to {count} records if asked for {2 * PER_PAGE}", f"Backups still request {PER_PAGE}."
-        )
-    if look.total is not None and look.total <= count:
-        return not_checked(f"the library has {count} records, which is one page")
-    if count == PER_PAGE:
-        return expected(f"pages have at most {PER_PAGE} records: a request for {2 * PER_PAGE} is cut")
-    more = f"A backup needs {PER_PAGE / max(1, count):.1f} times as many requests."
-    return differs(f"pages have {count} records, not {PER_PAGE}", more, costs=True)
-
-
-@check("page links", needs=SIGNED_IN, assumption="A21")
+@check("page links", needs=SIGNED_IN, requests=1)
 def page_links(look: Look) -> CheckResult:
-    """Each page names the address of the next one in Link: absolute, on the library's own origin."""
-    page, link, total = look.walked, look.walked.header("link"), total_of(look.walked)
-    if not link:
-        none = differs("no Link header is sent", "Backups count pages until they reach X-Total or an empty page.")
-        fits = total is not None and total <= len(page.records or [])
-        return not_checked("the library fits on one page, and no Link was sent") if fits else none
-    if page.paging is None:
-        return problem(
-            "the address in Link is invalid", "Backups stop there. Write to the library's operators.", held=False
-        )
+    """Link leads from the first page to the next records, on the library's own origin; without Link, pages are counted."""
+    page, following = look.walked, look.second
+    ask = "Backups stop there. Write to the library's operators."
+    if page.header("link") and page.paging is None:
+        return problem("the address in Link is invalid", ask)
     if page.next_page is None:
-        return not_checked("the library fits on one page")
+        return ok("none is needed" if page.header("link") else "none is sent: backups count pages")
     here, target = urlsplit(page.address), urlsplit(page.next_page)
     if (target.scheme, target.netloc) != (here.scheme, here.netloc):
         return problem(
             f"Link leads to another origin, {outside_text(f'{target.scheme}://{target.netloc}', 100)}",
             "Backups stop there, because they would send the sign-in to that origin. Correct base_url if the library moved.",
-            held=False,
         )
-    if not re.search(r"<https?://", link):
-        return differs("Link is relative", "Backups accept that.")
-    return expected("each page leads to the next one (Link), on the library's own origin")
-
-
-@check("next page", needs=SIGNED_IN, requests=1, assumption="A21")
-def next_page(look: Look) -> CheckResult:
-    """The page that Link leads to has the next records."""
-    page, following = look.walked, look.second
     if following is None:
-        return not_checked("no Link leads to a next page that answers")
+        return not_checked("the next page did not answer")
     ids = {repr(record.get("id")) for record in page.records or []}
     repeats = any(repr(record.get("id")) in ids for record in following.records or [])
-    if following.records is None or repeats:
-        what = "repeats records of the first" if repeats else "has no records"
-        return problem(
-            f"the next page in Link {what}", "Backups stop there. Write to the library's operators.", held=False
-        )
-    return expected("it has the next records")
+    if repeats or following.records is None:
+        return problem(f"the next page in Link {'repeats records of the first' if repeats else 'has no records'}", ask)
+    return ok("each page leads to the next one")
 
 
-@check("page total", needs=SIGNED_IN, assumption="A22")
+@check("page total", needs=SIGNED_IN)
 def page_total(look: Look) -> CheckResult:
     """Every page gives the number of records of the whole list (X-Total), and always the same."""
     page, total = look.walked, total_of(look.walked)
+    wrong = ""
     if page.paging is not None and page.paging.contradiction:
-        return differs(
-            f"X-Total contradicts itself: {page.paging.contradiction}",
-            "A backup is partial, because it is unknown how many records there are.",
-            costs=True,
-        )
-    if total is None:
-        meaning = "Only the end of the list then shows that a backup has all records."
-        return differs("no X-Total is sent", meaning, costs=True)
-    if look.second is not None and look.second.records is not None and total_of(look.second) != total:
-        return differs("X-Total is not the same on the next page", "A backup is partial if it changes.", costs=True)
-    if total < len(page.records or []):
-        return differs("X-Total is smaller than the first page", "A backup is partial.", costs=True)
-    return expected(f"each page says how many there are in all (X-Total): {total:,} publications")
+        wrong = f"contradicts itself: {page.paging.contradiction}"
+    elif total is None:
+        return note("no X-Total is sent: only the end of the list shows that a backup has all records")
+    elif look.second is not None and look.second.records is not None and total_of(look.second) != total:
+        wrong = "is not the same on the next page"
+    elif total < len(page.records or []):
+        wrong = "is smaller than the first page"
+    if wrong:
+        return warning(f"X-Total {wrong}", "Backups are partial where that stays so. Write to the library's operators.")
+    return ok(f"{total:,} publications (X-Total)")
 
 
-@check("page after the last", needs=SIGNED_IN, requests=1, assumption="A19")
-def page_after_the_last(look: Look) -> CheckResult:
-    """The page after the last one is empty."""
-    if look.total is None:
-        return not_checked("it is unknown which page is the last")
-    answer = look.ask("publications", page=look.total // PER_PAGE + 2, per_page=PER_PAGE)
-    if answer is None:
-        return not_checked("the request for it had no response")
-    if answer.records == []:
-        return expected("a page beyond the end is empty")
-    if answer.records:
-        return differs("a page beyond the end has records", "Backups end where X-Total or Link says so.")
-    message = f"the response to a page beyond the end is {answer.status}"
-    return differs(message, "Backups request such a page only if nothing else marks the end.")
-
-
-@check("order", needs=SIGNED_IN, assumption="A14")
-def order(look: Look) -> CheckResult:
-    """Publications are listed in a stable order, such as that of their numbers."""
-    ids = [record["id"] for record in look.records if isinstance(record.get("id"), int)]
-    if len(ids) < 2:  # noqa: PLR2004
-        return not_checked("there are fewer than two records")
-    if ids == sorted(ids):
-        return expected("publications are listed by ascending id")
-    meaning = "Backups need a stable order, but no particular one."
-    return differs("publications are not listed by ascending id", meaning)
-
-
-@check("search", needs=SIGNED_IN, requests=1, assumption="A16")
-def search(look: Look) -> CheckResult:
-    """A search by DOI compares the whole value (service.md#search)."""
-    values = (doi for record in look.records for doi in _dois(record))
-    sought = next((doi for doi in values if 0 < len(doi) <= 200 and doi.isprintable()), "")  # noqa: PLR2004
-    if not sought:
-        return not_checked("no record of the first page has a DOI")
-    answer = look.ask("publications", doi=sought)
-    if answer is None or answer.records is None:
-        return not_checked("the search had no response")
-    if not answer.records:
-        meaning = "A migration would not recognise it."
-        return differs("a search by DOI does not find the record", meaning, costs=True)
-    if any(sought.lower() not in map(str.lower, _dois(record)) for record in answer.records):
-        meaning = "Bookferry compares every hit before it counts."
-        return differs("a search by DOI also finds other records", meaning)
-    return expected("a search by DOI finds the record with it, and no other")
-
-
-def _dois(record: Mapping[str, Any]) -> list[str]:
-    """The DOIs of a record of either version."""
-    typed = [
-        entry["value"]
-        for entry in _entries([record], IDENTIFIER_LIST, {"type", "value"})
-        if str(entry["type"]).lower() == "doi"
-    ]
-    return [doi for doi in (record.get("doi"), *typed) if isinstance(doi, str)]
-
-
-def _entries(records: Sequence[Mapping[str, Any]], field: str, keys: Collection[str] = ()) -> list[Any]:
-    """The entries of a list in the records; with `keys`, only objects that have these."""
-    lists = [record.get(field) for record in records]
-    entries = [entry for values in lists if isinstance(values, list) for entry in values]
-    return [entry for entry in entries if not keys or (isinstance(entry, dict) and set(keys) <= set(entry))]
-
-
-@check("errors", needs=SIGNED_IN, requests=1, assumption="A12")
-def errors(look: Look) -> CheckResult:
-    """An unknown record is answered by 404 RecordNotFound, in the documented form (service.md#errors)."""
-    answer = look.ask("publications/0")
-    if answer is None:
-        return not_checked("the request for an unknown record had no response")
-    error = answer.json.get("error") if isinstance(answer.json, dict) else None
-    code = error.get("code") if isinstance(error, dict) else None
-    if (answer.status, code) == (HTTPStatus.NOT_FOUND, "RecordNotFound"):
-        return expected("an unknown record gives 404 RecordNotFound, in the documented form")
-    form = f"code {outside_text(code, 60)}" if code else "in another form"
-    meaning = "Only the texts of messages depend on it."
-    return differs(f"the response to an unknown record is {answer.status}, {form}", meaning)
-
-
-# What its records look like
-
-
-@check("fields", needs=SIGNED_IN, assumption="A1")
-def fields(look: Look) -> CheckResult:
-    """Publications have the documented fields only (service.md#publications)."""
-    unknown = sorted({key for record in look.records for key in record} - _known_fields(look))
-    if not look.records:
-        return not_checked(NO_RECORDS)
-    if unknown:
-        message = f"publications have more fields: {outside_text(', '.join(unknown), 200)}"
-        return differs(message, "Backups keep them as residue; nothing is lost.")
-    return expected("publications have the documented fields only")
-
-
-NO_RECORDS = "there are no records"
-RESIDUE = "Backups keep fields without a column as residue."
-
-
-@check("categories", needs=SIGNED_IN, assumption="A23")
-def categories(look: Look) -> CheckResult:
-    """Categories are objects with `id` and `name`."""
-    entries = _entries(look.records, "categories")
-    if not entries:
-        return not_checked("no record of the first page has a category")
-    if len(entries) == len(_entries(look.records, "categories", {"id", "name"})):
-        return expected("categories are objects with id and name")
-    meaning = "Backups also accept texts, and keep anything else as residue."
-    return differs("categories are not objects with id and name", meaning)
-
-
-@check("identifiers", when=V2, needs=SIGNED_IN, assumption="A24")
-def identifiers_of_v2(look: Look) -> CheckResult:
-    """Version 2 has a flat field for each type of identifier (service.md#identifiers)."""
-    present = sorted({field for record in look.records for field in IDENTIFIER_FIELDS if field in record})
-    if not look.records:
-        return not_checked(NO_RECORDS)
-    if IDENTIFIER_LIST not in look.records[0] and present:
-        return expected(f"identifiers are flat fields: {', '.join(present)}")
-    return differs("v2 does not show identifiers as flat fields", RESIDUE, costs=True)
-
-
-@check("identifiers", when=V3, needs=SIGNED_IN, assumption="A25")
-def identifiers_of_v3(look: Look) -> CheckResult:
-    """Version 3 has a list of identifiers, each with type and value (service.md#identifiers)."""
-    entries = _entries(look.records, IDENTIFIER_LIST)
-    if not look.records:
-        return not_checked(NO_RECORDS)
-    if not entries and all(IDENTIFIER_LIST in record for record in look.records):
-        return not_checked("no record of the first page has an identifier")
-    if entries and len(entries) == len(_entries(look.records, IDENTIFIER_LIST, {"type", "value"})):
-        return expected("identifiers are a list of objects with type and value")
-    return differs("v3 does not show identifiers as a typed list", RESIDUE, costs=True)
-
-
-@check("empty fields", needs=SIGNED_IN, assumption="A26")
-def empty_fields(look: Look) -> CheckResult:
-    """A field without a value is there, and null."""
-    if len(look.records) < 2:  # noqa: PLR2004
-        return not_checked("there are fewer than two records")
-    same = all(set(record) == set(look.records[0]) for record in look.records)
-    if same or any(value is None for record in look.records for value in record.values()):
-        return expected("fields without a value are there, and null")
-    return differs("fields without a value are left out", "Backups treat null and absent alike.")
-
-
-@check("import_state", needs=SIGNED_IN, assumption="A28")
-def import_state(look: Look) -> CheckResult:
-    """Version 2 shows `import_state`, version 3 does not."""
-    if not look.records:
-        return not_checked(NO_RECORDS)
-    shown = any("import_state" in record for record in look.records)
-    message = f"import_state is {'' if shown else 'not '}in the records of {look.api}"
-    return expected(message) if shown == V2(look) else differs(message, "Backups keep it as residue.")
-
-
-@check("published_on", needs=SIGNED_IN)
-def published_on(look: Look) -> CheckResult:
-    """`published_on` is a day, YYYY-MM-DD (service.md#publications)."""
-    given = [value for record in look.records if (value := record.get("published_on")) not in (None, "")]
-    odd = [value for value in given if not isinstance(value, str) or day(value) is None]
-    if not given:
-        return not_checked("no record of the first page has a date")
-    if odd:
-        message = f"{len(odd)} of {len(given)} values are no days, for example {outside_text(repr(odd[0]), 40)}"
-        return differs(message, "Backups keep them as text beside an empty date.")
-    return expected("is a day, YYYY-MM-DD")
-
-
-@check("file addresses", needs=SIGNED_IN, assumption="A62")
+@check("file addresses", needs=SIGNED_IN)
 def file_addresses(look: Look) -> CheckResult:
     """Files come with an address to fetch them from (service.md#assets)."""
-    assets = [asset for asset in _entries(look.records, "assets") if isinstance(asset, dict)]
-    addresses = [asset["url"] for asset in assets if isinstance(asset.get("url"), str)]
+    lists = [record.get("assets") for record in look.records]
+    assets = [asset for entries in lists if isinstance(entries, list) for asset in entries if isinstance(asset, dict)]
     if not assets:
         return not_checked("no record of the first page has a file")
-    if not addresses:
-        meaning = "Their content cannot be fetched. Does the token have `assets:read`? `bookferry login` asks for it."
-        return differs("files have no address", meaning, costs=True)
-    seconds = whole_number(parse_qs(urlsplit(addresses[0]).query).get("X-Amz-Expires", [""])[0])
-    return expected(f"files have an address to fetch them from{f', good for {seconds:,} s' if seconds else ''}")
-
-
-@check("deprecation", needs=SIGNED_IN, assumption="A37")
-def deprecation(look: Look) -> CheckResult:
-    """Version 2 names what is deprecated in a header, version 3 has nothing to name (service.md#deprecation)."""
-    sent = outside_text(look.page.header("x-api-deprecation"), 100)
-    message = f"{look.api} sends {f'X-API-Deprecation: {sent}' if sent else 'no X-API-Deprecation header'}"
-    return expected(message) if bool(sent) == V2(look) else differs(message, "Nothing depends on it.")
+    if not any(isinstance(asset.get("url"), str) for asset in assets):
+        todo = "Their content cannot be fetched. Does the token have `assets:read`? `bookferry login` asks for it."
+        return warning("files have no address", todo)
+    return ok("files have an address to fetch them from")

@@ -25,9 +25,7 @@ def examine(look: Look, checks: Sequence[Check] = CHECKS) -> Examination:
     results: dict[str, CheckResult] = {}
     for check in checks:
         if check.when(look):
-            result = _result(check, look, results)
-            facts = {**result.facts, **({"assumption": check.assumption} if check.assumption else {})}
-            results[check.name] = replace(result, name=check.name, facts=facts)
+            results[check.name] = replace(_result(check, look, results), name=check.name)
     return Examination(look.tenant, [*results.values()], look.requests)
 
 

@@ -66,19 +66,9 @@ def failed(error: BookferryError, **facts: Any) -> CheckResult:
     return problem(str(error), exit_status=error.exit_status, **facts)
 
 
-def expected(message: str) -> CheckResult:
-    """The library behaves as a backup expects."""
-    return ok(message, held=True)
-
-
-def differs(message: str, meaning: str, *, costs: bool = False) -> CheckResult:
-    """The library behaves otherwise; `meaning` is what follows for a backup. `costs`: the backup suffers, else it copes."""
-    return (warning if costs else note)(message, meaning, held=False)
-
-
 def not_checked(reason: str) -> CheckResult:
     """Nothing could be checked."""
-    return CheckResult(CheckStatus.NOTE, f"not checked: {reason}", facts={"held": None}, unchecked=reason)
+    return CheckResult(CheckStatus.NOTE, f"not checked: {reason}", unchecked=reason)
 
 
 def worst(findings: Iterable[CheckResult]) -> ExitStatus:

@@ -132,16 +132,8 @@ class Look:
 
     @property
     def first(self) -> ProbeResponse | None:
-        """The first page of publications, requested larger than the service promises; if that is refused, as a backup requests it."""
-        large = self.large_page
-        if large is not None and (not large.response.is_client_error or large.status in REFUSALS):
-            return large
+        """The first page of publications."""
         return self.ask("publications", page=1, per_page=PER_PAGE)
-
-    @property
-    def large_page(self) -> ProbeResponse | None:
-        """The response to a request for a page that is larger than the service promises."""
-        return self.ask("publications", page=1, per_page=2 * PER_PAGE)
 
     @property
     def walked(self) -> ProbeResponse:

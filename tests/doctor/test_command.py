@@ -38,7 +38,7 @@ def test_a_healthy_library(patient: Patient) -> None:
     done = doctor(patient, COLUMNS="80")
     assert (done.status, done.err) == (0, "")
     assert re.fullmatch(r"Ready: the nightly backup would work for library \(\d+ requests\)\.", done.lines[-1])
-    for name in ("sign-in", "clock", "rate", "disk", "database", "page size", "end of v2"):
+    for name in ("sign-in", "clock", "rate", "disk", "database", "page links", "end of v2"):
         assert re.search(rf"^  (ok|note|warning) +{name}  ", done.out, re.MULTILINE), done.out
     assert [line for line in done.lines if line != line.rstrip()] == []
 

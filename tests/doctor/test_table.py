@@ -21,7 +21,6 @@ from pipelines.doctor.look import MAX_REQUESTS, Look
 from pipelines.errors import ExitStatus, SignInError, StorageError
 from pipelines.service.probe import ProbeResponse
 from pipelines.settings.loading import load_settings
-from tests.cli.command import ROOT
 
 CONFIG = '[tenants.old]\nbase_url = "https://library.example.org"\napi = "v2"\nusername_env = "U"\npassword_env = "P"\n'
 
@@ -43,12 +42,6 @@ def look(tmp_path: Path) -> Look:
     """A look at a tenant whose library nobody asks."""
     (tmp_path / "bookferry.toml").write_text(CONFIG)
     return Look(load_settings(tmp_path / "bookferry.toml"), "old")
-
-
-def test_assumptions_are_those_of_the_page() -> None:
-    """Each has its entry in docs/assumptions.md."""
-    page = (ROOT / "docs" / "assumptions.md").read_text(encoding="utf-8")
-    assert [check.name for check in CHECKS if check.assumption and f"### {check.assumption} " not in page] == []
 
 
 @pytest.mark.parametrize("other", [V2, V3], ids=["v3", "v2"])
@@ -80,7 +73,7 @@ def test_no_check_hides_another(look: Look) -> None:
         Check("third", good, needs=("first",)),
         Check("fourth", good, needs=("third",)),
         Check("fifth", good, needs=("second", "elsewhere")),
-        Check("last", lambda _: problem("not so", exit_status=ExitStatus.FAILED), assumption="A20"),
+        Check("last", lambda _: problem("not so", exit_status=ExitStatus.FAILED)),
     ]
     findings = examine(look, checks).findings
     assert [(finding.name, finding.status) for finding in findings] == [
@@ -93,7 +86,6 @@ def test_no_check_hides_another(look: Look) -> None:
     ]
     assert {finding.unchecked for finding in findings[2:4]} == {"first solve the problem of first"}
     assert "a-value-of-a-record" not in str([finding.document for finding in findings])
-    assert findings[-1].document["assumption"] == "A20"
     assert worst(findings) is ExitStatus.SIGN_IN
 
 
@@ -136,5 +128,5 @@ def test_checks_are_total(
     request = httpx.Request("GET", "https://library.example.org/api/v3/publications")
     response = httpx.Response(200, json={"records": records}, headers=headers, request=request)
     shown.answer = ProbeResponse(response, datetime(2026, 11, 26, tzinfo=UTC), datetime(2026, 11, 26, tzinfo=UTC))
-    checks = [replace(check, needs=()) for check in CHECKS if check.needs == SIGNED_IN and check.name != "description"]
+    checks = [replace(check, needs=()) for check in CHECKS if check.needs == SIGNED_IN]
     assert [finding for finding in examine(shown, checks).findings if "in Bookferry" in finding.message] == []
