@@ -82,5 +82,4 @@ def no_sign_in_of_a_person(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """No test, nor any process that it starts, touches the sign-ins that somebody has on this machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        patch.delenv("BOOKFERRY_TOKENS", raising=False)
         yield

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 FORMER_KEYS: Mapping[str, str] = {
     "drill_at": "Remove it: drills run on the first day of a month, 16 hours after nightly_at; the web interface can stop the schedule.",
+    "iceberg.name": "Remove it: the catalogue is called bookferry; libraries that share one have a `namespace` each.",
+    "iceberg.warehouse": 'Write it into properties: properties = {warehouse = "..."}.',
     "libraries_at_once": "Write the number into dagster.yaml, as max_concurrent_runs: docs/operating.md, Dagster.",
     "verify_at": "Remove it: snapshots are verified on Sundays, 10 hours after nightly_at; the web interface can stop the schedule.",
     "postgres.wait_seconds": "Remove it: a load waits for readers for 60 seconds.",

@@ -25,8 +25,6 @@ from pipelines.settings.storage import IcebergSettings, PostgresSettings, state_
 from pipelines.settings.tenant import TenantSettings
 from pipelines.settings.validation_messages import did_you_mean
 
-TOKENS_VARIABLE = "BOOKFERRY_TOKENS"
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -102,21 +100,18 @@ class Settings:
             self.oauth_client(name, environ)
 
     def tokens_folder(self, environ: Mapping[str, str] = os.environ) -> Path:
-        """Return the folder of v3 sign-ins: `tokens` of the file, else $BOOKFERRY_TOKENS, else the user's folder for state.
+        """Return the folder of v3 sign-ins: `tokens` of the file, else the user's folder for state.
 
         It is not the data folder, which is shared with analysts, copied and restored: an old refresh token from a copy may end the sign-in
         for everybody.
         """
         if self.tokens is not None:
             return self.tokens
-        if environ.get(TOKENS_VARIABLE):
-            return Path(environ[TOKENS_VARIABLE]).expanduser().absolute()
         try:
             return state_home(environ)
         except RuntimeError:
             raise ConfigurationError(
-                f'{self.path}: this user has no home folder for sign-ins. Name a folder with `tokens = "..."` at the top of the '
-                f"file, or in ${TOKENS_VARIABLE}."
+                f'{self.path}: this user has no home folder for sign-ins. Name a folder with `tokens = "..."` at the top of the file.'
             ) from None
 
     def postgres(self, environ: Mapping[str, str] = os.environ) -> str | None:

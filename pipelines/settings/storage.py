@@ -55,25 +55,19 @@ def _no_secrets(properties: dict[str, str]) -> dict[str, str]:
     return properties
 
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-
-
 class IcebergSettings(BaseModel):
     """`[iceberg]`: the catalogue in which the staged tables are tables of Apache Iceberg.
 
-    `type`: the kind of catalogue, in PyIceberg's words. `name`: its name; a database can hold several. `uri_env`: the variable with its
-    address; without one, it is a SQLite file in the data folder. `namespace`: the namespace of the tables. `warehouse`: the address below
-    which their metadata is stored; beside the snapshots, unless it is given. `properties`: further properties of PyIceberg's catalogue and
-    file access. `properties_env`: property → the variable that holds it.
+    `type`: the kind of catalogue, in PyIceberg's words. `uri_env`: the variable with its address; without one, it is a SQLite file in the
+    data folder. `namespace`: the namespace of the tables. `properties`: further properties of PyIceberg's catalogue and file access, such
+    as `warehouse`. `properties_env`: property → the variable that holds it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: Literal["sql", "rest", "hive", "glue", "dynamodb", "bigquery"] = "sql"
-    name: Name = "bookferry"
     uri_env: VariableName | None = None
-    namespace: Name = "library"
-    warehouse: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9+.-]*://[^@]+$")] | None = None
+    namespace: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")] = "library"
     properties: Annotated[dict[str, str], AfterValidator(_no_secrets)] = Field(default_factory=dict)
     properties_env: dict[str, VariableName] = Field(default_factory=dict)
 

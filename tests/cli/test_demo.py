@@ -39,7 +39,7 @@ def first(folder: Path) -> Outcome:
     return run(
         "demo",
         folder=folder,
-        variables={"BOOKFERRY_TOKENS": str(folder / TOKENS)},
+        variables={"XDG_STATE_HOME": str(folder / TOKENS)},
         before=partial(os.umask, 0),
         seconds=900,
     )

@@ -28,6 +28,9 @@ _SECRET = re.compile("password|secret|token|credential")
 
 INSTALL = 'pip install "bookferry[iceberg]"'
 
+NAME = "bookferry"
+"""The catalogue's: a database can hold several."""
+
 SQLITE = "iceberg.db"
 """The catalogue's file in the data folder, if no other is named."""
 
@@ -50,12 +53,10 @@ Services such as radosgw 16 answer 411 (Length Required)."""
 
 @dataclass(frozen=True)
 class CatalogueSettings:
-    """What is needed to open the catalogue. `warehouse` is None if the catalogue itself decides where metadata is stored."""
+    """What is needed to open the catalogue."""
 
     kind: str
-    name: str
     namespace: str
-    warehouse: str | None
     properties: Mapping[str, str]
     place: str
     """The catalogue's address without user, password and query, for people."""
@@ -85,25 +86,23 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
 
                 make_url(named["uri"])
             address = urlsplit(named.get("uri", ""))
-            place = _place(address) or f"the catalogue {chosen.name} ({chosen.type})"
+            place = _place(address) or f"the catalogue of type {chosen.type}"
             password = unquote(address.password or "")
     except Exception:  # noqa: BLE001  whatever a library says about it may show a password
         raise ConfigurationError(
             f"{settings.path}: iceberg.uri_env names the environment variable {chosen.uri_env}, whose value is not an address such as "
             "postgresql://user:password@host/database. Correct it: encode / ? @ and % as %2F, %3F, %40 and %25 in its parts."
         ) from None
-    warehouse = chosen.warehouse
-    if warehouse is None and chosen.type == "sql":
-        warehouse = f"{settings.bucket or f'file://{settings.data}'}/{WAREHOUSE}"
+    warehouse = f"{settings.bucket or f'file://{settings.data}'}/{WAREHOUSE}"
     properties = {
         **_bucket_properties(environ),
         **_RETRIES,
-        **({"warehouse": warehouse} if warehouse else {}),
+        **({"warehouse": warehouse} if chosen.type == "sql" else {}),  # other catalogues decide themselves
         **chosen.properties,
         **named,
     }
     secrets = [value for key, value in properties.items() if _SECRET.search(key)] + [password]
-    return CatalogueSettings(chosen.type, chosen.name, chosen.namespace, warehouse, properties, place, secrets)
+    return CatalogueSettings(chosen.type, chosen.namespace, properties, place, secrets)
 
 
 def _place(address: SplitResult) -> str:
@@ -128,7 +127,7 @@ def open_catalogue(settings: CatalogueSettings, folder: Path) -> Catalog:
     make_folder(folder)
     if _is_in(folder, settings):
         make_file(folder / SQLITE)
-    return AVAILABLE_CATALOGS[CatalogType(settings.kind)](settings.name, {**settings.properties})
+    return AVAILABLE_CATALOGS[CatalogType(settings.kind)](NAME, {**settings.properties})
 
 
 def check_catalogue(settings: CatalogueSettings, folder: Path) -> None:

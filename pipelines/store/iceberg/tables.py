@@ -151,12 +151,14 @@ class IcebergTables:
 
     def _table(self, catalog: Catalog, name: str) -> Table:
         """The table, which is created if it is missing."""
-        identifier, warehouse = self._identifier(name), self._settings.warehouse
+        identifier, warehouse = self._identifier(name), self._settings.properties.get("warehouse", "")
         with suppress(NoSuchTableError):
             return catalog.load_table(identifier)
         with suppress(NamespaceAlreadyExistsError):
             catalog.create_namespace(self._settings.namespace)
-        place = f"{warehouse}/{self._settings.namespace}/{name}" if warehouse else None
+        place = (
+            f"{warehouse}/{self._settings.namespace}/{name}" if "://" in warehouse else None
+        )  # a REST catalogue takes a name
         properties = {**PROPERTIES, "comment": TABLES[name].comment}
         with suppress(TableAlreadyExistsError):
             return catalog.create_table(identifier, FIRST_SCHEMA, place, PARTITIONS, properties=properties)

@@ -162,7 +162,7 @@ def prune(
 ) -> PruneResult:
     """Remove the snapshots of `tenant`, or of all tenants, that the policy does not keep; then the blobs that no snapshot names.
 
-    `tenants`: those of the configuration, whose backups must not run while blobs are counted. Raises `StorageError`, before anything is
+    `tenants`: those of the configuration, whose backups must not run while blobs are counted. Raises `StorageError`, before any blob is
     removed, where a remaining table of files is damaged: the needed blobs are unknown then. A snapshot with a damaged manifest stays, and
     no blob is removed while there is one. A tenant with a running job is passed over with a note; if it is `tenant` itself, that raises
     `TenantBusyError`. `before_removal` is called with the snapshots that stay (tenant → ids) before any file goes, also if all stay: a
@@ -176,7 +176,6 @@ def prune(
         selected = [name for name in selected if name not in busy]
         kept, superfluous = _select(data, selected, policy, zone)
         names = {snapshot.name for snapshot in superfluous}
-        _check_file_tables(data, names)
         removed = [
             RemovedSnapshot(snapshot.name, snapshot.manifest.complete, _bytes(snapshot)) for snapshot in superfluous
         ]
@@ -200,21 +199,22 @@ def prune(
         return pruning
 
 
-def _check_file_tables(data: DataFolder, superfluous: set[str]) -> None:
-    """Raises `StorageError` where a remaining table of files differs from its publication: one wrong bit could cost a file."""
-    for snapshot in data.snapshots():
-        facts = snapshot.manifest.tables.get(PUBLICATION_FILES.name)
-        if facts is None or snapshot.name in superfluous:
-            continue
-        key = f"{snapshot.key}/{facts.path}"
+def _check_file_tables(data: DataFolder, snapshots: Iterable[Snapshot]) -> None:
+    """Raises `StorageError` where the table of files of a snapshot differs from its publication: one wrong bit could cost a file."""
+    for snapshot in snapshots:
+        facts, key = snapshot.manifest.tables[PUBLICATION_FILES.name], _file_table(snapshot)
         address = data.objects.address_of(key)
         with storage_errors(address), data.objects.open(key) as file:
             sha256, _ = digest_of(file)
         if sha256 != facts.sha256:
             raise StorageError(
-                f"{address} was changed (`bookferry snapshots verify {snapshot.name}` says more). It lists the needed blobs, so nothing "
+                f"{address} was changed (`bookferry snapshots verify {snapshot.name}` says more). It lists the needed blobs, so none "
                 "was removed. Put it back from a copy, or move that snapshot's folder away."
             )
+
+
+def _file_table(snapshot: Snapshot) -> str:
+    return f"{snapshot.key}/{snapshot.manifest.tables[PUBLICATION_FILES.name].path}"
 
 
 def _tenants(data: DataFolder) -> list[str]:
@@ -265,7 +265,8 @@ def _remove(data: DataFolder, tenants: Iterable[str], superfluous: Sequence[Snap
 def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResult) -> None:
     """Remove, or in a dry run count, the blobs that no snapshot names. `without`: snapshots that count as removed.
 
-    No run is at work. If this one loses its lease, another machine may rely on a blob.
+    No run is at work. If this one loses its lease, another machine may rely on a blob. Most nights no blob goes; the tables that name the
+    blobs are read whole, and compared with their publications, only where one is about to go.
     """
     if next(data.objects.below(BLOBS), None) is None:
         return
@@ -285,12 +286,14 @@ def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResu
             "after the next backup of that library."
         )
         return
-    tables = [
-        f"{snapshot.key}/{snapshot.manifest.tables[PUBLICATION_FILES.name].path}"
+    remaining = [
+        snapshot
         for snapshot in snapshots
         if snapshot.name not in without and PUBLICATION_FILES.name in snapshot.manifest.tables
     ]
-    for blob in _unused_blobs(data, tables):
+    for blob in _unused_blobs(data, [*map(_file_table, remaining)]):
+        if not pruning.blobs_removed:
+            _check_file_tables(data, remaining)
         pruning.blobs_removed += 1
         pruning.blobs_bytes += blob.size
         if not pruning.dry_run:

@@ -15,7 +15,7 @@ import pyarrow.dataset
 import pytest
 
 from pipelines.backup.iceberg import register_again
-from pipelines.store.iceberg.catalogue import catalogue_settings
+from pipelines.store.iceberg.catalogue import NAME, catalogue_settings
 from tests.store.iceberg.conftest import Counts, Library, counts, queried
 
 PATTERN = "snapshots/tenant=*/snapshot=*/publications.parquet"
@@ -74,7 +74,7 @@ def test_values_in_polars(three: Library) -> None:
 def test_ray(three: Library) -> None:
     """An engine of several machines: its workers open the files themselves."""
     chosen = catalogue_settings(three.settings)
-    catalogue = json.dumps({"name": chosen.name, "type": chosen.kind, **chosen.properties})
+    catalogue = json.dumps({"name": NAME, "type": chosen.kind, **chosen.properties})
     for name in ("publications", "tasks"):
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", READ_BY_RAY, f"library.{name}", catalogue],

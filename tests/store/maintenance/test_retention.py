@@ -362,15 +362,16 @@ class TestBlobs:
             assert verify(week, one.key, now=STARTED_AT).ok
 
     def test_not_while_a_referring_table_is_damaged(self, week: DataFolder, blobs: list[str]) -> None:
-        """The table is readable but wrong: a flipped bit makes it refer to other blobs."""
+        """The table is readable but wrong: a flipped bit makes it refer to other blobs.
+
+        Snapshots go as the policy says, as beside a damaged manifest: a removed one proves nothing about this one.
+        """
         *_, gone, last = (one.path / "publication_files.parquet" for one in week.snapshots("old"))
         content = last.read_bytes()
         last.write_bytes(gone.read_bytes())
-        before = files_below(week.path / "snapshots")
         for dry_run in (True, False):
-            with pytest.raises(StorageError, match=r"publication_files.parquet was changed .* nothing was removed"):
+            with pytest.raises(StorageError, match=r"publication_files.parquet was changed .* none was removed"):
                 pruned(week, last=1, dry_run=dry_run)
-        assert files_below(week.path / "snapshots") == before
         assert self.present(week, blobs) == list(range(7))
         last.write_bytes(content)
         pruned(week, last=1)
