@@ -12,7 +12,7 @@ from pipelines.records.identifiers.verdicts import REPAIRED
 from pipelines.report.history import Changes
 from pipelines.store.durable import storage_errors
 from pipelines.store.maintenance.reports import ISSUE_ROWS, report_key
-from pipelines.store.parquet import bounded_duckdb, create_view, escaped, literal, read_parquet
+from pipelines.store.parquet import create_view, escaped, literal, read_parquet
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 _RAW = "raw_publications"
@@ -24,9 +24,7 @@ def changes_between(data: DataFolder, earlier: Snapshot, snapshot: Snapshot, iss
     """What changed since an earlier snapshot of the same library. `issues`: the lines of the later one; `workdir`: for spill files."""
     key = report_key(earlier, ISSUE_ROWS)
     known = data.objects.size(key) is not None
-    with storage_errors(snapshot.address), bounded_duckdb("192MB", 1, workdir) as database:
-        database.execute("SET preserve_insertion_order = false")
-        data.objects.attach(database)
+    with storage_errors(snapshot.address), data.duckdb("192MB", 1, workdir) as database:
         for view, side in (("raw_a", earlier), ("raw_b", snapshot)):
             create_view(database, view, escaped(side.address_of(side.manifest.tables[_RAW])))
         addresses = {"issues_a": data.objects.address_of(key) if known else issues, "issues_b": issues}

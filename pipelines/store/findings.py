@@ -21,7 +21,7 @@ from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS, PUBLICATIONS
 from pipelines.records.tables.registry import PERSONAL, STAGED
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import bounded_duckdb, escaped, literal, read_parquet
+from pipelines.store.parquet import escaped, literal, read_parquet
 from pipelines.store.record_url import shown_record_url
 from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.manifest import Manifest
@@ -243,7 +243,7 @@ def residue_examples(
     data: DataFolder, snapshot: Snapshot, residue: Mapping[str, Mapping[str, int]], workdir: Path
 ) -> dict[tuple[str, str], list[tuple[int, str]]]:
     """Returns (resource, key) → the first records with that residue key: id and value. DuckDB spills into `workdir`."""
-    with _bounded(data, snapshot, workdir) as database:
+    with storage_errors(snapshot.address), data.duckdb("192MB", 2, workdir) as database:
         return {
             (resource, key): list(zip(ids, values, strict=True))
             for resource, keys in residue.items()
@@ -264,17 +264,9 @@ def _examples(
 
 
 @contextmanager
-def _bounded(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    with storage_errors(snapshot.address), bounded_duckdb("192MB", 2, workdir) as database:
-        database.execute("SET preserve_insertion_order = false")
-        data.objects.attach(database)
-        yield database
-
-
-@contextmanager
 def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[Findings]:
     """Open the findings of a snapshot with publications. Memory is bounded, however large the snapshot; DuckDB spills into `workdir`."""
-    with _bounded(data, snapshot, workdir) as database:
+    with storage_errors(snapshot.address), data.duckdb("192MB", 2, workdir) as database:
         for table in (PUBLICATIONS, PUBLICATION_IDENTIFIERS, PUBLICATION_FILES):
             source = _source(snapshot.address_of(snapshot.manifest.tables[table.name]))
             database.execute(f"CREATE TEMP VIEW {table.name.removeprefix('publication_')} AS FROM {source}")

@@ -5,9 +5,6 @@ DuckDB compares the raw Parquet files and spills to disk, so that a million reco
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import resources
 from typing import Any
 
@@ -17,7 +14,7 @@ import msgspec
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import bounded_duckdb, create_view, escaped
+from pipelines.store.parquet import create_view, escaped
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 MOST_FIELDS = 1000
@@ -101,7 +98,7 @@ def _compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str, limit: i
             return ResourceDifferences(only_in=other.name)
         key = data.keys.to_read(facts.key, f"{resource} of {snapshot.name}")
         files.append((escaped(snapshot.address_of(facts)), key))
-    with _database(data) as database, storage_errors(a.address):
+    with data.duckdb("1GB", 2) as database, storage_errors(a.address):
         for name, (file, key) in zip(("raw_a", "raw_b"), files, strict=True):
             create_view(database, name, file, key)
         database.execute(resources.files("sql").joinpath("differences.sql").read_text(encoding="utf-8"))
@@ -130,13 +127,3 @@ def _read(database: duckdb.DuckDBPyConnection, limit: int) -> ResourceDifference
 
 def _rows(database: duckdb.DuckDBPyConnection, sql: str, *values: int) -> list[tuple[Any, ...]]:
     return database.execute(sql, values or None).fetchall()
-
-
-@contextmanager
-def _database(data: DataFolder) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB with bounded memory, however large the library. It spills into the data folder, which has space."""
-    spilled = data.path / f".spilled-{os.getpid()}"
-    with storage_errors(data.path), bounded_duckdb("1GB", 2, spilled) as database:
-        database.execute("SET preserve_insertion_order = false")
-        data.objects.attach(database)
-        yield database

@@ -8,8 +8,6 @@ and writes the new ones. It takes no lock that a reader would wait for, and an o
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,8 +19,7 @@ from pipelines.errors import StorageError
 from pipelines.records.rules import name_of_rules
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import MADE_FROM, STAGED, TABLES
-from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import bounded_duckdb, escaped, literal, quoted, read_parquet, register_key
+from pipelines.store.parquet import escaped, literal, quoted, read_parquet, register_key
 from pipelines.store.postgres.copying import CopyProgress, copy_rows
 from pipelines.store.postgres.definitions import column_list, create_table
 from pipelines.store.postgres.schemas import columns_of
@@ -250,18 +247,13 @@ class NotComparableError(Exception):
 @contextmanager
 def differences(data: DataFolder, before: Snapshot, after: Snapshot) -> Iterator[Differences]:
     """The differences between two snapshots of the data folder. Raises `NotComparableError`."""
-    spilled = data.path / f".spilled-{os.getpid()}-{after.manifest.tenant}"
     try:
-        with storage_errors(after.address), bounded_duckdb("128MB", 2, spilled) as database:
-            data.objects.attach(database)
+        with data.duckdb("128MB", 2) as database:
             database.execute("SET TimeZone = 'UTC'")
-            database.execute("SET preserve_insertion_order = false")
             database.execute("SET parquet_metadata_cache = true")
             yield Differences(database, data, before, after)
     except StorageError as error:
         raise NotComparableError from error
-    finally:
-        shutil.rmtree(spilled, ignore_errors=True)
 
 
 def copy_changes(

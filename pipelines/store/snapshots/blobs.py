@@ -5,7 +5,6 @@ Incoming content is written to a local file first. No path or key has a name fro
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import bounded_duckdb, escaped
+from pipelines.store.parquet import escaped
 from pipelines.store.snapshots.snapshots import DataFolder, blob_key
 
 
@@ -66,10 +65,8 @@ def referenced_blobs(data: DataFolder, tables: Sequence[str]) -> Iterator[Iterat
     if not tables:
         yield iter(())
         return
-    spilled = data.path / f".spilled-{os.getpid()}"
     sql = "SELECT sha256, any_value(bytes) FROM files WHERE sha256 IS NOT NULL GROUP BY sha256 ORDER BY sha256"
-    with storage_errors(data.path), bounded_duckdb("256MB", 1, spilled) as database:
-        data.objects.attach(database)
+    with data.duckdb("256MB", 1) as database:
         addresses = [escaped(data.objects.address_of(table)) for table in tables]
         database.read_parquet(addresses, union_by_name=True).create_view("files")
         result = database.execute(sql)

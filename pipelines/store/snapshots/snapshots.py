@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
@@ -24,7 +25,7 @@ from pipelines.store.durable import sha256_of, storage_error, storage_errors, wr
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
 from pipelines.store.objects.objects import Objects
-from pipelines.store.parquet import open_table
+from pipelines.store.parquet import bounded_duckdb, open_table
 from pipelines.store.snapshots.captures import Capture, CaptureFacts, TableFacts
 from pipelines.store.snapshots.manifest import (
     MANIFEST,
@@ -36,6 +37,7 @@ from pipelines.store.snapshots.manifest import (
 )
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow.parquet as pq
 
 BLOBS = "files/sha256"
@@ -144,6 +146,21 @@ class DataFolder:
         """Create the folder if it is missing."""
         with storage_errors(self.path):
             make_folder(self.path)
+
+    @contextmanager
+    def duckdb(self, memory: str, threads: int, spilled: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A DuckDB that reads addresses of this data within `memory`, such as 128MB, however large the library.
+
+        It spills into the folder `spilled`, or into one of its own in the data folder, which has space. Rows have no order of their own.
+        """
+        own = self.path / f".spilled-{uuid4().hex}"
+        try:
+            with storage_errors(self.path), bounded_duckdb(memory, threads, spilled or own) as database:
+                database.execute("SET preserve_insertion_order = false")
+                self.objects.attach(database)
+                yield database
+        finally:
+            shutil.rmtree(own, ignore_errors=True)
 
     @contextmanager
     def lease(self, tenant: str) -> Iterator[None]:
