@@ -17,6 +17,7 @@ from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
+from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.leases import Leases
@@ -127,13 +128,8 @@ def check_same_target(settings: Settings, plan: Plan) -> None:
     """Raise `ConfigurationError` where the tenant is now another library than the one that the plan was made for."""
     target = plan.facts.target
     tenant = settings.tenant(target.tenant)
-    if not is_same_library(tenant.base_url, target.base_url):
+    if library_key(tenant.base_url) != library_key(target.base_url):
         raise ConfigurationError(
             f"Plan {plan.name} was made for '{target.tenant}' at {target.base_url}, which is now at {tenant.base_url}. Make a new "
             "plan."
         )
-
-
-def is_same_library(one_url: str, other_url: str) -> bool:
-    """Whether two addresses are one library, whose records have the same ids in both versions of the API."""
-    return one_url.rstrip("/").lower() == other_url.rstrip("/").lower()

@@ -22,10 +22,11 @@ from uuid import uuid4
 from pipelines.errors import StorageError
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
+from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.state.opening import libraries_of, local_state, postgres_state
 from pipelines.state.store import Session, State, Store
-from pipelines.state.tables import MOVED, library_key
+from pipelines.state.tables import MOVED
 from pipelines.store.snapshots.leases import REMOVAL
 from pipelines.store.stores import open_data
 

@@ -31,6 +31,11 @@ def checked_base_url(text: str) -> str:
     return f"{scheme}://{written_host}{'' if port in (None, _PORTS[scheme]) else f':{port}'}{path}"
 
 
+def library_key(base_url: str) -> str:
+    """Returns what two addresses of one library have in common: its records have the same ids, and its budget is one, in both versions."""
+    return base_url.rstrip("/").lower()
+
+
 _PORTS = {"http": 80, "https": 443}
 
 

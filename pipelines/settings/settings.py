@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError
+from pipelines.settings.addresses import library_key
 from pipelines.settings.credentials import BasicCredentials, IssuedClient, SessionCookie
 from pipelines.settings.identifier_types import IdentifierSettings
 from pipelines.settings.password_command import first_line
@@ -166,8 +167,8 @@ class Settings:
         The service grants the budget to a library, over both API versions (I1). Therefore tenants with the same base_url share it, and the
         lowest of their limits counts.
         """
-        library = self.tenant(name).base_url.lower()
-        sharing = [tenant for tenant in self.tenants.values() if tenant.base_url.lower() == library]
+        library = library_key(self.tenant(name).base_url)
+        sharing = [tenant for tenant in self.tenants.values() if library_key(tenant.base_url) == library]
         return library, min(tenant.requests_per_minute for tenant in sharing)
 
     def _printed_password(self, tenant: str, command: tuple[str, ...]) -> str:

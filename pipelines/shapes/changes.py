@@ -53,10 +53,7 @@ def changed_description(before: Description | None, now: Description | None) -> 
     found = {"": _operations(before.operations, now.operations)}
     for resource in {**before.resources, **now.resources}:
         earlier, current = (one.resources.get(resource, ResourceSchema()) for one in (before, now))
-        said = list(_fields("the description of a record", earlier.record, current.record))
-        said += _payload("a new record", earlier.create, current.create)
-        said += _payload("a change", earlier.change, current.change)
-        found[resource] = _limited(said)
+        found[resource] = _limited([*_fields(earlier.record, current.record), *_needs(earlier.create, current.create)])
     return {resource: said for resource, said in found.items() if said}
 
 
@@ -107,28 +104,23 @@ def _operations(before: Iterable[str], now: Iterable[str]) -> list[str]:
     return _limited([*said, *(f"operation {name} is gone" for name in sorted(earlier - current))])
 
 
-def _payload(what: str, before: PayloadSchema | None, now: PayloadSchema | None) -> Iterator[str]:
+def _needs(before: PayloadSchema | None, now: PayloadSchema | None) -> Iterator[str]:
     if before is None or now is None:
         return
-    yield from _fields(what, before.fields, now.fields)
     for name in sorted({*now.required} - {*before.required}):
-        yield f"{what} needs `{name}` now"
+        yield f"a new record needs `{name}` now"
     for name in sorted({*before.required} - {*now.required}):
-        yield f"{what} needs `{name}` no more"
-    if before.method != now.method:
-        yield f"{what} is sent by {now.method} now"
-    if before.wrapped_in != now.wrapped_in:
-        yield f"{what} is {f'inside of `{now.wrapped_in}`' if now.wrapped_in else 'without a key around it'} now"
+        yield f"a new record needs `{name}` no more"
 
 
-def _fields(what: str, before: Mapping[str, FieldSchema], now: Mapping[str, FieldSchema]) -> Iterator[str]:
+def _fields(before: Mapping[str, FieldSchema], now: Mapping[str, FieldSchema]) -> Iterator[str]:
     for name in sorted(now.keys() - before.keys()):
-        yield f"{what} has a new field `{name}`"
+        yield f"new field `{name}`"
     for name in sorted(before.keys() - now.keys()):
-        yield f"{what} has no `{name}` any more"
+        yield f"no field `{name}` any more"
     for name in sorted(before.keys() & now.keys()):
         gone = sorted({*before[name].choices} - {*now[name].choices})
         if gone and now[name].choices:
-            yield f"{what} takes {', '.join(gone)} no more for `{name}`"
+            yield f"`{name}` takes {', '.join(gone)} no more"
         if before[name].types != now[name].types:
-            yield f"{what} has {' or '.join(now[name].types) or 'any value'} for `{name}` now"
+            yield f"`{name}` has {' or '.join(now[name].types) or 'any value'} now"

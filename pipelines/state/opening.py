@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.state.local import LocalState
 from pipelines.state.store import State
-from pipelines.state.tables import library_key
 
 STATE_FILE = "state.db"
 

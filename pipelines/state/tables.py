@@ -95,11 +95,6 @@ def check_moves(tables: Tables, place: str, libraries: Collection[str] | None = 
         )
 
 
-def library_key(base_url: str) -> str:
-    """The name of a library in `state_moves`, by its address."""
-    return base_url.rstrip("/").lower()
-
-
 VERSION = 4
 """The version of the tables that this program uses."""
 

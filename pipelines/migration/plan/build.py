@@ -52,12 +52,13 @@ from pipelines.migration.plan.references.learned import link_rule, never_moved, 
 from pipelines.migration.plan.references.numbers import fields_with_ids
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
-from pipelines.migration.session import MigrationSession, is_same_library
+from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.shapes.field_names import names_doer
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
+from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, ResourceSchema
 from pipelines.store.durable import sha256_of
@@ -247,7 +248,7 @@ class PlanBuilder:
             journal=journal,
             links={name: rule for name, rule in self._additional.moved.items() if rule.leads_to},
             decisions=decisions,
-            same_library=is_same_library(manifest.base_url, tenant.base_url),
+            same_library=library_key(manifest.base_url) == library_key(tenant.base_url),
             overwrite=request.overwrite,
         )
         key = session.data.keys.to_write()

@@ -30,6 +30,7 @@ from pipelines.records.values import whole_number
 from pipelines.report.issues import safe_text
 from pipelines.report.tables import write_lines
 from pipelines.service.redaction import outside_text
+from pipelines.settings.addresses import library_key
 from pipelines.store.durable import replacing, storage_errors
 from pipelines.store.snapshots.snapshots import DataFolder
 
@@ -196,13 +197,16 @@ def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -
 
     Plans of other versions count, too, so that an update loses no decision.
     """
-    wanted, found = (source_base_url.lower(), target_base_url.lower()), []
+    wanted, found = (library_key(source_base_url), library_key(target_base_url)), []
     for path in plans_folder(data).glob(f"*/{FACTS}"):
         try:
             earlier = _EARLIER_PLAN_DECODER.decode(path.read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
-        between, table = (earlier.source.base_url.lower(), earlier.target.base_url.lower()), path.parent / CONFLICTS
+        between, table = (
+            (library_key(earlier.source.base_url), library_key(earlier.target.base_url)),
+            path.parent / CONFLICTS,
+        )
         if between == wanted and table.is_file():
             found.append((earlier, table))
     return max(found, key=lambda pair: (pair[0].created_at, pair[1]), default=None)

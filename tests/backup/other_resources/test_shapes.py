@@ -110,9 +110,7 @@ def test_the_next_night_says_what_changed(serve: Serve) -> None:
         "no record has `kind` any more (before, 3 of 3 had it)."
     )
     assert of_description == (
-        "NEW: authorities, by the service's description: the description of a record takes Person no more for `type`; "
-        "a new record takes Person no more for `type`; a new record needs `name` now; a change takes Person no more for `type`; "
-        "a change needs `name` now."
+        "NEW: authorities, by the service's description: `type` takes Person no more; a new record needs `name` now."
     )
     third = runner.back_up("authorities", "hard_copies", run="third", learn=True)
     assert third.manifest.news == []
