@@ -9,7 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 from typing import Self
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, urlencode
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.storage import POSTGRES_TIMEOUTS
@@ -17,13 +17,12 @@ from pipelines.settings.storage import POSTGRES_TIMEOUTS
 SCHEME = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
 """How an address of Postgres begins; some name a driver."""
 
-_ADDRESS = re.compile(rf"{SCHEME.pattern}(?:([^/?]*)@)?([^/?@]*)(?:/([^?@]*))?(?:\?(.*))?")
-"""No name of a database has a plain `@`, as libpq would allow: what seems to be one may be the rest of a password with a `/`."""
+_ADDRESS = re.compile(rf"{SCHEME.pattern}(?:([^/?]*)@)?([^?@]*)(?:\?(.*))?")
+"""Sign-in, hosts and database, parameters. No name of a database has a plain `@`, as libpq would allow: what seems to be one may be the
+rest of a password with a `/`."""
 
 _SIGN_IN = frozenset({"user", "password"})
 """Parameters that may have a plain `@`, as names of accounts do; in others it is the end of a password with a `?`."""
-
-_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\[\]:]*))(?::(\d{0,5}))?")
 
 
 @dataclass(frozen=True)
@@ -41,36 +40,22 @@ class PostgresAddress:
     def parse(cls, address: str) -> Self:
         """Reads an address. Raises `ConfigurationError`, without a part of it in the message."""
         from psycopg import ProgrammingError  # noqa: PLC0415  most settings have no database
-        from psycopg.conninfo import make_conninfo  # noqa: PLC0415
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo  # noqa: PLC0415
 
         refused = ConfigurationError(
             "The variable that postgres_env names holds no address such as postgresql://user:password@host/database. Correct it: encode "
             "/ ? @ and % as %2F, %3F, %40 and %25 in its parts; after a ? come parameters that Postgres knows."
         )
         match = _ADDRESS.fullmatch(address.strip())
-        hosts = [_HOST.fullmatch(host) for host in match[2].split(",")] if match else [None]
-        if match is None or None in hosts or "%00" in address:
+        options = match[3] or "" if match else ""
+        if match is None or any("@" in each and each.partition("=")[0] not in _SIGN_IN for each in options.split("&")):
             raise refused
-        user, _, password = (match[1] or "").partition(":")
-        ports = [host[3] or "" for host in hosts if host]
-        texts = {
-            "user": user,
-            "password": password,
-            "host": ",".join(host[1] or host[2] or "" for host in hosts if host),
-            "port": ",".join(ports) if any(ports) else "",
-            "dbname": match[3] or "",
-        }
-        parameters = {name: _decoded(text) for name, text in texts.items() if text}
-        for option in filter(None, (match[4] or "").split("&")):
-            name, _, value = option.partition("=")
-            if "@" in option and name not in _SIGN_IN:
-                raise refused
-            parameters[_decoded(name)] = _decoded(value)
-        if parameters.pop("ssl", None) == "true":  # as libpq reads it
-            parameters.setdefault("sslmode", "require")
+        sign_in = f"{quote(match[1], safe=':%')}@" if match[1] else ""
         try:
+            read = conninfo_to_dict(f"postgresql://{sign_in}{match[2]}?{options.replace('@', '%40')}")
+            parameters = {name: str(value) for name, value in read.items()}
             conninfo = make_conninfo(**{**POSTGRES_TIMEOUTS, **parameters})
-        except ProgrammingError:  # a parameter that libpq does not know
+        except (ProgrammingError, UnicodeError):  # an encoding, or a parameter, that libpq does not know
             raise refused from None
         return cls(parameters, conninfo, _place(parameters))
 
@@ -83,11 +68,6 @@ class PostgresAddress:
     def for_sqlalchemy(self) -> str:
         """The address as SQLAlchemy and psycopg read it: all of it is parameters, which are the only part that SQLAlchemy decodes whole."""
         return f"postgresql+psycopg://?{urlencode({**POSTGRES_TIMEOUTS, **self.parameters}, quote_via=quote)}"
-
-
-def _decoded(text: str) -> str:
-    """The plain text: `+` is itself here."""
-    return unquote(text, errors="surrogateescape")
 
 
 def _place(parameters: dict[str, str]) -> str:
