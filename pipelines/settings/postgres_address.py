@@ -57,6 +57,8 @@ class PostgresAddress:
             conninfo = make_conninfo(**{**POSTGRES_TIMEOUTS, **parameters})
         except (ProgrammingError, UnicodeError):  # an encoding, or a parameter, that libpq does not know
             raise refused from None
+        if not re.fullmatch(r"[0-9,]*", parameters.get("port", "")):
+            raise refused
         return cls(parameters, conninfo, _place(parameters))
 
     @property
