@@ -215,7 +215,7 @@ def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
 
 def _proof_metadata(found: "MigrationVerification") -> Mapping[str, Any]:
     rows: Sequence[tuple[Any, ...]] = [
-        (row.problem, row.resource, row.source_id, row.target_id, row.field) for row in found.findings[:MOST_SHOWN]
+        (row.code, row.resource, row.source_id, row.target_id, row.field) for row in found.findings[:MOST_SHOWN]
     ]
     return {
         "equal": found.equal,
@@ -225,5 +225,5 @@ def _proof_metadata(found: "MigrationVerification") -> Mapping[str, Any]:
         "differing": found.differing,
         "files_checked": found.files_checked,
         "lacking": str(found.lacking) or "nothing",
-        "findings": preview(("problem", "resource", "record", "in the target", "field"), rows),
+        "findings": preview(("code", "resource", "record", "in the target", "field"), rows),
     }

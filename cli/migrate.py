@@ -15,7 +15,7 @@ from cli.boundary import stop_message
 from cli.migration_output import (
     plan_document,
     print_applied,
-    print_failures,
+    print_findings,
     print_plan,
     print_proof,
     print_record,
@@ -32,8 +32,8 @@ from pipelines.migration.decide.take_over import take_over
 from pipelines.migration.flow import AppliedPlan, Migration
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.lacking import LackingCounts
-from pipelines.migration.model.losses import counts_by_path, losses_of
+from pipelines.migration.model.findings import Lacking
+from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.migration.plan.scope import check_target
@@ -106,7 +106,7 @@ def apply_plan(
                 result = applied_plan(migration, plan, limits, Selection(limit, tuple(only)))
         except BookferryError:
             if migration.applied is not None and not output.as_json:
-                print_failures(plain_console(sys.stderr), plan, migration.applied.applied)
+                print_findings(plain_console(sys.stderr), migration.applied.applied.failures)
             raise
     output.result(
         {"plan": plan.name, **as_json(result.applied, result.requests), **_beside(plan, result.applied.lacking)},
@@ -202,12 +202,12 @@ def show_status(settings: Settings, name: str, output: Output, *, record: int | 
     return ExitStatus.PARTIAL if is_partial else ExitStatus.COMPLETE
 
 
-def _beside(plan: Plan, lacking: LackingCounts | None = None) -> dict[str, Any]:
+def _beside(plan: Plan, lacking: Lacking | None = None) -> dict[str, Any]:
     """What the target does not get: all of it in numbers, the values by their fields, and records that wait for a decision."""
     losses = msgspec.to_builtins(losses_of(plan, lacking))
     return {
         "losses": losses,
-        "unsent": counts_by_path(plan.facts.unsent),
+        "unsent": plan.facts.not_moved.by_field,
         "conflicts": plan.facts.count(Action.CONFLICT),
     }
 

@@ -16,8 +16,8 @@ from pipelines.migration.apply.run import ApplyResult
 from pipelines.migration.decide.take_over import TakenOver
 from pipelines.migration.flow import AppliedPlan
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.lacking import Lacking, lacking_of
-from pipelines.migration.model.losses import Loss, counts_by_path, in_short, losses_of
+from pipelines.migration.model.findings import MOST_ALIKE, Finding
+from pipelines.migration.model.losses import Loss, in_short, losses_of
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.wording import headline
@@ -48,8 +48,9 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "approval": facts.approval,
         "path": str(plan.folder),
         "notes": facts.notes,
-        "lacking": msgspec.to_builtins(lacking_of(plan)),
-        "unsent": counts_by_path(facts.unsent),
+        "lacking": msgspec.to_builtins(facts.not_moved.lacking),
+        "findings": msgspec.to_builtins(facts.not_moved.first),
+        "unsent": facts.not_moved.by_field,
         "twins": msgspec.to_builtins(facts.twins or ()),
     }
 
@@ -99,17 +100,22 @@ def print_taken_over(console: Console, plan: Plan, taken: TakenOver) -> None:
     console.print(f"{left} Next, a plan that follows the decisions: {command}")
 
 
-def print_failures(console: Console, plan: Plan, applied: ApplyResult) -> None:
-    """Print the first rows that failed."""
-    failures = [f"{_record(row.resource, row.source_id, row.title)}: {row.problem}" for row in applied.failures]
-    print_first(console, failures, applied.failed, command_line("migrate", "status", plan.name))
+def print_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """Print the first findings; those of a resource with the same words are one line."""
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        alike.setdefault((finding.resource, finding.words), []).append(finding)
+    lines = []
+    for first, *others in alike.values():
+        most = "at least " if len(others) >= MOST_ALIKE - 1 else ""
+        lines.append(f"{first} (and {most}{len(others):,} more like it)" if others else first)
+    print_first(console, lines)
 
 
 def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified: bool = False) -> None:
     """Print what was written; the verdict is the last line. `verified`: whether the result of a verification follows."""
     applied = result.applied
-    print_failures(console, plan, applied)
-    _print_lacking(console, applied.lacking)
+    print_findings(console, applied.findings)
     print_first(console, applied.twins)
     losses = losses_of(plan, applied.lacking)
     written = ("created", "adopted", "merged", "linked", "patched", "unchanged", "files_uploaded")
@@ -139,7 +145,7 @@ def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> N
     target, lost = plan.facts.target.tenant, in_short(losses_of(plan, proof.lacking))
     what = f"{counted(proof.compared, 'record')} compared, {counted(proof.files_checked, 'file')} checked"
     if not proof.equal:
-        print_first(console, proof.findings)
+        print_findings(console, proof.findings)
         problems = [_numbers(proof, "missing", "duplicated", "differing")]
         if proof.as_planned:
             problems += [f"the target has all that the plan could send; it could not send {proof.lacking}"]
@@ -156,8 +162,7 @@ def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> N
 
 def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
     """Print what was undone, and what was left and why; the verdict is the last line."""
-    left = [f"{_record(row.resource, row.target_id, row.title)} is left: {row.reason}" for row in undone.examples]
-    print_first(console, left, undone.left)
+    print_findings(console, undone.findings)
     what, target = _numbers(undone, "deleted", "reverted", "files_deleted", "gone"), plan.facts.target.tenant
     keeps = f"has nothing that plan {plan.name} wrote"
     if undone.left:
@@ -179,23 +184,20 @@ _WORK = {
     "merge": "merged",
     "links": "linked",
 }
-"""Part of `Work` → words."""
+"""Work of a plan → words."""
 
 
 def print_status(console: Console, plan: Plan, status: PlanStatus) -> None:
     """Print what is done, what remains, what is stuck, and the last verification."""
-    done, planned = (msgspec.structs.asdict(work) for work in (status.done, status.planned))
-    rows = [(words, f"{done[name]:,}", f"{planned[name]:,}") for name, words in _WORK.items() if planned[name]]
+    done, planned = status.done, status.planned
+    rows = [
+        (words, f"{done.get(name, 0):,}", f"{planned[name]:,}") for name, words in _WORK.items() if planned.get(name)
+    ]
     if rows:
         print_table(console, ("", "done", "planned"), rows, right=("done", "planned"))
     if status.adopted:
         console.print(f"{counted(status.adopted, 'record')} of the created ones, the service made itself; adopted.")
-    problems = [
-        f"{problem.resource} {problem.source_id}, {problem.kind}, {problem.state}: {problem.message}"
-        for problem in status.problems
-    ]
-    print_first(console, problems)
-    _print_lacking(console, status.lacking)
+    print_findings(console, status.findings)
     if (proof := status.verification) is not None:
         since = ", before this plan last changed something" if _is_older(proof.verified_at, status.last_change) else ""
         console.print(f"Last verified {proof.verified_at}{since}: {'equal' if proof.equal else 'NOT equal'}.")
@@ -243,14 +245,6 @@ def _numbers(result: object, *names: str) -> str:
     return ", ".join(parts)
 
 
-def _print_lacking(console: Console, lacking: Lacking) -> None:
-    """Print the first things that the target lacks, each with its record and the remedy."""
-    lines = [
-        f"{_record(item.resource, item.source_id, item.title)}: {item.text} {item.suggestion}" for item in lacking.items
-    ]
-    print_first(console, lines, lacking.total)
-
-
 def print_record(console: Console, view: RecordView) -> None:
     """Print a record: in the source, in the plan, as written, and in the target now."""
     rows = [
@@ -261,8 +255,3 @@ def print_record(console: Console, view: RecordView) -> None:
     place = f"is {view.resource} {view.target_id} of the target" if view.is_there else "is not in the target"
     message = f": {view.message}" if view.message else ""
     console.print(f"{view.resource} {view.source_id} {place}; {view.action}, {view.state}{message}")
-
-
-def _record(resource: str, number: int | None, title: str | None) -> str:
-    """A record in a message; people have no title here."""
-    return f"{resource} {number} ({title})" if title else f"{resource} {number}"

@@ -24,9 +24,10 @@ from pipelines.migration.limits import NO_LIMITS
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.losses import in_short, losses_of
 from pipelines.migration.model.plan import PlanFacts
+from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import snapshot_listing
-from pipelines.migration.model.wording import advice_on, records_in_words
+from pipelines.migration.model.wording import records_in_words
 from pipelines.migration.plan.learned_types import additional_names, shape_of
 from pipelines.migration.plan.quarantine import AT_MISSING_LOCATION, REFERENCE_MISSING, TASK_COMPLETED
 from pipelines.migration.rehearsal import sandbox_shapes
@@ -89,7 +90,7 @@ def drill(
         losses = [loss for loss in losses_of(plan) if loss.kind in LEFT_OUT]
     facts = plan.facts
     problems = [*intact.problems, *problems]
-    problems += [f"{failure.resource} {failure.source_id}: {failure.problem}" for failure in applied.failures]
+    problems += [str(failure) for failure in applied.failures]
     problems += [str(finding) for finding in verification.findings if not finding.lacking]
     problems += _plan_problems(facts, quarantined)
     result = DrillResult(
@@ -132,7 +133,7 @@ def _shapes(data: DataFolder, snapshot: Snapshot, folder: Path) -> list[str]:
 def _plan_problems(facts: PlanFacts, quarantined: Mapping[tuple[str, str], int]) -> Iterator[str]:
     """What the plan cannot put back. `quarantined`: resource and reason → records."""
     for (resource, reason), count in quarantined.items():
-        why = _NOT_PUT_BACK.get(reason) or advice_on(reason).problem
+        why = _NOT_PUT_BACK.get(reason) or REASONS[reason].problem
         yield f"{records_in_words(resource, count)} cannot be put back: {why}"
     if facts.unfit:
         yield f"{counted(facts.unfit, 'record')} without an id that is a whole number cannot be put back."

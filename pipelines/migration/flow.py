@@ -39,7 +39,7 @@ from pipelines.migration.limits import Limits
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteState
-from pipelines.migration.model.lacking import lacking_of
+from pipelines.migration.model.not_sent import add_lacking
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, Plan, Twin
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
@@ -226,7 +226,7 @@ class Migration:
                     run.applied.unchanged -= len({(twin.resource, twin.source_id) for twin in run.applied.twins})
             finally:
                 self.applied = result = AppliedPlan(run.applied, client.requests)
-            run.applied.lacking = lacking_of(plan, journal)
+            add_lacking(run.applied, plan, journal)
             return result
 
     def _read_authorities(self, plan: Plan, client: LibraryClient, folder: Path) -> TargetListing:

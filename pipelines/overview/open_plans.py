@@ -70,7 +70,7 @@ def _open(plan: Plan, status: PlanStatus, *, is_newest: bool) -> OpenPlan | None
     from pipelines.migration.model.losses import in_short, losses_of  # noqa: PLC0415
 
     conflicts = plan.facts.count(Action.CONFLICT)
-    begun = status.done != type(status.done)() and not status.undone
+    begun = any(status.done.values()) and not status.undone
     proof = status.verification
     name, sides = plan.name, (plan.facts.source.tenant, plan.facts.target.tenant)
     lost = in_short(losses_of(plan, status.lacking)) if is_newest and (begun or plan.facts.empty) else ""

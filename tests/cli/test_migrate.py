@@ -129,7 +129,7 @@ def test_files_that_the_snapshot_lacks_are_named_by_every_command(service: Sandb
         document = found.document
         assert (document["lacking"]["files"], document["lacking"]["covers"]) == (3, 2)
         assert (document.get("complete", False), document.get("equal", False)) == (False, False)
-        named = document["findings"] if command == "verify" else document["lacking"]["items"]
+        named = document["findings"]
         assert {one["source_id"] for one in named} == {85, 89, 92}
         printed = installation.run("migrate", command, plan["plan"])
         assert printed.status == status

@@ -178,7 +178,7 @@ def test_a_change_follows_an_edit_is_a_conflict_and_undo_takes_back(pair: Librar
             [record] = [one for one in pair.publications() if one["title"] == patched_title(second)]
             assert (record["subtitle"], record["shelf"]) == ("Another: with a colon", None)
     assert done.left == 3, "what people edited since stays"
-    assert all("people changed" in record.reason for record in done.examples)
+    assert all("people changed" in record.problem for record in done.findings)
     edited = {two["title"], three["title"], four["title"]}
     assert sorted(text for text in dump(pair, pair.target, ADDED) if json.loads(text)["title"] not in edited) == before
 
@@ -200,7 +200,9 @@ def test_a_value_that_a_person_adds_to_a_new_record_keeps_it_from_being_deleted(
     assert pair.plan(back_up(pair, "again")).facts.empty
     with pair.migration() as migration:
         undone = migration.undo(plan, really=True)
-    assert [(one.target_id, one.reason) for one in undone.examples] == [(record["id"], "people changed subtitle since")]
+    assert [(one.target_id, one.problem) for one in undone.findings] == [
+        (record["id"], "people changed subtitle since")
+    ]
 
 
 def test_what_the_service_fills_itself_is_no_difference(pair: LibraryPair) -> None:
@@ -333,27 +335,27 @@ def test_a_target_that_refuses_such_a_field_gets_the_record_without_it(pair: Lib
     reshape(pair, pair.target, {"subtitle": {**ADDED["subtitle"], "read_only": True}}, "missing")
     applied = pair.apply(plan).applied
     assert (applied.failures, applied.created) == ([], RECORDS - 1)
-    assert "subtitle: not sent, the target does not take a record with it" in applied.lacking.items[0].problem
+    assert "subtitle: not sent, the target does not take a record with it" in applied.findings[0].problem
 
 
-def test_a_field_that_the_target_does_not_keep_is_told_once_with_its_count(pair: LibraryPair) -> None:
+def test_a_field_that_the_target_does_not_keep_is_counted(pair: LibraryPair) -> None:
     """By apply, by status and by verify. A second plan does not send it again."""
     added = {"subtitle": {"schema": TEXT_OR_NULL, "seed": ["A subtitle", None]}}
     reshape(pair, "library", added)
     reshape(pair, pair.target, without_seeds(added))
     plan = pair.plan(back_up(pair))
     pair.sandbox.change(pair.target, variations={"dropped_field": "subtitle"})
-    lacking = pair.apply(plan).applied.lacking
+    applied = pair.apply(plan).applied
     lost = RECORDS // 2
-    assert (lacking.writes, len(lacking.items)) == (lost, 1)
-    assert lacking.items[0].problem == (
-        f"subtitle: the service answered without it, so it does not keep it. So it is in {lost} records."
-    )
+    assert applied.lacking.writes == len(applied.findings) == lost
+    assert {finding.problem for finding in applied.findings} == {
+        "subtitle: the service answered without it, so it does not keep it."
+    }
     with pair.migration() as migration:
-        assert migration.status(plan).lacking == lacking
+        assert migration.status(plan).lacking == applied.lacking
     found = verified(pair, plan)
-    assert (found.equal, found.differing, len(found.findings)) == (False, lost, 1)
-    assert f"; so it is in {lost} records" in found.findings[0].why
+    assert (found.equal, found.differing, len(found.findings)) == (False, lost, lost)
+    assert {finding.field for finding in found.findings} == {"subtitle"}
     assert len(plan.path(found.table).read_text().splitlines()) == 1 + lost
     second = pair.plan(back_up(pair, "again"))
     assert (second.facts.empty, second.facts.count(Action.CONFLICT)) == (True, 0)

@@ -332,7 +332,7 @@ class History:
         found: dict[int, set[str]] = {}
         for finding in verification.findings:
             if finding.field not in ("files", "cover"):
-                assert finding.problem == ("differing" if finding.field else "missing")
+                assert finding.code == ("differing" if finding.field else "missing")
                 names = {finding.field if finding.field in (TITLE, ABSTRACT) else REST} if finding.field else set()
                 found.setdefault(finding.source_id or 0, set()).update(names)
         assert found == wanted or len(verification.findings) >= 100

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import pytest
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.lacking import LackingKind
 from pipelines.migration.model.plan import CONFLICTS, HTML, Plan
+from pipelines.migration.model.reasons import Kind
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.migration.chaos import RoughWay
 from tests.migration.library_pair import LibraryPair
@@ -102,7 +102,7 @@ def check_named(pair: LibraryPair, plan: Plan, tmp_path: Path, fields: dict[int,
     records = set(fields)
     applied = pair.apply(plan).applied
     assert (applied.complete, applied.failed, applied.lacking.writes) == (False, 0, len(records))
-    assert {item.source_id for item in applied.lacking.items if item.kind == LackingKind.WRITE} == records
+    assert {finding.source_id for finding in applied.findings if finding.kind == Kind.WRITES} == records
     with pair.migration() as migration:
         assert migration.status(plan).lacking == applied.lacking
         bag = tmp_path / f"evidence-{plan.name}"
@@ -192,7 +192,7 @@ def test_names_of_files_are_named_too(through: LibraryPair) -> None:
         assert plan.facts.empty
         assert [file.kept for row in plan.rows() for file in row.files if file.kept] == ["name"] * count
         applied, proof = through.apply(plan).applied, verify(through, plan)
-        named = [item.problem for item in applied.lacking.items if item.problem.startswith("The file")]
+        named = [item.problem for item in applied.findings if item.problem.startswith("The file")]
         assert len(named) == count
         assert all(problem.endswith("the service keeps another name than was sent.") for problem in named)
         assert (proof.equal, proof.files.differing) == (False, count)

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.findings import Lacking
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
-from pipelines.migration.model.lacking import LackingCounts, LackingKind, lacking_of
 from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import ISSUES, Plan, PlannedFile
+from pipelines.migration.model.reasons import Kind
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.files import planned_files
+from pipelines.migration.report.issues import summarise
 from pipelines.records.files import attached_files
 from pipelines.service.client import open_client
 from pipelines.service.files.upload import Uploads
@@ -31,7 +33,7 @@ from tests.migration.sample_plans import plan_of, row
 from tests.migration.verify.test_run import WITH_BOTH, WITH_COVER, WITH_PDF, verify
 from tests.store.snapshot_factory import publish_records
 
-FILES = {(WITH_PDF, "file"), (WITH_BOTH, "file"), (WITH_BOTH, "cover"), (WITH_COVER, "file"), (WITH_COVER, "cover")}
+FILES = {(WITH_PDF, "asset"), (WITH_BOTH, "asset"), (WITH_BOTH, "cover"), (WITH_COVER, "asset"), (WITH_COVER, "cover")}
 
 
 @pytest.fixture
@@ -59,13 +61,13 @@ def test_files_whose_download_failed_are_lacking_until_a_later_plan_moved_them(
     for _ in range(2):
         applied = pair.apply(plan).applied
         assert (applied.failed, applied.left, applied.complete) == (0, 0, False)
-        assert {(item.source_id, item.kind) for item in applied.lacking.items} == FILES
-        assert {item.problem.rpartition("answered ")[2] for item in applied.lacking.items} == {"404 Not Found"}
+        assert {(finding.source_id, finding.field) for finding in applied.findings} == FILES
+        assert {finding.problem.rpartition("answered ")[2] for finding in applied.findings} == {"404 Not Found"}
     status = status_of(pair, plan)
     assert (status.written, status.complete, status.lacking) == (True, False, applied.lacking)
     proof = verify(pair, plan)
     assert (proof.equal, proof.as_planned, proof.missing, proof.files.missing) == (False, True, 5, 5)
-    assert proof.lacking == LackingCounts(files=3, covers=2)
+    assert proof.lacking == Lacking(files=3, covers=2)
     assert {finding.source_id for finding in proof.findings} == {source_id for source_id, _kind in FILES}
     assert any("cover.jpg" in finding.wanted for finding in proof.findings)
 
@@ -128,13 +130,13 @@ def test_a_field_that_the_service_does_not_keep_is_lacking(pair: LibraryPair, sn
     for _ in range(2):
         applied = pair.apply(plan).applied
         assert (applied.failed, applied.complete, applied.lacking.writes) == (0, False, len(dated))
-    assert {item.kind for item in applied.lacking.items} == {LackingKind.WRITE}
-    assert {item.source_id for item in applied.lacking.items} == {*dated}
-    assert applied.lacking.items[0].problem.startswith("published_on: the service answered another value")
+    assert {finding.kind for finding in applied.findings} == {Kind.WRITES}
+    assert {finding.source_id for finding in applied.findings} == {*dated}
+    assert applied.findings[0].problem.startswith("published_on: the service answered another value")
     assert status_of(pair, plan).lacking == applied.lacking
     proof = verify(pair, plan)
     assert (proof.equal, proof.as_planned, proof.differing) == (False, False, len(dated))
-    assert {finding.why for finding in proof.findings} == {"the service had this value right after it was written"}
+    assert {finding.problem for finding in proof.findings} == {"the service had this value right after it was written"}
 
 
 def test_a_field_that_a_response_does_not_have_is_not_called_lost(pair: LibraryPair, snapshot: Snapshot) -> None:
@@ -181,13 +183,13 @@ def test_an_empty_file_name_is_moved_or_named(
         return
     assert names == ("file", "file")
     assert (applied.failed, applied.lacking.writes) == (0, 1)
-    assert applied.lacking.items[0].problem == "The file: in the target it has another file name and name."
+    assert applied.findings[0].problem == "The file: in the target it has another file name and name."
     assert (proof.equal, proof.files.differing) == (False, 1)
-    assert proof.findings[0].why == "another file name and name: the target did not take it as it is"
+    assert proof.findings[0].problem == "another file name and name: the target did not take it as it is"
 
 
 def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
-    """Rows alone are read, so that plans of earlier versions have the counts, too. No person is named (I10)."""
+    """No person is named (I10)."""
     lost = PlannedFile(
         kind="asset", position=0, action=FileAction.MISSING, filename="lost.pdf", problem="404 Not Found"
     )
@@ -209,9 +211,11 @@ def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
         row(5, Action.QUARANTINED, unsent=unsent, reason="nothing_to_send"),
         row(6, Action.PATCH, resource="collections", target_id=4, unsent={"publication_ids[3]": 12, "colour": "red"}),
     ]
-    found = lacking_of(plan_of(tmp_path / "plan", rows, unfit=2))
-    assert str(found) == "3 records, 1 file, 1 cover, 6 references"
-    references = [(item.source_id, item.name, item.value) for item in found.items if item.kind == LackingKind.REFERENCE]
+    found = summarise(plan_of(tmp_path / "plan", rows, unfit=2)).not_moved
+    assert str(found.lacking) == "3 records, 1 file, 1 cover, 6 references"
+    references = [
+        (finding.source_id, finding.field, finding.wanted) for finding in found.first if finding.kind == Kind.REFERENCES
+    ]
     assert references == [
         (1, "contributor", "7"),
         (1, "organization", "1"),
@@ -226,11 +230,10 @@ def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
 def test_unrecognised_identifiers_are_sent_where_somebody_wants_it(pair: LibraryPair, snapshot: Snapshot) -> None:
     """`--invalid-identifiers` sends what breaks the rules as it stands, words too; no page then advises it."""
     without = pair.plan(snapshot)
-    assert without.facts.invalid_identifiers == 1
+    assert [loss.count for loss in losses_of(without) if loss.kind == "identifiers"] == [1]
     assert "--invalid-identifiers" in without.path("plan.html").read_text()
     plan = pair.plan(snapshot, sends_invalid=True)
-    assert plan.facts.invalid_identifiers == 0
-    assert "isbn" not in plan.facts.unsent
+    assert "isbn" not in plan.facts.not_moved.by_field
     assert not [name for name in ("plan.html", ISSUES) if "--invalid-ident" in plan.path(name).read_text()]
     assert pair.apply(plan).applied.complete
     assert verify(pair, plan).equal

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.migration.report.pages import COLOURS
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.report.build import make_report
 from pipelines.report.history import Changes, Night
@@ -29,7 +30,7 @@ PALETTES = [
 
 TEXTURES = dict(re.findall(r"\.(\w+) \{ --fill: ([^;]*);", CSS))
 
-NEIGHBOURS = (*pairwise(VERDICTS), ("plain", "unrecognised"), ("valid", "unrecognised"))
+NEIGHBOURS = (*pairwise(VERDICTS), ("valid", "unrecognised"), *pairwise(COLOURS))
 
 
 def luminance(colour: str) -> float:

@@ -7,7 +7,6 @@ from typing import Any
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.lacking import NOT_KEPT
 from pipelines.migration.model.plan import PlanRow
 from pipelines.publication_fields import REFERENCES
 from pipelines.records.forms import form_of
@@ -67,7 +66,9 @@ class RecordDigests:
         ignored = [name for name in fields if name in self._kinds.additional and record.get(name) is None]
         changed = [name for name in fields if name not in ignored]
         messages = [f"{', '.join(changed)}: the service answered another value than was sent."] if changed else []
-        messages += [f"{', '.join(ignored)}: {NOT_KEPT}"] if ignored else []
+        messages += (
+            [f"{', '.join(ignored)}: the service answered without it, so it does not keep it."] if ignored else []
+        )
         return " ".join([*left_out, *messages]) or None
 
     def _compared(self, row: PlanRow, record: Mapping[str, Any]) -> Mapping[str, str]:

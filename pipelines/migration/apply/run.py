@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import SafetyLimitError, TemporaryError
-from pipelines.humanize import MOST_LISTED
 from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
 from pipelines.migration.apply.references import UntriedReferenceError, links_of, own_references
@@ -22,11 +21,12 @@ from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
+from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, is_done
-from pipelines.migration.model.lacking import Lacking
 from pipelines.migration.model.plan import Plan, PlanRow, Twin
 from pipelines.migration.model.wording import plural
+from pipelines.report.issues import safe_text
 from pipelines.service.client import Waiting
 from pipelines.service.redaction import outside_text
 
@@ -63,17 +63,7 @@ class Selection:
 LIMITS, EVERYTHING = Limits(), Selection()
 
 
-class Failure(msgspec.Struct, kw_only=True):
-    """A row that could not be written, or not completely."""
-
-    resource: str
-    source_id: int
-    title: str | None
-    problem: str
-
-
-@dataclass
-class ApplyResult:
+class ApplyResult(StepResult, kw_only=True):
     """The result of an apply."""
 
     created: int = 0
@@ -95,11 +85,13 @@ class ApplyResult:
     """Rows outside the selection, and those that wait for such a row."""
     waiting: int = 0
     """Of these, the rows of the selection that refer to records outside of it."""
-    failures: list[Failure] = field(default_factory=list)
-    twins: list[Twin] = field(default_factory=list)
+    twins: list[Twin] = msgspec.field(default_factory=list)
     """Records and files that the target may have more than once, because they were sent again after a lost response."""
-    lacking: Lacking = field(default_factory=Lacking)
-    """What the plan could not send, and what the service did not keep; counted at the end."""
+
+    @property
+    def failures(self) -> list[Finding]:
+        """The first rows that could not be written, or not completely."""
+        return [finding for finding in self.findings if finding.code == "failed"]
 
     @property
     def complete(self) -> bool:
@@ -195,6 +187,7 @@ class ApplyRun:
     def _empty_result(self) -> ApplyResult:
         facts = self._plan.facts
         return ApplyResult(
+            plan=self._plan.name,
             unchanged=facts.count(Action.UNCHANGED),
             quarantined=facts.count(Action.QUARANTINED) + facts.unfit,
             undecided=facts.count(Action.CONFLICT),
@@ -363,10 +356,15 @@ class ApplyRun:
         if problems := [*result.lasting, *result.problems]:
             applied.failed += 1
             problem = outside_text(" ".join(problems), 2000)
-            if len(applied.failures) < MOST_LISTED:
-                applied.failures.append(
-                    Failure(resource=row.resource, source_id=row.source_id, title=row.display_title, problem=problem)
+            applied.add(
+                Finding(
+                    code="failed",
+                    resource=row.resource,
+                    source_id=row.source_id,
+                    title=safe_text(row.display_title),
+                    problem=problem,
                 )
+            )
             self._check_failures()
         self._on_row(applied)
 
@@ -374,7 +372,7 @@ class ApplyRun:
         failed, limits = self.applied.failed, self._limits
         share = failed * 100 / self._tried
         if failed > limits.failures or (self._tried >= FEW and share > limits.failures_percent):
-            last = self.applied.failures[-1]
+            last = self.applied.findings[-1]
             raise SafetyLimitError(
                 f"{failed:,} of {self._tried:,} records could not be written ({share:.0f} %); the limits are {limits.failures:,} and "
                 f"{limits.failures_percent:g} %. The journal has what was written, and the next apply continues. The last failure: "
@@ -385,22 +383,4 @@ class ApplyRun:
 
 def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
     """The JSON of an apply; its keys are stable."""
-    return {
-        "created": applied.created,
-        "patched": applied.patched,
-        "linked": applied.linked,
-        "adopted": applied.adopted,
-        "merged": applied.merged,
-        "unchanged": applied.unchanged,
-        "failed": applied.failed,
-        "files_uploaded": applied.files_uploaded,
-        "requests": requests,
-        "complete": applied.complete,
-        "quarantined": applied.quarantined,
-        "undecided": applied.undecided,
-        "left": applied.left,
-        "waiting": applied.waiting,
-        "twins": [msgspec.to_builtins(one) for one in applied.twins],
-        "failures": [msgspec.to_builtins(one) for one in applied.failures],
-        "lacking": msgspec.to_builtins(applied.lacking),
-    }
+    return {**msgspec.to_builtins(applied), "requests": requests, "complete": applied.complete}

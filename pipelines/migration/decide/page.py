@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 
-from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.formatting import SHORT, cut_both, display_pair, display_text, value_of
 from pipelines.migration.model.plan import CONFLICTS, Plan, PlanRow
-from pipelines.migration.model.resource_types import MERGEABLE, PUBLICATIONS
+from pipelines.migration.model.reasons import decisions_about
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.wording import noun, plural
 from pipelines.migration.plan.conflicts import (
     ConflictLine,
@@ -52,33 +52,12 @@ CANDIDATES_SHOWN = 4
 CONTEXT = ("title", "publishable_type", "published_on", "authors", "identifiers")
 """Fields of a publication that the page shows beside those in conflict."""
 
-ADVICE = {
-    "several_targets": "Choose the record of the target that it is. Create it if none of them is right, or leave it out.",
-    "several_sources": "It may have been catalogued twice. Say of one that it is this record; leave the others out, or create them.",
-    "twins": "Merge them if they are one; nothing can split them again. Without a decision they stay as they are.",
-    "merge_unclear": "Merge them in the library by hand, and clear the decision.",
-    "merge_into_another": "Choose one of the records with this name to remain, or clear the decision.",
-    "identifiers_disagree": "It is this record if it is the same publication. Create it if it is another one.",
-    "deleted_in_target": "Leave it out, and it stays deleted; or create it again.",
-    "decided_is_missing": "Choose another record, create it, or leave it out.",
-    "edited_in_target": "Say which side is right.",
-    "edited_in_both": "Say which side is right.",
-    "fields_differ": "Say which side is right. Create it if it is another record.",
-}
-"""Reason of a conflict → what to do, in the words of the page's buttons."""
-
-_NO_RECORD = frozenset({"deleted_in_target", "decided_is_missing"})
-"""Reasons for which the target has no record, so that neither its values nor those of the source can count there."""
-
-_MERGED_FOR = frozenset({"several_targets", "twins", "merge_unclear", "merge_into_another"})
-"""Reasons for which a merge may be decided."""
-
 
 class _Kind(NamedTuple):
     """Conflicts of one resource with one reason."""
 
     resource: str
-    reason: str | None
+    reason: str
     waits: bool
     """Whether nothing of such a record is written before it is decided."""
 
@@ -143,35 +122,24 @@ class PageRows:
         return [self._kind(line), str(line.source_id), line.title, candidates, asked, others, line.decision]
 
     def _kind(self, line: ConflictLine) -> int:
-        row = line.row
-        kind = _Kind(line.resource, row.reason if row else None, line.waits)
+        reason = line.reason
+        kind = _Kind(line.resource, reason.code, line.waits)
         if kind not in self._kinds:
             self._kinds[kind] = {
                 "number": len(self._kinds),
                 "resource": line.resource,
                 "one": noun(line.resource),
                 "many": plural(line.resource),
-                "problem": line.advice.problem,
-                "suggestion": line.advice.suggestion,
-                "advice": ADVICE.get(kind.reason or "", ""),
-                "offers": offered(line.resource, kind.reason if row else ""),
+                "problem": reason.problem,
+                "suggestion": reason.suggestion,
+                "advice": reason.choice,
+                "offers": decisions_about(reason, line.resource),
                 "waits": kind.waits,
                 "plain": kind.reason == "fields_differ",
                 "hidden": line.resource in PERSONAL,
             }
         number: int = self._kinds[kind]["number"]
         return number
-
-
-def offered(resource: str, reason: str | None) -> list[str]:
-    """The decisions that conflicts.tsv takes for a record and that can settle its conflict, in the order of the page."""
-    left_out = set[str]()
-    if reason in _NO_RECORD:
-        left_out |= {Decision.SOURCE, Decision.TARGET}
-    if resource not in MERGEABLE or reason not in _MERGED_FOR:
-        left_out.add(Decision.MERGE)
-    order = (Decision.SOURCE, Decision.TARGET, Decision.MATCH, Decision.MERGE, Decision.CREATE, Decision.SKIP)
-    return [decision.value for decision in order if decision not in left_out]
 
 
 def script() -> str:

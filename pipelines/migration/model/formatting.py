@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -40,6 +41,17 @@ def display_text(field: str, value: Any) -> str:
 def display_both(field: str, source: Any, target: Any, most: int = SHORT) -> tuple[str, str]:
     """Two values of one field, cut so that both show their first difference."""
     return cut_both(*display_pair(field, source, target), most)
+
+
+def differences(fields: Mapping[str, Sequence[str | None]]) -> str:
+    """The fields that differ: `title: «source» | «target»`."""
+    pairs = ((field, *display_both(field, *map(value_of, values))) for field, values in fields.items())
+    return " · ".join(f"{safe_text(field, 40)}: «{source}» | «{target}»" for field, source, target in pairs)
+
+
+def target_numbers(ids: Iterable[int]) -> str:
+    """Ids of the target in a form that a spreadsheet keeps as text: `#12 or #34`."""
+    return " or ".join(f"#{number}" for number in ids)
 
 
 def display_pair(field: str, source: Any, target: Any) -> tuple[str, str]:

@@ -5,38 +5,30 @@ The plan on the terminal, its page and its JSON begin with it; the last lines of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from pipelines.humanize import counted
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.lacking import LOOK, LackingCounts, lacking_of, reference_fields
+from pipelines.migration.model.findings import Lacking
 from pipelines.migration.model.plan import CONFLICTS, HTML, WORKBOOK, Plan, PlanFacts
+from pipelines.migration.model.reasons import REASONS, Kind, kind_of
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS
-from pipelines.migration.model.unsent_values import is_reference
 from pipelines.migration.model.wording import records_in_words
-from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_FIELDS, IDENTIFIER_LIST
 from pipelines.records.advice import incomplete_dates
-from pipelines.records.forms import precision_of
 
 NAMED = 5
 """Fields that a sentence names."""
 
 _IN_ISSUES = f"{WORKBOOK} says of each why, and what to do."
 
-_POSITIONS = re.compile(r"\[\d+\]")
-
-_IDENTIFIER = re.compile(rf"({'|'.join((*IDENTIFIER_FIELDS, IDENTIFIER_LIST))})(\[\])?'*")
-"""The path of an identifier of a publication."""
-
 
 class Loss(msgspec.Struct, kw_only=True, frozen=True):
     """Values, files or records of one kind that the target will not have."""
 
     kind: str
-    """dates, identifiers, undecided, records, resources, lists, files, references, fields or writes. None is ever renamed."""
+    """A `reasons.Kind`, or `resources` or `lists`. None is ever renamed."""
     count: int
     words: str
     """The number and what it counts, such as `1,601 dates`."""
@@ -48,19 +40,24 @@ class Loss(msgspec.Struct, kw_only=True, frozen=True):
         return f"{self.words}: {self.why} {self.remedy}"
 
 
-def losses_of(plan: Plan, lacking: LackingCounts | None = None) -> list[Loss]:
+def losses_of(plan: Plan, lacking: Lacking | None = None) -> list[Loss]:
     """What the target will not have after a plan. `lacking`: with what the service did not keep, once an apply or a status counted it."""
-    facts, lacking = plan.facts, lacking or lacking_of(plan)
+    facts, lacking = plan.facts, lacking or plan.facts.not_moved.lacking
+    values: dict[Kind, dict[str, int]] = {}
+    for code, counts in facts.not_moved.counts.items():
+        of_kind = values.setdefault(kind_of(code), {})
+        for field, count in counts.items() if code != "first_day" else ():
+            of_kind[field] = of_kind.get(field, 0) + count
     return [
         *_dates(facts),
-        *_identifiers(facts),
+        *_identifiers(sum(values.get(Kind.IDENTIFIERS, {}).values())),
         *_undecided(facts),
         *_records(facts, lacking),
         *_resources(facts),
         *_lists(facts),
         *_files(lacking),
-        *_references(plan, lacking),
-        *_fields(plan),
+        *_references(values.get(Kind.REFERENCES, {}), lacking),
+        *_fields(facts, values.get(Kind.FIELDS, {})),
         *_writes(plan, lacking),
     ]
 
@@ -70,30 +67,22 @@ def in_short(losses: Sequence[Loss]) -> str:
     return f"not moved: {', '.join(loss.words for loss in losses)}" if losses else ""
 
 
-def counts_by_path(counts: Mapping[str, int]) -> dict[str, int]:
-    """Add up the counts of paths that differ only in positions in lists; the most frequent first."""
-    totals: dict[str, int] = {}
-    for path, count in counts.items():
-        key = _POSITIONS.sub("[]", path)
-        totals[key] = totals.get(key, 0) + count
-    return dict(sorted(totals.items(), key=lambda one: (-one[1], one[0])))
-
-
 def _dates(facts: PlanFacts) -> Iterator[Loss]:
-    count, partial = sum(facts.unsent.get(name, 0) for name in DATE_FIELDS), facts.partial_dates
-    if not count:
-        return
-    remedies = []
-    if partial:
-        remedies.append("To send their first day, make the plan with --first-days.")
-    if count > partial:
-        remedies.append(f"Correct those that are no date in the source: {WORKBOOK} lists them.")
-    why = f"{incomplete_dates(partial, count - partial)}."
-    yield Loss(kind="dates", count=count, words=counted(count, "date"), why=why, remedy=" ".join(remedies))
+    partial, others = facts.not_moved.count("part_of_date"), facts.not_moved.count("no_day")
+    remedies = ["To send their first day, make the plan with --first-days."] if partial else []
+    remedies += [f"Correct those that are no date in the source: {WORKBOOK} lists them."] if others else []
+    if remedies:
+        yield Loss(
+            kind="dates",
+            count=partial + others,
+            words=counted(partial + others, "date"),
+            why=f"{incomplete_dates(partial, others)}.",
+            remedy=" ".join(remedies),
+        )
 
 
-def _identifiers(facts: PlanFacts) -> Iterator[Loss]:
-    if count := facts.invalid_identifiers:
+def _identifiers(count: int) -> Iterator[Loss]:
+    if count:
         yield Loss(
             kind="identifiers",
             count=count,
@@ -114,7 +103,7 @@ def _undecided(facts: PlanFacts) -> Iterator[Loss]:
         )
 
 
-def _records(facts: PlanFacts, lacking: LackingCounts) -> Iterator[Loss]:
+def _records(facts: PlanFacts, lacking: Lacking) -> Iterator[Loss]:
     if count := lacking.records:
         reasons = [f"{facts.unfit:,} without an id that is a whole number"] if facts.unfit else []
         if others := count - facts.unfit:
@@ -154,7 +143,7 @@ def _lists(facts: PlanFacts) -> Iterator[Loss]:
         )
 
 
-def _files(lacking: LackingCounts) -> Iterator[Loss]:
+def _files(lacking: Lacking) -> Iterator[Loss]:
     if count := lacking.files + lacking.covers:
         words = [
             counted(number, noun) for number, noun in ((lacking.files, "file"), (lacking.covers, "cover")) if number
@@ -168,10 +157,8 @@ def _files(lacking: LackingCounts) -> Iterator[Loss]:
         )
 
 
-def _references(plan: Plan, lacking: LackingCounts) -> Iterator[Loss]:
+def _references(counts: Mapping[str, int], lacking: Lacking) -> Iterator[Loss]:
     if count := lacking.references:
-        fields = reference_fields(plan)
-        counts = {path: count for path, count in plan.facts.unsent.items() if _is_reference(fields, path)}
         yield Loss(
             kind="references",
             count=count,
@@ -182,54 +169,30 @@ def _references(plan: Plan, lacking: LackingCounts) -> Iterator[Loss]:
         )
 
 
-def _fields(plan: Plan) -> Iterator[Loss]:
-    facts = plan.facts
-    references = reference_fields(plan)
-    counts = counts_by_path(
-        {path: count for path, count in facts.unsent.items() if not _is_said(plan, references, path)}
-    )
-    if not counts:
-        return
-    yield Loss(
-        kind="fields",
-        count=len(counts),
-        words=f"the values of {counted(len(counts), 'field')}",
-        why=f"{_named(counts)}.",
-        remedy=f"{_IN_ISSUES} `bookferry describe {facts.target.tenant}` shows the fields that the target has.",
-    )
+def _fields(facts: PlanFacts, counts: Mapping[str, int]) -> Iterator[Loss]:
+    if counts:
+        yield Loss(
+            kind="fields",
+            count=len(counts),
+            words=f"the values of {counted(len(counts), 'field')}",
+            why=f"{_named(counts)}.",
+            remedy=f"{_IN_ISSUES} `bookferry describe {facts.target.tenant}` shows the fields that the target has.",
+        )
 
 
 def _named(counts: Mapping[str, int], *, numbers: bool = True) -> str:
-    """The most frequent paths, each with its count if `numbers` are wanted."""
-    counts = counts_by_path(counts)
+    """The most frequent fields, each with its count if `numbers` are wanted."""
+    most = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     more = f" and {len(counts) - NAMED:,} more" if len(counts) > NAMED else ""
-    shown = [f"{path} ({count:,})" if numbers else path for path, count in counts.items()][:NAMED]
-    return ", ".join(shown) + more
+    return ", ".join(f"{field} ({count:,})" if numbers else field for field, count in most[:NAMED]) + more
 
 
-def _is_said(plan: Plan, references: Mapping[str, Mapping[str, str]], path: str) -> bool:
-    """Whether values of this path are counted among the dates, identifiers or references, or are sent as a first day."""
-    if path in {*DATE_FIELDS, *map(precision_of, DATE_FIELDS)}:
-        return True
-    if _IDENTIFIER.fullmatch(_POSITIONS.sub("[]", path)):
-        return plan.facts.invalid_identifiers > 0
-    return _is_reference(references, path)
-
-
-def _is_reference(references: Mapping[str, Mapping[str, str]], path: str) -> bool:
-    """Whether values of this path refer to other records. `references`: resource → the fields that do."""
-    resource, _, field = path.partition(".")
-    if resource not in references or resource == PUBLICATIONS:
-        resource, field = PUBLICATIONS, path
-    return is_reference(resource, field, None, references[resource])
-
-
-def _writes(plan: Plan, lacking: LackingCounts) -> Iterator[Loss]:
+def _writes(plan: Plan, lacking: Lacking) -> Iterator[Loss]:
     if count := lacking.writes:
         yield Loss(
             kind="writes",
             count=count,
             words=counted(count, "incomplete write"),
             why="the service keeps values otherwise than they were sent.",
-            remedy=f"`bookferry migrate status {plan.name}` names them. {LOOK}",
+            remedy=f"`bookferry migrate status {plan.name}` names them. {REASONS['kept_otherwise'].suggestion}",
         )

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import StopError
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
+from pipelines.migration.model.findings import NotMoved
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, AdditionalFields, ResourceType
 from pipelines.records.additional_fields import FieldRule
@@ -192,6 +193,9 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     """Path → records with a value there that is not moved."""
     partial_dates: int = 0
     """Publications with a date that is not moved because it is only a year or a month."""
+    work: dict[str, int] = {}
+    """Writes of an apply: `create`, `patch`, `links` (references to records that are created later), `merge`, `files`, `covers`."""
+    not_moved: NotMoved = msgspec.field(default_factory=NotMoved)
     left_out: dict[str, int] = {}
     """Resource that the snapshot has and the plan does not move → its records."""
     not_read: list[str] = []

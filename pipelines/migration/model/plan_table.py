@@ -49,7 +49,7 @@ PLAN = Table(
             "Of a conflict, the fields that differ: JSON object of field → [in the source, in the target], in compared form.",
             json=True,
         ),
-        Column("reason", _TEXT, "Why it is a conflict, quarantined, or in conflicts.tsv: one of `wording.REASONS`."),
+        Column("reason", _TEXT, "Why it is a conflict, quarantined, or in conflicts.tsv: one of `reasons.REASONS`."),
         Column(
             "candidates",
             _TEXT,

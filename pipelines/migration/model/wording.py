@@ -1,7 +1,4 @@
-"""The texts about a plan: its summary in a few lines, and words for every action, every evidence of a match and every reason.
-
-The texts about identifiers are in `records/advice.py`.
-"""
+"""The texts about a plan: its summary in a few lines, and words for every action and every evidence of a match."""
 
 from __future__ import annotations
 
@@ -12,8 +9,6 @@ from pipelines.humanize import counted, duration, size
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PlanFacts
-from pipelines.migration.model.resource_types import MERGEABLE
-from pipelines.records.advice import Advice
 
 ACTIONS = {
     Action.CREATE: "created",
@@ -36,108 +31,6 @@ EVIDENCE = {
     "name": "a name, address or barcode",
 }
 """Evidence that two records are the same → words, short enough for a plot."""
-
-_WHICH = "Compare them. Write match and the number of the right one, create if none of them is right, or skip to leave the record out."
-_MERGE = "Write merge to merge them, with the number of the one that remains (merge 123) if you prefer one. No undo can split them."
-_WHOSE = "Write source to replace the values of the target, or target to keep them."
-
-_SEVERAL_TWINS = Advice("Several records of the target have this name.", f"{_MERGE} Or: {_WHICH}")
-
-TWINS = "twins"
-"""Reason of a row whose record the target has more than once: a merge is proposed."""
-
-REASONS = {
-    "several_targets": Advice("Several records of the target fit.", _WHICH),
-    TWINS: Advice(
-        "The target has its record more than once, under the same name.",
-        f"{_MERGE} An empty cell leaves them as they are.",
-    ),
-    "merge_unclear": Advice(
-        "The target's description does not say clearly how two records are merged.",
-        "Merge them in the library by hand, and clear the decision.",
-    ),
-    "merge_into_another": Advice(
-        "The record of the target that was decided to remain is none of those with this name.",
-        "Write merge and the number of one that has it, or clear the decision.",
-    ),
-    "several_sources": Advice(
-        "This record and others of the source fit the same record of the target.",
-        "It may have been catalogued twice. Write match and the number for the right one, and skip or create for the others.",
-    ),
-    "identifiers_disagree": Advice(
-        "A record of the target fits, but other identifiers say that it is another publication.",
-        "Write match and the number if it is the same publication, and create if it is another one.",
-    ),
-    "deleted_in_target": Advice(
-        "An earlier migration wrote it, and somebody has deleted it in the target since.",
-        "Write skip to leave it deleted, or create to create it again.",
-    ),
-    "decided_is_missing": Advice(
-        "The target has no record of the number that was decided.",
-        "Write match and the right number, create if there is none, or skip to leave it out.",
-    ),
-    "edited_in_target": Advice(
-        "Somebody has changed it in the target since it was written there.",
-        _WHOSE,
-    ),
-    "edited_in_both": Advice(
-        "Both libraries have changed it since it was written into the target.",
-        _WHOSE,
-    ),
-    "fields_differ": Advice(
-        "It is in the target already, with other values.",
-        f"{_WHOSE} Write create if it is another record.",
-    ),
-    "nothing_to_send": Advice(
-        "No field of the record has a form that version 3 takes.",
-        "Give it in the source what version 3 takes, such as a title or a name; the next plan will move the record.",
-    ),
-    "location_missing": Advice(
-        "The target has no location of this name, and no program can create one there.",
-        "Create it in the target, with the same name; the next plan will move the copies that stand there.",
-    ),
-    "at_missing_location": Advice(
-        "The target does not have the location where it stands.",
-        "Create the location in the target, with the same name; the next plan will move the copy.",
-    ),
-    "reference_missing": Advice(
-        "It refers to a record that the target does not have and this plan does not create.",
-        "Look up that record in this plan, or move its resource, too; the next plan will move this record.",
-    ),
-    "task_completed": Advice(
-        "The task is completed. No program can create a completed task, so it would be open again.",
-        "Nothing has to be done: every backup keeps it.",
-    ),
-    "no_number": Advice(
-        "It has no id that is a whole number, so it cannot be sent.",
-        "Enter it in the target by hand; the backup has it.",
-    ),
-    "required_missing": Advice(
-        "The target's description demands a field that this record does not have.",
-        "Fill the field in the source; the next plan will move the record. `bookferry describe` shows what the target demands.",
-    ),
-    "required_not_taken": Advice(
-        "The target's description demands a field, and does not take the value that this record has there.",
-        "The value is among those that are not moved, with the reason. Correct it in the source; the next plan will move the record.",
-    ),
-}
-"""Why a record is a conflict or quarantined → what is wrong, and what to do."""
-
-
-def advice_on(reason: str | None, resource: str = "") -> Advice:
-    """The text for a reason, also for one of a later version. `resource`: of records that may be merged, it says so."""
-    if reason == "several_targets" and resource in MERGEABLE:
-        return _SEVERAL_TWINS
-    known = REASONS.get(reason or "")
-    return known or Advice(
-        f"{(reason or 'unknown').replace('_', ' ').capitalize()}.", "Look at the record in both libraries."
-    )
-
-
-def evidence(matched_by: str) -> str:
-    """The evidence that two records are the same, in words."""
-    return EVIDENCE.get(matched_by, matched_by.replace("_", " "))
-
 
 _SINGULAR = {"hard_copies": "hard copy", "authorities": "authority"}
 

@@ -19,12 +19,11 @@ import msgspec
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import Action, Decision
-from pipelines.migration.model.formatting import display_both, value_of
+from pipelines.migration.model.formatting import differences, target_numbers
 from pipelines.migration.model.plan import CONFLICTS, FACTS, Plan, PlanFacts, PlanRow
 from pipelines.migration.model.plan_folders import plans_folder
+from pipelines.migration.model.reasons import DECIDED, TWINS, Reason, reason_of
 from pipelines.migration.model.resource_types import MERGEABLE
-from pipelines.migration.model.wording import TWINS, advice_on
-from pipelines.records.advice import Advice
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
 from pipelines.report.issues import safe_text
@@ -48,8 +47,6 @@ def headings(facts: PlanFacts) -> tuple[str, ...]:
         f"decision: create, skip, match 123, source ({source} counts), target ({target} counts) or merge (authorities and locations)",
     )
 
-
-DECIDED = "Decided before; clear the last cell to be asked again."
 
 _ALLOWED = (
     "create, skip, match and a number of the target (match 123), source, target, or, for authorities and locations, merge "
@@ -92,7 +89,7 @@ class ConflictLine(NamedTuple):
     resource: str
     source_id: int
     title: str
-    advice: Advice
+    reason: Reason
     candidates: list[int]
     """The records of the target that a decision may name."""
     row: PlanRow | None
@@ -113,7 +110,7 @@ class ConflictLine(NamedTuple):
             self.resource,
             self.source_id,
             self.title,
-            " ".join(filter(None, self.advice)),
+            f"{self.reason.problem} {self.reason.suggestion}".strip(),
             target_numbers(self.candidates),
             ", ".join(safe_text(name, 40) for name in fields) if self.resource in PERSONAL else differences(fields),
             self.decision,
@@ -227,10 +224,10 @@ def conflict_lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Conf
             key = (row.resource, row.source_id)
             title = "" if row.resource in PERSONAL else safe_text(row.title or "")
             decision = others.pop(key).written if key in others else ""
-            yield ConflictLine(*key, title, advice_on(row.reason, row.resource), _numbers_of(row), row, decision)
+            yield ConflictLine(*key, title, reason_of(row.reason, row.resource), _numbers_of(row), row, decision)
     for key, one in sorted(others.items()):
         numbers = [] if one.target_id is None else [one.target_id]
-        yield ConflictLine(*key, safe_text(one.title), Advice(DECIDED, ""), numbers, None, one.written)
+        yield ConflictLine(*key, safe_text(one.title), DECIDED, numbers, None, one.written)
 
 
 def _numbers_of(row: PlanRow) -> list[int]:
@@ -238,17 +235,6 @@ def _numbers_of(row: PlanRow) -> list[int]:
     if row.target_id is None:
         return row.candidates
     return [row.target_id, *row.candidates] if row.reason == TWINS else [row.target_id]
-
-
-def differences(fields: Mapping[str, Sequence[str | None]]) -> str:
-    """The fields that differ: `title: «source» | «target»`."""
-    pairs = ((field, *display_both(field, *map(value_of, values))) for field, values in fields.items())
-    return " · ".join(f"{safe_text(field, 40)}: «{source}» | «{target}»" for field, source, target in pairs)
-
-
-def target_numbers(ids: Iterable[int]) -> str:
-    """Ids of the target in a form that a spreadsheet keeps as text: `#12 or #34`."""
-    return " or ".join(f"#{number}" for number in ids)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:

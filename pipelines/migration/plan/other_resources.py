@@ -16,6 +16,7 @@ from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.plan import PEOPLE
 from pipelines.migration.model.plan_table import PLAN, PlanTableRow
+from pipelines.migration.model.reasons import TWINS
 from pipelines.migration.model.resource_types import (
     MERGEABLE,
     PUBLICATIONS,
@@ -25,7 +26,6 @@ from pipelines.migration.model.resource_types import (
     is_written_later,
 )
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.migration.model.wording import TWINS
 from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.match_store import (

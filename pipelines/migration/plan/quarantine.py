@@ -1,6 +1,6 @@
 """Quarantine: records of the source that cannot be sent, and why. No decision changes that; issues.tsv lists each with what to do.
 
-`model/wording.py` has the words for each reason. `publications.py` and `other_resources.py` beside this module quarantine a row; records
+`model/reasons.py` has the words for each reason. `publications.py` and `other_resources.py` beside this module quarantine a row; records
 without an id that is a whole number never become one: they are counted as `unfit`, and are one line of issues.tsv.
 """
 

@@ -1,42 +1,30 @@
-"""Reads the rows of a plan once: writes issues.tsv and issues.xlsx line by line, and collects the examples for the page.
+"""Writes the tables of issues of a plan, issues.tsv and issues.xlsx, line by line, and groups the findings for the page.
 
-What holds for every record, or what nobody has to do anything about, is one line with the number of records.
-
-DuckDB selects the rows, and only their needed columns are decoded. The number of examples is bounded (I11). Every text of a record is made
-safe to display (I10).
+What one change settles for every record, or what nobody has to do anything about, is one line with the number of records. The number of
+groups and of examples is bounded (I11, I13).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pipelines.humanize import counted
-from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.comparable import STEP
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.findings import Finding, NotMoved
 from pipelines.migration.model.formatting import display_both, value_of
-from pipelines.migration.model.plan import CONFLICTS, Plan, PlanFacts, PlannedFile
-from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, AdditionalFields, ResourceType
-from pipelines.migration.model.unsent_values import (
-    NOTHING_TO_DO,
-    UNSENT_CODES,
-    explain_unsent,
-    is_about_the_field,
-    reason_left_out,
-)
-from pipelines.migration.model.wording import REASONS, advice_on, noun, plural
-from pipelines.migration.plan.conflicts import differences, target_numbers
-from pipelines.migration.plan.quarantine import NO_NUMBER
-from pipelines.records.advice import CODES as RULE_CODES
-from pipelines.records.advice import OTHER, advice_of, field_name
-from pipelines.records.values import compact_json
-from pipelines.report.issues import safe_text
-from pipelines.report.rendering import NOT_SHOWN, link_to, names_a_person
+from pipelines.migration.model.not_sent import findings_of
+from pipelines.migration.model.plan import CONFLICTS, Plan, PlanFacts
+from pipelines.migration.model.reasons import NO_NUMBER, REASONS, Kind, Work, work_of
+from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.wording import noun, plural
+from pipelines.records.advice import field_name
+from pipelines.records.tables.registry import PERSONAL
+from pipelines.report.rendering import link_to
 from pipelines.report.tables import CACHED_TEXTS, IssueLine, IssueTables, open_issue_tables
 from pipelines.store.maintenance.reports import ISSUE_ROWS
 
@@ -50,26 +38,15 @@ PATCHES = 3
 """Examples on the page for each changed field."""
 
 MOST_GROUPS = 1000
-"""Different reasons and paths with examples at most: a hostile record may have any number of fields (I13)."""
+"""Different reasons and fields with examples at most: a hostile record may have any number of fields (I13)."""
 
-FILE = "file"
-
-CODES = frozenset({*REASONS, *UNSENT_CODES, *RULE_CODES})
-"""Every code of a line in the table of issues of a plan, by which people filter: docs/reports.md. None is ever renamed."""
+MOST_STORED = 100
+"""Findings in plan.json at most, of what is lacking."""
 
 _POSITIONS = re.compile(r"\[\d+\]")
-_FILES = msgspec.json.Decoder(list[PlannedFile])
 
 _POINTER = "('/' || replace(replace({name}, '~', '~0'), '/', '~1'))"
 """JSON pointer to a member. DuckDB would take some names for paths."""
-
-_ROWS_WITH_ISSUES = f"""
-    SELECT
-        resource, source_id, target_id, action, title, reason, candidates, differing, unsent,
-        CASE WHEN files LIKE '%"{FileAction.MISSING}"%' THEN files END AS files
-    FROM file
-    WHERE action IN ('{Action.CONFLICT}', '{Action.QUARANTINED}') OR unsent IS NOT NULL OR files LIKE '%"{FileAction.MISSING}"%'
-"""  # noqa: S608  our own words
 
 _CHANGES = f"""(
     SELECT
@@ -102,35 +79,46 @@ _PATCHED = f"""
 _REPLACED = f"SELECT count(*) FROM (SELECT DISTINCT resource, source_id FROM {_CHANGES} WHERE replaces)"  # noqa: S608  our own words
 
 _EXAMPLES = f"""
-    SELECT source_id, title, payload -> {_POINTER.format(name="$2")}, before -> {_POINTER.format(name="$2")}
+    SELECT source_id, payload -> {_POINTER.format(name="$2")}, before -> {_POINTER.format(name="$2")}
     FROM file
     WHERE action = '{Action.PATCH}' AND resource = $1 AND source_id IN (SELECT unnest($3))
     ORDER BY source_id
 """  # noqa: S608  our own words
 
 
-class IssueExample(msgspec.Struct):
-    """A record on the page. Of two values, `value` is the source's."""
-
-    record: str
-    title: str = ""
-    value: str = ""
-    before: str = ""
-    link: str = ""
-    """The address of its page in the source."""
+_WORK = f"""
+    SELECT
+        count(*) FILTER (action = '{Action.CREATE}' AND is_first) AS "create",
+        count(*) FILTER (action = '{Action.PATCH}' AND is_first) AS patch,
+        count(*) FILTER (links > 0 AND action IN ('{Action.CREATE}', '{Action.PATCH}')) AS links,
+        coalesce(sum(json_array_length(candidates)) FILTER (action = '{Action.MERGE}'), 0)::BIGINT AS merge
+    FROM (
+        SELECT
+            action, candidates, coalesce(len(json_extract("references", '$.*.later')), 0) AS links,
+            payload IS NOT NULL OR ("references" IS NOT NULL AND action = '{Action.CREATE}')
+                OR coalesce(len(json_keys("references")) > links, false) AS is_first
+        FROM file
+    )
+"""  # noqa: S608  our own words
+"""The rows that send fields of a record with its first request, those whose references follow in a second, and the merges."""
 
 
 class IssueGroup(msgspec.Struct):
-    """Records with the same issue: their number, and the first ones."""
+    """Findings with one reason and, if it is about values, one field: their number, and the first ones."""
 
+    resource: str
+    field: str = ""
+    """Without positions in lists."""
     count: int = 0
-    examples: list[IssueExample] = []
+    examples: list[Finding] = []
+    same_value: bool = True
 
-    def add(self, example: IssueExample, most: int = EXAMPLES) -> None:
-        """Count a record; it is an example while there are fewer than `most`."""
+    def add(self, finding: Finding) -> None:
+        """Count a finding."""
         self.count += 1
-        if len(self.examples) < most:
-            self.examples.append(example)
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(finding)
+        self.same_value &= finding.wanted == self.examples[0].wanted
 
 
 class PatchedField(msgspec.Struct):
@@ -140,209 +128,125 @@ class PatchedField(msgspec.Struct):
     field: str
     records: int
     replaced: int
-    examples: list[IssueExample]
+    examples: list[Finding]
 
 
-@dataclass
-class PlanSummary:
-    """What the page shows of the rows. `conflicts` and `unfit` are by reason, `unsent` by path without positions."""
+class PlanSummary(msgspec.Struct):
+    """What the page shows of the rows."""
 
-    sends_invalid: bool = False
-    types: Mapping[str, ResourceType] = field(default_factory=dict)
-    """Other resource → how its records are moved, as the plan learned it."""
-    additional: AdditionalFields = field(default_factory=AdditionalFields)
-    """What the plan learned of the additional fields of publications."""
     lines: int = 0
-    conflicts: dict[str, IssueGroup] = field(default_factory=dict)
-    unfit: dict[str, IssueGroup] = field(default_factory=dict)
-    unsent: dict[str, IssueGroup] = field(default_factory=dict)
-    missing: IssueGroup = field(default_factory=IssueGroup)
-    patched: list[PatchedField] = field(default_factory=list)
+    groups: dict[tuple[str, str, str], IssueGroup] = {}
+    """Code, resource and field → findings. Conflicts, and records that cannot be sent, are grouped by their code alone."""
+    not_moved: NotMoved = msgspec.field(default_factory=NotMoved)
+    patched: list[PatchedField] = []
     replaced: int = 0
     """Records in which a value is replaced."""
 
+    def add(self, finding: Finding) -> IssueGroup | None:
+        """Count a finding. Returns its group; None for one of too many."""
+        self.not_moved.lacking.add(finding)
+        if finding.lacking and len(self.not_moved.first) < MOST_STORED:
+            self.not_moved.first.append(finding)
+        is_value = finding.kind not in (Kind.UNDECIDED, Kind.RECORDS, Kind.FILES)
+        resource, field = (finding.resource, _POSITIONS.sub("[]", finding.field)) if is_value else ("", "")
+        key = finding.code, resource, field
+        if key not in self.groups and len(self.groups) >= MOST_GROUPS:
+            return None
+        group = self.groups.setdefault(key, IssueGroup(finding.resource, field))
+        group.add(finding)
+        return group
+
+    def of_kind(self, *kinds: Kind) -> list[IssueGroup]:
+        """The groups of some kinds, the largest first."""
+        groups = [group for group in self.groups.values() if group.examples[0].kind in kinds]
+        return sorted(groups, key=lambda group: -group.count)
+
 
 def summarise(plan: Plan) -> PlanSummary:
-    """Write the tables of issues of a plan, and return a summary of its rows."""
-    additional = plan.facts.additional_fields or AdditionalFields()
-    summary = PlanSummary(plan.facts.sends_invalid, types=plan.facts.types or {}, additional=additional)
+    """Write the tables of issues of a plan and count its work and what it does not move in its facts; returns a summary of its rows."""
+    summary = PlanSummary()
     with plan.reading() as database:
-        summary.patched = list(_patched(database, plan.facts.source.record_url or ""))
+        summary.patched = list(_patched(database))
         ((summary.replaced,),) = database.execute(_REPLACED).fetchall()
-        with open_issue_tables(plan.folder) as tables:
-            _write(database, plan.facts, summary, tables)
+        [work] = database.sql(_WORK).to_arrow_table().to_pylist()
+    files = plan.facts.files
+    plan.facts.work = {**work, "files": files.upload - files.covers, "covers": files.covers}
+    plan.facts.not_moved = summary.not_moved
+    summary.not_moved.lacking.records = plan.facts.unfit
+    with open_issue_tables(plan.folder) as tables:
+        _write(plan, summary, tables)
     plan.path(ISSUE_ROWS).unlink()
+    counts = summary.not_moved.counts
+    for (code, _resource, _field), group in summary.groups.items():
+        prefix = "" if group.resource == PUBLICATIONS or not group.field else f"{group.resource}."
+        counts.setdefault(code, {})[prefix + group.field] = group.count
     return summary
 
 
-def _write(database: duckdb.DuckDBPyConnection, facts: PlanFacts, summary: PlanSummary, tables: IssueTables) -> None:
-    """Write the lines of all rows in the order of the plan, then those that stand for many records."""
-    issues = _IssueLines(facts, summary)
-    for batch in database.sql(_ROWS_WITH_ISSUES).to_arrow_reader(STEP):
-        for row in batch.to_pylist():
-            for line in issues.lines(row):
-                tables.write(line)
-    for line in issues.common_lines():
-        tables.write(line)
+def _write(plan: Plan, summary: PlanSummary, tables: IssueTables) -> None:
+    """Write the lines of all rows in the order of the plan, then those that stand for many records, first what asks for work."""
+    facts = plan.facts
+    shown = lru_cache(CACHED_TEXTS)(field_name)
+    for finding in findings_of(plan):
+        group = summary.add(finding)
+        if finding.kind != Kind.WRITES and (group is None or work_of(finding.code) == Work.EACH):
+            tables.write(_line(facts, finding, shown(finding.field)))
+    common = [group for group in summary.groups.values() if work_of(group.examples[0].code) != Work.EACH]
+    for group in sorted(common, key=lambda group: (work_of(group.examples[0].code), -group.count)):
+        tables.write(_common_line(facts, group))
     if facts.unfit:
-        tables.write(IssueLine(counted(facts.unfit, "record"), "", "id", "", *REASONS[NO_NUMBER], NO_NUMBER, ""))
+        reason = REASONS[NO_NUMBER]
+        record = counted(facts.unfit, "record")
+        tables.write(IssueLine(record, "", "id", "", reason.problem, reason.suggestion, NO_NUMBER, ""))
     summary.lines = tables.lines
 
 
-@dataclass
-class _CommonIssue:
-    """An issue of many records: their number, its first line, and whether all of them have the same value."""
-
-    resource: str
-    field: str
-    first: IssueLine
-    records: int = 0
-    same_value: bool = True
-
-
-class _IssueLines:
-    """Makes the lines of rows, and collects examples. Repeated values and texts are cached."""
-
-    def __init__(self, facts: PlanFacts, summary: PlanSummary) -> None:
-        self._summary = summary
-        self._records = facts.source.records
-        self._unsent_paths = facts.unsent
-        self._record_url = facts.source.record_url or ""
-        self._common: dict[tuple[str, str, str], _CommonIssue] = {}
-        self._show = lru_cache(CACHED_TEXTS)(safe_text)
-        self._path = lru_cache(CACHED_TEXTS)(_path)
-        self._explain = lru_cache(CACHED_TEXTS)(explain_unsent)
-
-    def lines(self, row: Mapping[str, Any]) -> Iterator[IssueLine]:
-        """Yield the lines of one row. A publication is named by its number alone, because most records are publications."""
-        if row["action"] in (Action.CONFLICT, Action.QUARANTINED):
-            yield self._unwritten(row)
-        if row["unsent"]:
-            for path, value in msgspec.json.decode(row["unsent"]).items():
-                if line := self._unsent(row, path, value):
-                    yield line
-        if row["files"]:
-            for file in _FILES.decode(row["files"]):
-                if file.action == FileAction.MISSING:
-                    yield self._missing(row, file)
-
-    def common_lines(self) -> Iterator[IssueLine]:
-        """Yield a line for each issue of many records, the most frequent first. Those that ask for work come before the others."""
-        for issue in sorted(
-            self._common.values(), key=lambda issue: (issue.first.suggestion in NOTHING_TO_DO, -issue.records)
-        ):
-            if issue.records == 1:
-                yield issue.first
-                continue
-            all_of_them = "all " if issue.records == self._records.get(issue.resource) else ""
-            value = issue.first.value if issue.same_value else f"for example {issue.first.value}"
-            record = f"{all_of_them}{issue.records:,} {plural(issue.resource)}"
-            yield issue.first._replace(record=record, title="", field=issue.field, value=value, link="")
-
-    def _line(self, row: Mapping[str, Any], field: str, value: str, advice: tuple[str, str], code: str) -> IssueLine:
-        resource, number = row["resource"], row["source_id"]
-        title = "" if resource == USERS else self._show(row["title"] or "")
-        is_publication = resource == PUBLICATIONS
-        record = number if is_publication else _name(row)
-        return IssueLine(record, title, field, value, *advice, code, self._link(row))
-
-    def _example(self, row: Mapping[str, Any], title: str, value: str) -> IssueExample:
-        return IssueExample(_name(row), title, value, link=self._link(row))
-
-    def _link(self, row: Mapping[str, Any]) -> str:
-        return _link_to(self._record_url, row["resource"], row["source_id"])
-
-    def _unwritten(self, row: Mapping[str, Any]) -> IssueLine:
-        reason, conflict = row["reason"] or "", row["action"] == Action.CONFLICT
-        problem, suggestion = advice_on(reason, row["resource"])
-        fields = msgspec.json.decode(row["differing"]) if row["differing"] else {}
-        candidates = msgspec.json.decode(row["candidates"]) if row["candidates"] else []
-        if row["target_id"] is not None:
-            candidates = [row["target_id"]]
-        hidden = row["resource"] == USERS
-        details = differences(fields) if fields and not hidden else target_numbers(candidates)
-        groups = self._summary.conflicts if conflict else self._summary.unfit
-        title = NOT_SHOWN if hidden else self._show(row["title"] or "")
-        _add(groups, reason, self._example(row, title, details))
-        if conflict:
-            suggestion = f"{suggestion} Write the decision into {CONFLICTS}."
-        names = ", ".join(field_name(self._show(name)) for name in fields)
-        return self._line(row, names, details, (problem, suggestion), reason if reason in REASONS else OTHER)
-
-    def _unsent(self, row: Mapping[str, Any], path: str, value: Any) -> IssueLine | None:
-        """The line of a value that is not moved; None where one line will stand for many records."""
-        resource = row["resource"]
-        name, group, personal = self._path(path)
-        text = value if type(value) is str else compact_json(value)
-        text = NOT_SHOWN if personal or resource == USERS else self._show(text)
-        _add(self._summary.unsent, group, self._example(row, "", text), most=1)
-        known = resource == PUBLICATIONS and type(value) is str
-        example = text if known else ""
-        left_out = reason_left_out(self._summary.types, resource, path, example, self._summary.additional)
-        code, advice = self._explain(path, example, left_out=left_out)
-        key = resource, group, code
-        is_common = advice.suggestion in NOTHING_TO_DO or self._holds_for_all(resource, path)
-        if is_common and (common := self._common.get(key)):
-            common.records += 1
-            common.same_value &= common.first.value == text
-            return None
-        line = self._line(row, field_name(name), text, advice, code)
-        if not is_common or len(self._common) >= MOST_GROUPS:
-            return line
-        self._common[key] = _CommonIssue(resource, field_name(group), line, records=1)
-        return None
-
-    def _holds_for_all(self, resource: str, path: str) -> bool:
-        """Whether every record of the source has a value there that is not moved, for a reason that is about the field."""
-        counted = self._unsent_paths.get(path if resource == PUBLICATIONS else f"{resource}.{path}")
-        return counted == self._records.get(resource) and is_about_the_field(path)
-
-    def _missing(self, row: Mapping[str, Any], file: PlannedFile) -> IssueLine:
-        name = self._show(file.name or file.filename or "")
-        problem, suggestion = advice_of(FILE)
-        self._summary.missing.add(self._example(row, "", name))
-        advice = self._show(file.problem or "") or problem, suggestion
-        return self._line(row, field_name(file.kind), name, advice, FILE)
+def _line(facts: PlanFacts, finding: Finding, field: str) -> IssueLine:
+    """The line of one finding. A publication is named by its number alone, because most records are publications."""
+    number = finding.source_id or 0
+    record = number if finding.resource == PUBLICATIONS else name_of(finding)
+    suggestion = finding.suggestion
+    if finding.kind == Kind.UNDECIDED:
+        suggestion = f"{suggestion} Write the decision into {CONFLICTS}."
+    link = record_link(facts, finding)
+    return IssueLine(record, finding.title, field, finding.wanted, finding.problem, suggestion, finding.code, link)
 
 
-def _name(row: Mapping[str, Any]) -> str:
+def _common_line(facts: PlanFacts, group: IssueGroup) -> IssueLine:
+    """The line of many records."""
+    first = group.examples[0]
+    if group.count == 1:
+        return _line(facts, first, field_name(first.field))
+    all_of_them = "all " if group.count == facts.source.records.get(group.resource) else ""
+    value = first.wanted if group.same_value else f"for example {first.wanted}"
+    record = f"{all_of_them}{group.count:,} {plural(group.resource)}"
+    line = _line(facts, first, field_name(group.field))
+    return line._replace(record=record, title="", value=value, link="")
+
+
+def name_of(finding: Finding) -> str:
     """A record on the page, such as `publication 12`."""
-    return f"{noun(row['resource'])} {row['source_id']}"
+    return f"{noun(finding.resource)} {finding.source_id}"
 
 
-def _link_to(record_url: str, resource: str, number: int) -> str:
-    """The address of a record's page: only publications have one."""
-    return link_to(record_url, number) if resource == PUBLICATIONS else ""
+def record_link(facts: PlanFacts, finding: Finding) -> str:
+    """The address of a record's page in the source: only publications have one."""
+    return link_to(facts.source.record_url or "", finding.source_id) if finding.resource == PUBLICATIONS else ""
 
 
-def _path(path: str) -> tuple[str, str, bool]:
-    """The displayed path, the path without positions in lists, and whether the value may identify a person."""
-    name = safe_text(path)
-    return name, _POSITIONS.sub("[]", name), names_a_person(path)
-
-
-def _add(groups: dict[str, IssueGroup], key: str, example: IssueExample, most: int = EXAMPLES) -> None:
-    if key in groups or len(groups) < MOST_GROUPS:
-        groups.setdefault(key, IssueGroup()).add(example, most)
-
-
-def _patched(database: duckdb.DuckDBPyConnection, record_url: str) -> Iterator[PatchedField]:
+def _patched(database: duckdb.DuckDBPyConnection) -> Iterator[PatchedField]:
     """Yield the changed fields; those in which most values are replaced come first."""
     for resource, name, records, replaced, ids in database.execute(_PATCHED).fetchall():
-        examples = [] if resource == USERS else _before_and_after(database, record_url, resource, name, ids)
+        examples = [] if resource in PERSONAL else _before_and_after(database, resource, name, ids)
         yield PatchedField(resource, name, records, replaced, examples)
 
 
 def _before_and_after(
-    database: duckdb.DuckDBPyConnection, record_url: str, resource: str, name: str, ids: Sequence[int]
-) -> list[IssueExample]:
+    database: duckdb.DuckDBPyConnection, resource: str, name: str, ids: Sequence[int]
+) -> list[Finding]:
     rows = database.execute(_EXAMPLES, [resource, name, list(ids)]).fetchall()
     return [
-        IssueExample(
-            f"{noun(resource)} {number}",
-            safe_text(title or ""),
-            *display_both(name, value_of(new), value_of(old)),
-            _link_to(record_url, resource, number),
-        )
-        for number, title, new, old in rows
+        Finding(code="", resource=resource, source_id=number, wanted=wanted, found=found, problem="")
+        for number, new, old in rows
+        for wanted, found in [display_both(name, value_of(new), value_of(old))]
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from itertools import chain, cycle
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -13,15 +13,15 @@ from pipelines.humanize import counted, duration, size
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.decide.page import PageRows, policy, script, style
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.losses import counts_by_path, losses_of
+from pipelines.migration.model.findings import Finding
+from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import HTML, End, FileCounts, Plan, PlanFacts
+from pipelines.migration.model.reasons import FILE, REASONS, Kind
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.model.unsent_values import advice_on_unsent, reason_left_out
 from pipelines.migration.model.wording import (
     ACTIONS,
-    advice_on,
+    EVIDENCE,
     days_left,
-    evidence,
     finishes_at,
     headline,
     margin,
@@ -29,13 +29,13 @@ from pipelines.migration.model.wording import (
     records_in_words,
 )
 from pipelines.migration.report.issues import (
-    IssueExample,
     IssueGroup,
     PatchedField,
     PlanSummary,
+    name_of,
+    record_link,
     summarise,
 )
-from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.advice import field_name
 from pipelines.report.issues import safe_text
 from pipelines.report.rendering import day, html, longest_bar
@@ -47,7 +47,7 @@ MOST_MATCHES = 10
 """Kinds of evidence on the page at most."""
 
 MOST_PATHS = 100
-"""Paths of unsent values on the page at most; issues.tsv has all."""
+"""Rows of values that are not moved on the page at most; issues.tsv has all."""
 
 _ROWS_HERE, _ABOUT_HERE = "<conflicts>", "<about>"
 """Where the conflicts and the facts about them go into the page."""
@@ -66,8 +66,8 @@ SHOWN_ACTIONS = (
 )
 """The actions in the order of the bars and columns."""
 
-COLOURS = ("plain", "unrecognised", "valid", "repaired", "invalid")
-"""Dark and light by turns, so that neighbours in a bar differ in brightness whichever actions a plan has."""
+COLOURS = ("plain", "unrecognised", "valid", "repaired", "invalid", "slate", "violet")
+"""One for each action; dark and light by turns, so that neighbours in a bar differ in brightness whichever actions a plan has."""
 
 
 def write_pages(plan: Plan, *, now: datetime) -> PlanSummary:
@@ -112,20 +112,20 @@ def _write_html(plan: Plan, context: Mapping[str, Any]) -> None:
 
 def _colours(facts: PlanFacts) -> dict[Action, str]:
     """The actions of a plan, each with its colour."""
-    return dict(zip((action for action in SHOWN_ACTIONS if facts.count(action)), cycle(COLOURS), strict=False))
+    return dict(zip((action for action in SHOWN_ACTIONS if facts.count(action)), COLOURS, strict=False))
 
 
 def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str, Any]:
     """The values for the templates."""
-    unsent = counts_by_path(facts.unsent)
+    unsent = summary.of_kind(Kind.DATES, Kind.IDENTIFIERS, Kind.REFERENCES, Kind.FIELDS)
     colours = _colours(facts)
     resources = [
         {"name": plural(name), "parts": [(colour, counts.get(action, 0)) for action, colour in colours.items()]}
         for name, counts in facts.counts.items()
     ]
-    patched = [_patched(field) for field in summary.patched]
+    patched = [_patched(facts, field) for field in summary.patched]
     matches = [
-        {"evidence": evidence(matched_by), "count": count, "parts": [("valid", count)]}
+        {"evidence": EVIDENCE[matched_by], "count": count, "parts": [("valid", count)]}
         for matched_by, count in _most(facts.matched_by)
     ]
     return {
@@ -145,26 +145,23 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "most_records": longest_bar(resources),
         "times": _times(facts, now),
         "mails": counted(facts.mails, "person") if facts.mails else "",
-        "partial_dates": counted(facts.partial_dates, "date") if facts.partial_dates else "",
+        "partial_dates": counted(partial, "date") if (partial := facts.not_moved.count("part_of_date")) else "",
         "merges": counted(facts.count(Action.MERGE), "record") if facts.count(Action.MERGE) else "",
         "replaced": counted(summary.replaced, "record") if summary.replaced else "",
         "overwrite": facts.overwrite,
         "patched": patched,
         "most_patched": longest_bar(patched),
-        "conflicts": _groups(summary.conflicts),
+        "conflicts": [_group(facts, group) for group in summary.of_kind(Kind.UNDECIDED)],
         "waiting": _who("wait", facts.count(Action.CONFLICT), "record"),
         "decisions": counted(facts.decisions, "decision") if facts.decisions else "",
-        "unfit": _groups(summary.unfit),
+        "unfit": [_group(facts, group) for group in summary.of_kind(Kind.RECORDS)],
         "nameless": counted(facts.unfit, "record") if facts.unfit else "",
-        "unsent": [_unsent(path, count, summary) for path, count in list(unsent.items())[:MOST_PATHS]],
+        "unsent": [_group(facts, group) for group in unsent[:MOST_PATHS]],
         "more_unsent": f"{len(unsent) - MOST_PATHS:,}" if len(unsent) > MOST_PATHS else "",
-        "invalid": _who("break", facts.invalid_identifiers, "identifier"),
-        "invalid_verb": "is" if facts.invalid_identifiers == 1 else "are",
         "matches": matches,
         "most_matches": longest_bar(matches),
         "files": _files(facts.files),
-        "missing": counted(facts.files.missing, "file") if facts.files.missing else "",
-        "missing_examples": summary.missing.examples,
+        "missing": [_group(facts, group) for group in summary.of_kind(Kind.FILES)],
         "issues": counted(summary.lines, "line") if summary.lines else "",
     }
 
@@ -241,46 +238,39 @@ def _times(facts: PlanFacts, now: datetime) -> list[tuple[str, str]]:
     return times
 
 
-def _patched(field: PatchedField) -> dict[str, Any]:
+def _patched(facts: PlanFacts, field: PatchedField) -> dict[str, Any]:
     return {
         "resource": plural(field.resource),
         "field": safe_text(_named(field.resource, field.field), 40),
         "records": field.records,
         "replaced": field.replaced,
         "parts": [("plain", field.records - field.replaced), ("unrecognised", field.replaced)],
-        "examples": field.examples,
+        "examples": [_example(facts, finding) for finding in field.examples],
     }
 
 
-def _groups(groups: Mapping[str, IssueGroup]) -> list[dict[str, Any]]:
-    """Groups of records by reason, the largest first."""
-    return [
-        {
-            **advice_on(reason)._asdict(),
-            "count": f"{group.count:,}",
-            "examples": group.examples,
-            "more": f"{group.count - len(group.examples):,}" if group.count > len(group.examples) else "",
-        }
-        for reason, group in sorted(groups.items(), key=lambda group: -group[1].count)
-    ]
-
-
-def _unsent(path: str, count: int, summary: PlanSummary) -> dict[str, str]:
-    group = summary.unsent.get(path)
-    example = group.examples[0] if group else IssueExample("")
-    value = None if path in IDENTIFIER_FIELDS else example.value
-    resource, _, field = path.partition(".")
-    if resource not in summary.types:
-        resource, field = PUBLICATIONS, path
-    left_out = reason_left_out(summary.types, resource, field, example.value, summary.additional)
-    problem, suggestion = advice_on_unsent(path, value, sends_invalid=summary.sends_invalid, left_out=left_out)
-    row = {
-        "path": safe_text(_named(resource, field), 60),
-        "count": f"{count:,}",
-        "problem": problem,
-        "suggestion": suggestion,
+def _example(facts: PlanFacts, finding: Finding) -> dict[str, str]:
+    """A finding on the page, with its record."""
+    return {
+        "record": name_of(finding),
+        "link": record_link(facts, finding),
+        "title": finding.title,
+        "value": finding.wanted,
+        "before": finding.found,
     }
-    return {**row, "record": example.record, "link": example.link, "example": safe_text(example.value, 120)}
+
+
+def _group(facts: PlanFacts, group: IssueGroup) -> dict[str, Any]:
+    """Findings of one kind, with the texts of the first one."""
+    first = group.examples[0]
+    return {
+        "field": safe_text(_named(group.resource, group.field), 60),
+        "problem": REASONS[FILE].problem if first.code == FILE else first.problem,
+        "suggestion": first.suggestion,
+        "count": f"{group.count:,}",
+        "examples": [_example(facts, finding) for finding in group.examples],
+        "more": f"{group.count - len(group.examples):,}" if group.count > len(group.examples) else "",
+    }
 
 
 def _named(resource: str, field: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,76 +16,38 @@ from pipelines.errors import ConfigurationError
 from pipelines.humanize import MOST_LISTED
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, column_of, digest
+from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.formatting import display_text, value_of
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
-from pipelines.migration.model.lacking import Lacking, lacking_of
+from pipelines.migration.model.not_sent import add_lacking
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
+from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
 from pipelines.store.durable import storage_errors
 
-REQUESTS = {
-    WriteKind.CREATE: 1,
-    WriteKind.PATCH: 1,
-    WriteKind.ADOPT: 1,
-    WriteKind.LINK: 1,
-    WriteKind.MERGE: 1,
-    WriteKind.COVER: 1,
-    WriteKind.ASSET: 2,
+DONE_AS = {
+    WriteKind.CREATE: "create",
+    WriteKind.ADOPT: "create",
+    WriteKind.PATCH: "patch",
+    WriteKind.LINK: "links",
+    WriteKind.MERGE: "merge",
+    WriteKind.COVER: "covers",
+    WriteKind.ASSET: "files",
 }
-"""Requests of each kind of write, as `files.requests_of` counts them; an adoption takes the place of a create."""
-
-_FIRST_WRITES = f"""
-    SELECT action, count(*) FROM file
-    WHERE payload IS NOT NULL
-        OR ("references" IS NOT NULL AND action = '{Action.CREATE}')
-        OR len(json_keys("references")) > len(json_extract("references", '$.*.later'))
-    GROUP BY action
-"""  # noqa: S608  our own words
-"""The rows that send fields of a record with its first request."""
-
-_LINKS = f"""
-    SELECT count(*) FROM file
-    WHERE len(json_extract("references", '$.*.later')) > 0 AND action IN ('{Action.CREATE}', '{Action.PATCH}')
-"""  # noqa: S608
+"""Kind of a write → the work under which it counts; an adoption takes the place of a create."""
 
 _UNFINISHED = (WriteState.REFUSED, WriteState.PARKED, WriteState.INTENDED)
 
 
-class Work(msgspec.Struct, kw_only=True):
-    """Writes of a plan. `create`: adopted records, too. `merge`: records that are merged into others. `files`: attached files.
+class PlanStatus(StepResult, kw_only=True):
+    """The status of a plan. Its first findings are writes that were refused, are parked or have a lost response."""
 
-    `links`: records whose references are set after those to which they lead are created.
-    """
-
-    create: int = 0
-    patch: int = 0
-    links: int = 0
-    merge: int = 0
-    files: int = 0
-    covers: int = 0
-
-
-class StatusProblem(msgspec.Struct, kw_only=True):
-    """A write that is not done. `state`: refused, parked (a person must look) or intended (the response was lost)."""
-
-    resource: str
-    source_id: int
-    target_id: int | None
-    kind: WriteKind
-    state: WriteState
-    status: int | None
-    message: str
-
-
-class PlanStatus(msgspec.Struct, kw_only=True):
-    """The status of a plan."""
-
-    plan: str
     created_at: str
-    planned: Work
-    done: Work
+    planned: dict[str, int]
+    """Work → writes, as in `PlanFacts.work`."""
+    done: dict[str, int]
     adopted: int
     """Records that the plan would create and the service had made itself."""
     refused: int
@@ -96,12 +59,8 @@ class PlanStatus(msgspec.Struct, kw_only=True):
     minutes_left: float
     last_change: str
     """The moment at which a write was last begun or settled; empty where there is none."""
-    problems: list[StatusProblem]
-    """The first writes that were refused, are parked or have a lost response."""
     undecided: int
     """Records that wait for a person's decision."""
-    lacking: Lacking
-    """What the plan could not send, and what the service did not keep of the writes so far."""
     verification: MigrationVerification | None
     """The last one."""
 
@@ -147,36 +106,36 @@ class RecordView(msgspec.Struct, kw_only=True):
 def status_of(plan: Plan, journal: Journal) -> PlanStatus:
     """The status of a plan."""
     counts, facts = journal.counts(plan.name), plan.facts
-    done = {kind: counts.get((kind, WriteState.DONE), 0) for kind in REQUESTS}
-    planned, written = _planned(plan), _work(done)
-    remaining = (
-        0
-        if planned == written
-        else max(1, facts.requests - sum(REQUESTS[kind] * count for kind, count in done.items()))
-    )
+    done, requests = dict.fromkeys(facts.work, 0), 0
+    for kind, name in DONE_AS.items():
+        number = counts.get((kind, WriteState.DONE), 0)
+        done[name] = done.get(name, 0) + number
+        requests += 2 * number if kind == WriteKind.ASSET else number
+    remaining = 0 if facts.work == done else max(1, facts.requests - requests)
     stored = verifications(plan)
-
-    def of(state: WriteState) -> int:
-        return sum(count for (_kind, its), count in counts.items() if its == state)
-
-    return PlanStatus(
+    states = Counter[WriteState]()
+    for (_kind, state), number in counts.items():
+        states[state] += number
+    status = PlanStatus(
         plan=plan.name,
         created_at=facts.created_at,
-        planned=planned,
-        done=written,
-        adopted=done[WriteKind.ADOPT],
-        refused=of(WriteState.REFUSED),
-        parked=of(WriteState.PARKED),
-        unanswered=of(WriteState.INTENDED),
-        undone=of(WriteState.UNDONE),
+        planned=facts.work,
+        done=done,
+        adopted=counts.get((WriteKind.ADOPT, WriteState.DONE), 0),
+        refused=states[WriteState.REFUSED],
+        parked=states[WriteState.PARKED],
+        unanswered=states[WriteState.INTENDED],
+        undone=states[WriteState.UNDONE],
         requests_left=remaining,
         minutes_left=remaining / facts.requests_per_minute,
         last_change=journal.last_change(plan.name),
-        problems=[_problem(entry) for entry in islice(journal.of_plan(plan.name, *_UNFINISHED), MOST_LISTED)],
         undecided=facts.count(Action.CONFLICT),
-        lacking=lacking_of(plan, journal),
         verification=read_verification(stored[-1]) if stored else None,
     )
+    for entry in islice(journal.of_plan(plan.name, *_UNFINISHED), MOST_LISTED):
+        status.add(_unfinished(entry))
+    add_lacking(status, plan, journal)
+    return status
 
 
 def three_way(
@@ -236,44 +195,15 @@ def _view(
     )
 
 
-def _planned(plan: Plan) -> Work:
-    with plan.reading() as rows:
-        found = dict(rows.execute(_FIRST_WRITES).fetchall())
-        ((links,),) = rows.execute(_LINKS).fetchall()
-        merges = "SELECT coalesce(sum(json_array_length(candidates)), 0) FROM file WHERE action = ?"
-        ((merged,),) = rows.execute(merges, [Action.MERGE]).fetchall()
-    files = plan.facts.files
-    return Work(
-        create=found.get(Action.CREATE, 0),
-        patch=found.get(Action.PATCH, 0),
-        links=links,
-        merge=int(merged),
-        files=files.upload - files.covers,
-        covers=files.covers,
-    )
-
-
-def _work(done: Mapping[WriteKind, int]) -> Work:
-    return Work(
-        create=done[WriteKind.CREATE] + done[WriteKind.ADOPT],
-        patch=done[WriteKind.PATCH],
-        links=done[WriteKind.LINK],
-        merge=done[WriteKind.MERGE],
-        files=done[WriteKind.ASSET],
-        covers=done[WriteKind.COVER],
-    )
-
-
-def _problem(entry: JournalEntry) -> StatusProblem:
-    lost = "its response was lost; applying the plan again looks it up"
-    return StatusProblem(
+def _unfinished(entry: JournalEntry) -> Finding:
+    code = "unanswered" if entry.state == WriteState.INTENDED else entry.state
+    return Finding(
+        code=code,
         resource=entry.resource,
         source_id=entry.source_id,
         target_id=entry.target_id,
-        kind=entry.kind,
-        state=entry.state,
-        status=entry.status,
-        message=entry.message or (lost if entry.state == WriteState.INTENDED else entry.state),
+        field=entry.kind,
+        problem=entry.message or REASONS[code].problem,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipelines.humanize import MOST_LISTED
+from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.plan import Plan, Twin
 from pipelines.migration.undo.inverse_operations import InverseOperations
 from pipelines.migration.undo.worklist import UndoItem
@@ -16,20 +16,9 @@ from pipelines.report.issues import safe_text
 from pipelines.store.durable import storage_errors, write_atomically
 
 
-class LeftRecord(msgspec.Struct, kw_only=True):
-    """A record that was not taken back, or not completely, and why."""
-
-    resource: str
-    source_id: int
-    target_id: int | None
-    title: str
-    reason: str
-
-
-class UndoResult(msgspec.Struct, kw_only=True):
+class UndoResult(StepResult, kw_only=True):
     """What an undo did; after a dry run, what an undo would do."""
 
-    plan: str
     really: bool
     """False after a dry run."""
     deleted: int = 0
@@ -42,9 +31,6 @@ class UndoResult(msgspec.Struct, kw_only=True):
     """Records that somebody else had deleted before."""
     left: int = 0
     """Records that were not taken back, or not completely."""
-    requests: int = 0
-    examples: list[LeftRecord] = []
-    """The first of the records left."""
 
     def count(self, item: UndoItem, operations: InverseOperations) -> None:
         """Add what was done about one record."""
@@ -59,32 +45,31 @@ class UndoResult(msgspec.Struct, kw_only=True):
         if not reasons:
             return
         self.left += 1
-        if len(self.examples) < MOST_LISTED:
-            self.examples.append(
-                LeftRecord(
-                    resource=item.row.resource,
-                    source_id=item.row.source_id,
-                    target_id=item.target_id,
-                    title=safe_text(item.row.display_title),
-                    reason=safe_text("; ".join(reasons), 1000),
-                )
+        self.add(
+            Finding(
+                code="left",
+                resource=item.row.resource,
+                source_id=item.row.source_id,
+                target_id=item.target_id,
+                title=safe_text(item.row.display_title),
+                problem=safe_text("; ".join(reasons), 1000),
             )
+        )
 
 
 def leave_twins(result: UndoResult, twins: Sequence[Twin]) -> None:
     """Add what the target has twice: the journal does not say that the plan made the second one, so it stays (I8)."""
     for twin in twins:
         result.left += 1
-        if len(result.examples) < MOST_LISTED:
-            result.examples.append(
-                LeftRecord(
-                    resource=twin.resource,
-                    source_id=twin.source_id,
-                    target_id=twin.twins[0],
-                    title="",
-                    reason=str(twin),
-                )
+        result.add(
+            Finding(
+                code="left",
+                resource=twin.resource,
+                source_id=twin.source_id,
+                target_id=twin.twins[0],
+                problem=str(twin),
             )
+        )
 
 
 def save_result(plan: Plan, result: UndoResult, at: datetime) -> Path:

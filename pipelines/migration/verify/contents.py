@@ -13,7 +13,10 @@ from typing import BinaryIO, NamedTuple, cast
 
 from pipelines.migration.apply.run import ApplyProgress
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
-from pipelines.migration.verify.discrepancies import COVER, DIFFERING, FILES, UNREAD, Discrepancies, Discrepancy
+from pipelines.migration.model.findings import Finding
+from pipelines.migration.model.reasons import DIFFERING, UNREAD
+from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.verify.discrepancies import COVER, FILES, Discrepancies
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.files import FileReference, file_references, is_whole, resolved
 from pipelines.service.client import LibraryClient
@@ -94,11 +97,11 @@ class Contents:
         result = self._fetch(file)
         is_received = isinstance(result, Received)
         if isinstance(result, Failed):
-            discrepancies.add([_discrepancy(UNREAD, file, None, result.problem)])
+            discrepancies.add([_finding(UNREAD, file, "", result.problem)])
         elif result.sha256 != file.sha256:
             found = f"{result.size:,} bytes with the SHA-256 {result.sha256}"
             why = f"its bytes differ; their SHA-256 should be {file.sha256}"
-            discrepancies.add([_discrepancy(DIFFERING, file, found, why)])
+            discrepancies.add([_finding(DIFFERING, file, found, why)])
         with self._lock:
             self._done += 1
             self._compared += is_received
@@ -137,6 +140,14 @@ class Contents:
         return result if isinstance(result, Received | Failed) else Failed("the storage sent nothing")
 
 
-def _discrepancy(problem: str, file: _PresentFile, found: str | None, why: str) -> Discrepancy:
-    field = COVER if file.kind == A_COVER else FILES
-    return Discrepancy(problem, file.source_id, file.target_id, field, file.description, found, why)
+def _finding(code: str, file: _PresentFile, found: str, problem: str) -> Finding:
+    return Finding(
+        code=code,
+        resource=PUBLICATIONS,
+        source_id=file.source_id,
+        target_id=file.target_id,
+        field=COVER if file.kind == A_COVER else FILES,
+        wanted=file.description,
+        found=found,
+        problem=problem,
+    )

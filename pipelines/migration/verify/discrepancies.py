@@ -1,61 +1,61 @@
-"""The differences that a verification finds, in a table of a database, so that memory does not grow with them (I11)."""
+"""The findings of a verification, in a table of a database, so that memory does not grow with them (I11)."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.comparison_database import append_rows
+from pipelines.migration.model.findings import Finding
+from pipelines.migration.model.formatting import display_both, value_of
+from pipelines.migration.model.reasons import DIFFERING
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.batches import Row
 from pipelines.records.tables.description import Column, Table
+from pipelines.report.issues import safe_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-MISSING, DIFFERING, DUPLICATED, UNREAD = "missing", "differing", "duplicated", "unread"
-"""Problems. Unread: the bytes of a file could not be fetched, so that nothing is proved of them."""
-
-LACKING = "lacking"
-"""A missing file that the plan could not send."""
+MOST_CHARACTERS = 300
+"""Of a text in a finding."""
 
 FILES, COVER = "files", "cover"
-"""The field of a discrepancy that is about a file."""
+"""The field of a finding that is about a file."""
 
 _TEXT, _NUMBER = pa.string(), pa.int64()
 FINDINGS = Table(
     "findings",
-    "One row for each difference between a plan and the target.",
+    "One row for each finding; SQL over publications fills the first columns only, with values as they are compared.",
     (),
     (
-        Column("problem", _TEXT, "missing, differing, duplicated, unread or lacking.", required=True),
+        Column("code", _TEXT, "As in a `Finding`.", required=True),
         Column("source_id", _NUMBER, "The record in the source."),
         Column("target_id", _NUMBER, "The record in the target."),
         Column("field", _TEXT, "The field, or `files` or `cover`; empty where it is the record."),
-        Column("wanted", _TEXT, "The value in the plan, in the form in which it is compared."),
+        Column("wanted", _TEXT, "The value in the plan."),
         Column("found", _TEXT, "The value in the target."),
-        Column("why", _TEXT, "What is known of the reason.", required=True),
+        Column("problem", _TEXT, "What is known of the reason.", required=True),
+        Column("resource", _TEXT, "The resource; empty for publications that SQL found."),
+        Column("title", _TEXT, "The title of the record."),
+        Column("suggestion", _TEXT, "What to do."),
+        Column("lacking", pa.bool_(), "Whether the plan could not send it."),
     ),
 )
 
+INSERT = "INSERT INTO findings (code, source_id, target_id, field, wanted, found, problem)"
+"""How SQL over publications adds findings."""
 
-class Discrepancy(NamedTuple):
-    """A row of `FINDINGS`."""
-
-    problem: str
-    source_id: int | None
-    target_id: int | None
-    field: str | None
-    wanted: str | None
-    found: str | None
-    why: str
+_row = attrgetter(*(column.name for column in FINDINGS.columns))
 
 
 class Discrepancies:
-    """The differences found so far, in the table `findings` of a database. Several threads may add."""
+    """The findings so far, in the table `findings` of a database. Several threads may add."""
 
     def __init__(self, database: DuckDBPyConnection) -> None:
         self.database = database
@@ -63,48 +63,78 @@ class Discrepancies:
         self._unwritten: list[Row] = []
         self._lock = threading.Lock()
 
-    def add(self, discrepancies: Iterable[Discrepancy]) -> None:
+    def add(self, findings: Iterable[Finding]) -> None:
         """Add some."""
-        with self._lock:
-            self._unwritten += discrepancies
-            if len(self._unwritten) >= STEP:
-                self._flush()
+        for finding in findings:
+            with self._lock:
+                self._unwritten.append(_row(finding))
+                if len(self._unwritten) >= STEP:
+                    self._flush()
 
     def _flush(self) -> None:
         rows, self._unwritten = self._unwritten, []
         append_rows(self._writer, FINDINGS, rows)
 
     def counts(self) -> dict[tuple[str, bool], int]:
-        """(problem, whether it is about a file) → records, or files. A record that differs in several fields counts once."""
+        """(code, whether it is about a file) → records, or files, without what the plan could not send.
+
+        A record that differs in several fields counts once.
+        """
         with self._lock:
             self._flush()
         rows = self.database.execute(
-            "SELECT problem, is_file, CASE WHEN is_file OR problem <> ? THEN count(*) ELSE count(DISTINCT source_id) END "
-            "FROM (SELECT *, coalesce(list_contains(?, field), false) AS is_file FROM findings) GROUP BY problem, is_file",
+            "SELECT code, is_file, CASE WHEN is_file OR code <> ? THEN count(*) ELSE count(DISTINCT (resource, source_id)) END "
+            "FROM (SELECT *, coalesce(list_contains(?, field), false) AS is_file FROM findings WHERE NOT coalesce(lacking, false)) "
+            "GROUP BY code, is_file",
             [DIFFERING, [FILES, COVER]],
         ).fetchall()
-        return {(problem, is_file): count for problem, is_file, count in rows}
-
-    def count_lacking_files(self) -> tuple[int, int]:
-        """The attached files and the covers that the plan could not send and that are not in the target."""
-        counts = dict(
-            self.database.execute(
-                "SELECT field, count(*) FROM findings WHERE problem = ? GROUP BY field", [LACKING]
-            ).fetchall()
-        )
-        return counts.get(FILES, 0), counts.get(COVER, 0)
+        return {(code, is_file): count for code, is_file, count in rows}
 
     def compared(self) -> int:
-        """Records that should be in the target."""
+        """Publications that should be in the target."""
         (count,) = self.database.cursor().execute("SELECT count(*) FROM checked").fetchone() or (0,)
         return int(count)
 
-    def with_titles(self) -> Iterator[tuple[Discrepancy, str | None]]:
-        """Each with the title of its record, in the order of the ids in the source."""
+    def findings(self, fields: Iterable[str]) -> Iterator[Finding]:
+        """Yield all, publications first, and what the plan could not send last. `fields`: those of publications that are compared."""
+        compared = frozenset(fields)
         rows = self.database.execute(
-            "SELECT f.*, p.title FROM findings AS f LEFT JOIN planned AS p ON p.source_id = f.source_id "
-            "ORDER BY f.source_id NULLS LAST, f.field NULLS FIRST, f.target_id, f.wanted"
+            "SELECT f.* REPLACE (coalesce(f.title, p.title) AS title) FROM findings AS f "
+            "LEFT JOIN planned AS p ON f.resource IS NULL AND p.source_id = f.source_id "
+            "ORDER BY f.lacking NULLS FIRST, f.resource NULLS FIRST, f.source_id NULLS LAST, f.field NULLS FIRST, f.target_id, f.wanted"
         )
         while batch := rows.fetchmany(STEP):
-            for *row, title in batch:
-                yield Discrepancy(*row), title
+            for row in batch:
+                yield _finding(compared, *row)
+
+
+def _finding(  # noqa: PLR0917  the columns of the table
+    compared: frozenset[str],
+    code: str,
+    source_id: int | None,
+    target_id: int | None,
+    field: str | None,
+    wanted: str | None,
+    found: str | None,
+    problem: str,
+    resource: str | None,
+    title: str | None,
+    suggestion: str | None,
+    lacking: bool | None,
+) -> Finding:
+    """A row as a finding, with values for display."""
+    if resource is None and field is not None and field in compared:
+        wanted, found = display_both(field, value_of(wanted), value_of(found), MOST_CHARACTERS)
+    return Finding(
+        code=code,
+        resource=resource or PUBLICATIONS,
+        source_id=source_id,
+        target_id=target_id,
+        title=safe_text(title or "", MOST_CHARACTERS),
+        field=field or "",
+        wanted=wanted or "",
+        found=found or "",
+        problem=safe_text(problem, MOST_CHARACTERS),
+        suggestion=suggestion or "",
+        lacking=bool(lacking),
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,19 +15,13 @@ from pipelines.migration.apply.attachments import is_like
 from pipelines.migration.model.actions import FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.comparison_database import append_rows, create_table
+from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import PlannedFile
+from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, FILE, MISSING
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.files import described_files, differing_parts, part_of
-from pipelines.migration.verify.discrepancies import (
-    COVER,
-    DIFFERING,
-    DUPLICATED,
-    FILES,
-    LACKING,
-    MISSING,
-    Discrepancies,
-    Discrepancy,
-)
+from pipelines.migration.verify.discrepancies import COVER, FILES, Discrepancies
 from pipelines.records.batches import Row
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
@@ -75,15 +70,6 @@ class WrittenFile(NamedTuple):
     message: str | None
 
 
-class FileProblem(NamedTuple):
-    """A problem with a file. `found`: the file that is there instead, or in addition."""
-
-    problem: str
-    file: PlannedFile
-    found: AttachedFile | None
-    why: str
-
-
 def check_files(discrepancies: Discrepancies) -> int:
     """Add the problems with files of records that are there. Returns how many files were checked. Creates the table `present`."""
     database = discrepancies.database
@@ -102,8 +88,10 @@ def check_files(discrepancies: Discrepancies) -> int:
                 entry["part"]: WrittenFile(entry["state"], entry["asset_id"], entry["message"])
                 for entry in row["entries"] or ()
             }
-            problems, pairs = compare_files(planned, now, known=known, written=entries)
-            discrepancies.add(_discrepancy(problem, row["source_id"], row["target_id"]) for problem in problems)
+            findings, pairs = compare_files(
+                planned, now, known=known, written=entries, record=(row["source_id"], row["target_id"])
+            )
+            discrepancies.add(findings)
             present += _present(pairs, row["source_id"], row["target_id"])
         append_rows(writer, PRESENT, present)
     return checked
@@ -115,13 +103,16 @@ def compare_files(
     *,
     known: AbstractSet[int | None],
     written: Mapping[str, WrittenFile],
-) -> tuple[list[FileProblem], list[tuple[PlannedFile, AttachedFile]]]:
-    """Returns the problems with the files of one record, and each planned file that is there with its file in the target.
+    record: tuple[int, int] = (0, 0),
+) -> tuple[list[Finding], list[tuple[PlannedFile, AttachedFile]]]:
+    """Returns the findings on the files of one record, and each planned file that is there with its file in the target.
 
-    `known`: assets of the target that were there before, or that any plan attached. `written`: part → its journal entry. A file that
-    people replaced by one with the same name and size counts as there. An additional file that is like a planned one is a duplicate.
+    `record`: its ids in the source and in the target. `known`: assets of the target that were there before, or that any plan attached.
+    `written`: part → its journal entry. A file that people replaced by one with the same name and size counts as there. An additional file
+    that is like a planned one is a duplicate.
     """
-    problems: list[FileProblem] = []
+    findings: list[Finding] = []
+    finding = partial(_finding, record)
     pairs: list[tuple[PlannedFile, AttachedFile]] = []
     assets = {file.asset_id: file for file in now if file.kind == AN_ASSET}
     cover = next((file for file in now if file.kind == A_COVER), None)
@@ -144,12 +135,12 @@ def compare_files(
         if match is not None and match not in free:
             assets.pop(match.asset_id)  # a later plan attached it
         elif match is None:
-            problems.append(_missing(file, written.get(part_of(file))))
+            findings.append(_missing(finding, file, written.get(part_of(file))))
         else:
             free.remove(match)
             pairs.append((file, match))
-    problems += (
-        FileProblem(DIFFERING, file, match, why)
+    findings += (
+        finding(DIFFERING, file, why, match)
         for file, match in pairs
         if (file.action == FileAction.UPLOAD or file.kept)
         and (why := _difference(file, match, written.get(part_of(file))))
@@ -157,15 +148,15 @@ def compare_files(
     for asset in free:
         if original := next((file for file in planned if file.kind == AN_ASSET and is_like(file, asset)), None):
             why = f"it is unknown who attached {asset.asset_id}, which is like it"
-            problems.append(FileProblem(DUPLICATED, original, asset, why))
-    return problems, pairs
+            findings.append(finding(DUPLICATED, original, why, asset))
+    return findings, pairs
 
 
-def _missing(file: PlannedFile, entry: WrittenFile | None) -> FileProblem:
+def _missing(finding: Callable[..., Finding], file: PlannedFile, entry: WrittenFile | None) -> Finding:
     if file.action == FileAction.MISSING:
         why = f"the snapshot lacks its content: {file.problem or 'it was not fetched'}"
-        return FileProblem(LACKING, file, None, why)
-    return FileProblem(MISSING, file, None, _why_missing(file, entry))
+        return finding(FILE, file, why, lacking=True)
+    return finding(MISSING, file, _why_missing(file, entry))
 
 
 def _why_missing(file: PlannedFile, entry: WrittenFile | None) -> str:
@@ -198,14 +189,27 @@ def _difference(file: PlannedFile, match: AttachedFile, entry: WrittenFile | Non
     return f"another {' and '.join(different)}: {when}"
 
 
-def _discrepancy(problem: FileProblem, source_id: int, target_id: int) -> Discrepancy:
-    found = (
-        None
-        if problem.found is None
-        else name_and_size(problem.found.filename or problem.found.name, problem.found.size)
+def _finding(
+    record: tuple[int, int],
+    code: str,
+    file: PlannedFile,
+    why: str,
+    match: AttachedFile | None = None,
+    *,
+    lacking: bool = False,
+) -> Finding:
+    """A finding on a file. `match`: the file that is there instead, or in addition."""
+    return Finding(
+        code=code,
+        resource=PUBLICATIONS,
+        source_id=record[0],
+        target_id=record[1],
+        field=COVER if file.kind == A_COVER else FILES,
+        wanted=_describe(file),
+        found="" if match is None else name_and_size(match.filename or match.name, match.size),
+        problem=why,
+        lacking=lacking,
     )
-    field = COVER if problem.file.kind == A_COVER else FILES
-    return Discrepancy(problem.problem, source_id, target_id, field, _describe(problem.file), found, problem.why)
 
 
 def _present(pairs: Iterable[tuple[PlannedFile, AttachedFile]], source_id: int, target_id: int) -> Iterator[Row]:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_done
 from pipelines.migration.model.plan import Plan, PlanRow
-from pipelines.migration.model.resource_types import RESOURCE_TYPES, USERS
+from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING
+from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.model.wording import noun
 from pipelines.migration.plan.field_merge import FieldVerdict, merge_field
-from pipelines.migration.verify.discrepancies import DIFFERING, DUPLICATED, MISSING
-from pipelines.migration.verify.verdict import VerificationFinding
+from pipelines.migration.verify.discrepancies import MOST_CHARACTERS
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.report.issues import safe_text
 from pipelines.report.rendering import NOT_SHOWN
-
-MOST_CHARACTERS = 300
-"""Of a value in a finding."""
 
 
 @contextmanager
@@ -53,16 +50,8 @@ class OtherResourcesComparison:
         counts = self.plan.facts.counts
         return sum(counts[resource].get(action, 0) for resource in self.resources for action in PRESENT_ACTIONS)
 
-    def counts(self) -> Counter[str]:
-        """Problem → records. A record that differs in several fields counts once."""
-        records = groupby(
-            self.findings(),
-            key=lambda finding: (finding.problem, finding.resource, finding.source_id, finding.target_id),
-        )
-        return Counter(problem for (problem, *_which), _fields in records)
-
-    def findings(self) -> Iterator[VerificationFinding]:
-        """Yields every difference, in the order of the plan; the same each time."""
+    def findings(self) -> Iterator[Finding]:
+        """Yield every difference, in the order of the plan."""
         if not self.resources:
             return
         for row in self.plan.rows(*PRESENT_ACTIONS, resources=self.resources):
@@ -98,9 +87,7 @@ class OtherResourcesComparison:
         written = [entry for entry in entries if entry.plan == self.plan.name and entry.kind in kinds]
         return max(written, key=lambda entry: (is_done(entry), entry.number), default=None)
 
-    def _differing(
-        self, row: PlanRow, target_id: int | None, record: Mapping[str, Any], why: str
-    ) -> Iterator[VerificationFinding]:
+    def _differing(self, row: PlanRow, target_id: int | None, record: Mapping[str, Any], why: str) -> Iterator[Finding]:
         compared = (row.type or RESOURCE_TYPES[row.resource]).compared_record
         now, payload = compared(record), dict(row.payload)
         expected = dict(row.expected)
@@ -127,7 +114,7 @@ class OtherResourcesComparison:
         entry = self._written(row)
         return entry is not None and entry.kind == WriteKind.ADOPT
 
-    def _duplicates(self, row: PlanRow, target_id: int) -> Iterator[VerificationFinding]:
+    def _duplicates(self, row: PlanRow, target_id: int) -> Iterator[Finding]:
         if (first := self.lists.first_source(row, target_id)) != row.source_id:
             why = f"{noun(row.resource)} {first} of the source became the same record"
             yield _finding(row, DUPLICATED, target_id, why=why)
@@ -147,16 +134,16 @@ def _is_contained(row: PlanRow, name: str, wanted: Mapping[str, str], now: Mappi
 
 
 def _finding(  # noqa: PLR0917  the columns of a finding
-    row: PlanRow, problem: str, target_id: int | None, field: str = "", wanted: str = "", found: str = "", *, why: str
-) -> VerificationFinding:
-    """Without the values of users, which are personal data."""
-    is_personal = row.resource == USERS
+    row: PlanRow, code: str, target_id: int | None, field: str = "", wanted: str = "", found: str = "", *, why: str
+) -> Finding:
+    """Without the values of people, which are personal data."""
+    is_personal = row.resource in PERSONAL
     title, wanted, found = (
         NOT_SHOWN if is_personal and text else safe_text(text, MOST_CHARACTERS)
         for text in (row.title or "", wanted, found)
     )
-    return VerificationFinding(
-        problem=problem,
+    return Finding(
+        code=code,
         resource=row.resource,
         source_id=row.source_id,
         target_id=target_id,
@@ -164,5 +151,5 @@ def _finding(  # noqa: PLR0917  the columns of a finding
         field=field,
         wanted=wanted,
         found=found,
-        why=safe_text(why, MOST_CHARACTERS),
+        problem=why,
     )

@@ -18,16 +18,11 @@ from pipelines.migration.model.comparison_database import comparison_database, c
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import ROWS, Plan
+from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.references.publications import map_references
 from pipelines.migration.plan.rows import batches_of
-from pipelines.migration.verify.discrepancies import (
-    DIFFERING,
-    DUPLICATED,
-    FINDINGS,
-    MISSING,
-    Discrepancies,
-)
+from pipelines.migration.verify.discrepancies import FINDINGS, INSERT, Discrepancies
 from pipelines.publication_fields import REFERENCES, WRITTEN
 from pipelines.records.tables.description import Column, Table
 from pipelines.store.parquet import escaped, json_path, literal, quoted
@@ -149,7 +144,7 @@ def _find_differing(database: DuckDBPyConnection, fields: Sequence[str]) -> None
         return f"CASE field {' '.join(f'WHEN {name} THEN {side}.{column}' for name, column in columns)} END"
 
     database.execute(f"""
-        INSERT INTO findings
+        {INSERT}
         SELECT
             '{DIFFERING}', source_id, target_id, field,
             CASE wanted WHEN md5_number(in_source)::VARCHAR THEN in_source WHEN md5_number(earlier)::VARCHAR THEN earlier END,
@@ -202,14 +197,14 @@ def _find_duplicated(database: DuckDBPyConnection) -> None:
         FROM (SELECT s.*, c.is_there, c.target_id FROM ({same}) AS s JOIN checked AS c ON c.source_id = s.source_id)
         QUALIFY row_number() OVER (PARTITION BY id ORDER BY is_there, rank, source_id, evidence) = 1;
 
-        INSERT INTO findings
+        {INSERT}
         SELECT
             '{DUPLICATED}', source_id, id, NULL, NULL, NULL,
             'it is unknown who created it, and it is the same as ' || target_id || ', ' || evidence
         FROM duplicates
         WHERE is_there;
 
-        INSERT INTO findings
+        {INSERT}
         SELECT '{DUPLICATED}', source_id, target_id, NULL, NULL, NULL, 'publication ' || first || ' of the source became the same record'
         FROM (SELECT *, min(source_id) OVER (PARTITION BY target_id) AS first FROM checked WHERE target_id IS NOT NULL)
         WHERE source_id <> first;
@@ -219,7 +214,7 @@ def _find_duplicated(database: DuckDBPyConnection) -> None:
 def _find_missing(database: DuckDBPyConnection) -> None:
     """Finds records that are not in the target. An unaccounted record that may be one of them goes with it, and is no duplicate."""
     database.execute(f"""
-        INSERT INTO findings
+        {INSERT}
         SELECT '{MISSING}', c.source_id, c.target_id, NULL, NULL, NULL, CASE
             WHEN action <> '{Action.CREATE}' THEN 'it was there when the plan was made, and is not there any more'
             WHEN c.target_id IS NOT NULL THEN 'it was created, and is not there any more'

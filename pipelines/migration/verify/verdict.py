@@ -7,36 +7,12 @@ from pathlib import Path
 import msgspec
 
 from pipelines.errors import StorageError
-from pipelines.migration.model.lacking import LackingCounts
+from pipelines.migration.model.findings import StepResult
 from pipelines.migration.model.plan import Plan
 from pipelines.store.durable import storage_errors, write_atomically
 
 PREFIX = "verification-"
 """Of the names of the documents."""
-
-
-class VerificationFinding(msgspec.Struct, kw_only=True):
-    """One difference. `field`: empty where it is the record, `files` or `cover` where it is a file."""
-
-    problem: str
-    """missing, differing, duplicated or unread."""
-    resource: str
-    source_id: int | None
-    target_id: int | None
-    title: str
-    field: str
-    wanted: str
-    found: str
-    why: str
-    lacking: bool = False
-    """Whether the plan could not send it, so that only a new plan can move it."""
-
-    def __str__(self) -> str:
-        """One line for people."""
-        numbers = " → ".join(str(number) for number in (self.source_id, self.target_id) if number is not None)
-        what = f"{self.resource} {numbers} ({self.title}): {self.field + ' ' if self.field else ''}{self.problem}"
-        values = f", wanted «{self.wanted}», found «{self.found}»" if self.wanted or self.found else ""
-        return f"{what}{values}; {self.why}"
 
 
 class FileFindings(msgspec.Struct, kw_only=True):
@@ -49,10 +25,9 @@ class FileFindings(msgspec.Struct, kw_only=True):
     """Files whose bytes could not be fetched: nothing is proved of them."""
 
 
-class MigrationVerification(msgspec.Struct, kw_only=True):
+class MigrationVerification(StepResult, kw_only=True):
     """The result of a verification."""
 
-    plan: str
     tool: str
     verified_at: str
     equal: bool
@@ -72,15 +47,10 @@ class MigrationVerification(msgspec.Struct, kw_only=True):
     quarantined: int
     skipped: int
     target_records: int
-    requests: int
     table: str
     """Name of the table of all findings, beside the plan."""
-    findings: list[VerificationFinding]
-    """The first findings."""
-    lacking: LackingCounts = msgspec.field(default_factory=LackingCounts)
-    """What of `missing` and `differing` the plan could not send."""
-    as_planned: bool | None = None
-    """Whether the target has everything that the plan could send; None in results of earlier versions."""
+    as_planned: bool
+    """Whether the target has everything that the plan could send."""
 
     @property
     def name(self) -> str:

@@ -111,7 +111,7 @@ def test_an_undo_names_the_twin_that_it_leaves(pair: LibraryPair, snapshot: Snap
     with pair.migration() as migration:
         undone = migration.undo(plan, really=True)
     assert [record["id"] for record in pair.publications()] == twin.twins
-    assert ([left.target_id for left in undone.examples], undone.left) == (twin.twins, 1)
+    assert ([left.target_id for left in undone.findings], undone.left) == (twin.twins, 1)
 
 
 @pytest.mark.long

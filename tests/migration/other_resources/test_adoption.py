@@ -80,7 +80,7 @@ def test_authorities_that_the_service_made_are_adopted_and_get_what_they_lack(
     with pair.migration() as migration:
         would_leave = migration.undo(plan).left
         undone = migration.undo(plan, really=True)
-    left = [one for one in undone.examples if "the service made it itself" in one.reason]
+    left = [one for one in undone.findings if "the service made it itself" in one.problem]
     assert (undone.left, len(left)) == (would_leave, len(adopted))
     assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == []
     assert pair.apply(plan).applied.failed == 0
@@ -167,7 +167,7 @@ def test_a_value_that_the_service_set_otherwise_stays_and_is_named(pair: Library
     assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == ["Bengio"]
     with pair.migration() as migration:
         [finding] = [one for one in migration.verify(plan).findings if not one.lacking]
-    assert (finding.problem, finding.field) == ("differing", "variants")
+    assert (finding.code, finding.field) == ("differing", "variants")
     [conflict] = plan_rows(pair.plan(snapshot, resources=RESOURCES), "authorities", Action.CONFLICT)
     assert (conflict.target_id, conflict.reason) == (made["id"], "fields_differ")
 

@@ -27,12 +27,12 @@ def test_every_later_plan_names_it_and_none_patches_it(pair: LibraryPair) -> Non
             assert {resource for resource, _ in kept} >= {"publications", "users", "collections"}
             applied = through.apply(plan).applied
             assert not applied.complete
-            assert {(item.resource, item.source_id) for item in applied.lacking.items} == {*kept}
-            assert not [item for item in applied.lacking.items if item.resource == "users" and "«" in item.problem]
+            assert {(item.resource, item.source_id) for item in applied.findings} == {*kept}
+            assert not [item for item in applied.findings if item.resource == "users" and "«" in item.problem]
             with through.migration() as migration:
                 assert migration.status(plan).lacking == applied.lacking
                 proof = migration.verify(plan)
             assert not proof.equal
             assert {(finding.resource, finding.source_id) for finding in proof.findings} == {*kept}
             known = "the service keeps it otherwise than an earlier plan sent it"
-            assert all(finding.lacking or finding.why.endswith(known) for finding in proof.findings)
+            assert all(finding.lacking or finding.problem.endswith(known) for finding in proof.findings)

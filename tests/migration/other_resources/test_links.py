@@ -175,14 +175,14 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
     with pair.migration() as migration:
         assert migration.verify(plan).as_planned
         status = migration.status(plan)
-        assert (status.written, status.planned.links, status.done.links) == (True, 3, 3)
+        assert (status.written, status.planned["links"], status.done["links"]) == (True, 3, 3)
     assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
     assert pair.apply(plan).requests == 0
     with pair.migration() as migration:
         supposed = migration.undo(plan, really=False)
         undone = migration.undo(plan, really=True)
     assert (supposed.deleted, supposed.left) == (undone.deleted, undone.left)
-    assert {one.resource for one in undone.examples} <= {"authorities", "tasks"}
+    assert {one.resource for one in undone.findings} <= {"authorities", "tasks"}
     assert meaning(pair) == before
 
 
@@ -249,7 +249,7 @@ def test_killed_between_the_creation_and_the_link_it_goes_on(pair: LibraryPair, 
     assert die(pair, plan, "apply", moment) == -signal.SIGKILL
     assert len(records_of(pair, "collections")) == len(before) + len(moved(pair)), "all are created"
     with pair.migration() as migration:
-        done = migration.status(plan).done.links
+        done = migration.status(plan).done["links"]
     assert done < len(links_of(plan))
     applied = pair.apply(plan).applied
     assert ([failure.problem for failure in applied.failures], applied.created) == ([], 0)
@@ -261,7 +261,7 @@ def test_killed_between_the_creation_and_the_link_it_goes_on(pair: LibraryPair, 
     assert die(pair, plan, "undo", moment) == -signal.SIGKILL
     with pair.migration() as migration:
         undone = migration.undo(plan, really=True)
-    assert {one.resource for one in undone.examples} <= {"authorities", "tasks"}
+    assert {one.resource for one in undone.findings} <= {"authorities", "tasks"}
     assert meaning(pair) == before
 
 

@@ -95,7 +95,7 @@ def test_a_reference_that_leads_elsewhere_is_found_by_verify_and_by_a_drill(
     with pair.migration() as migration:
         proof = migration.verify(plan)
     [finding] = proof.findings
-    found = finding.resource, finding.problem, finding.field
+    found = finding.resource, finding.code, finding.field
     assert (proof.equal, found) == (False, ("hard_copies", "differing", "publication_id"))
     settings = load_settings(pair.config)
     result = drill(settings, open_data(settings), snapshot, now=datetime(2026, 11, 21, tzinfo=UTC))

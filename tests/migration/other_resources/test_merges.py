@@ -80,7 +80,7 @@ def test_a_merge_is_proposed_and_sent_once_a_person_decided_it(pair: LibraryPair
     with pair.migration() as migration:
         assert migration.verify(plan).as_planned
         status = migration.status(plan)
-        assert (status.done.merge, status.written) == (2, True)
+        assert (status.done["merge"], status.written) == (2, True)
     assert pair.apply(plan).applied.merged == 0
 
     later = pair.plan(snapshot, resources=RESOURCES)
@@ -90,9 +90,9 @@ def test_a_merge_is_proposed_and_sent_once_a_person_decided_it(pair: LibraryPair
     assert ("authorities", source_id) not in lines(later), "a decision to merge counts once"
     with pair.migration() as migration:
         for undone in (migration.undo(plan), migration.undo(plan, really=True)):
-            [left] = undone.examples
+            [left] = undone.findings
             assert (undone.left, left.target_id) == (1, ids[0])
-            assert f"record {ids[1]} was merged into it, and no undo can split them" in left.reason
+            assert f"record {ids[1]} was merged into it, and no undo can split them" in left.problem
 
 
 def decided(pair: LibraryPair, snapshot: Snapshot) -> tuple[Plan, int, list[int]]:

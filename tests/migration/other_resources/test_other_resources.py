@@ -100,7 +100,7 @@ def test_named_resources_move_with_their_references_in_the_planned_requests(
     undeletable = facts.counts["authorities"]["create"] + facts.counts["tasks"]["create"]
     deleted = facts.count(Action.CREATE) - undeletable
     assert (dry_run.deleted, dry_run.left) == (undone.deleted, undone.left) == (deleted, undeletable)
-    assert {left.resource for left in undone.examples} == {"authorities", "tasks"}, "the service deletes none of these"
+    assert {left.resource for left in undone.findings} == {"authorities", "tasks"}, "the service deletes none of these"
     assert {resource: records_of(pair, resource) for resource in before} == before
 
 
@@ -128,7 +128,7 @@ def test_contributors_are_the_same_persons_even_where_their_accounts_are_created
     pair.call("PATCH", f"publications/{made[third.title]}", {"contributor": None})
     with pair.migration() as migration:
         [finding] = [one for one in migration.verify(plan).findings if not one.lacking]
-    assert (finding.problem, finding.source_id, finding.field) == ("differing", third.source_id, "contributor")
+    assert (finding.code, finding.source_id, finding.field) == ("differing", third.source_id, "contributor")
     [conflict] = plan_rows(pair.plan(snapshot, resources=["users"]), "publications", Action.CONFLICT)
     assert (conflict.reason, [*conflict.differing]) == ("edited_in_target", ["contributor"])
     pair.call("PATCH", f"publications/{made[third.title]}", {"contributor": {"id": max(records_of(pair, "users"))}})
@@ -313,7 +313,7 @@ def test_a_verification_finds_missing_differing_and_duplicated_records(pair: Lib
     assert (proof.equal, proof.as_planned, proof.missing, proof.duplicated) == (False, False, 1, 1)
     assert proof.differing == 1 + proof.lacking.references
     written = [finding for finding in proof.findings if not finding.lacking]
-    found = {(finding.problem, finding.resource, finding.source_id, finding.field) for finding in written}
+    found = {(finding.code, finding.resource, finding.source_id, finding.field) for finding in written}
     assert found == {
         ("differing", "authorities", made[0].source_id, "variants"),
         ("duplicated", "authorities", made[1].source_id, ""),
@@ -340,8 +340,8 @@ def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: Librar
     for lacking in (result.applied.lacking, status.lacking, proof.lacking):
         assert lacking.records == 1 + len(waiting)
     assert (proof.equal, proof.as_planned, proof.missing) == (False, True, 1 + len(waiting))
-    assert "Closed stacks" in {finding.title for finding in proof.findings if finding.problem == "missing"}
-    assert "Closed stacks" in {item.title for item in status.lacking.items}
+    assert "Closed stacks" in {finding.title for finding in proof.findings if finding.code == "missing"}
+    assert "Closed stacks" in {item.title for item in status.findings}
     assert "library" not in {copy["location_id"] for copy in records_of(pair, "hard_copies").values()}
     pair.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "closed  Stacks"})
     later = pair.plan(snapshot, resources=["hard_copies"])
@@ -414,7 +414,7 @@ def test_two_records_that_became_one_are_named(pair: LibraryPair, snapshot: Snap
         findings = migration.verify(plan).findings
     why = f"authority {first.source_id} of the source became the same record"
     assert (second.source_id, target_id, why) in [
-        (finding.source_id, finding.target_id, finding.why) for finding in findings
+        (finding.source_id, finding.target_id, finding.problem) for finding in findings
     ]
 
 

@@ -220,7 +220,7 @@ def test_a_target_that_refuses_a_field_gets_the_record_without_it(pair: LibraryP
     assert [failure.problem for failure in applied.failures] == []
     noted = [row for row in plan_rows(plan, "authorities", Action.CREATE) if "notes" in row.payload]
     assert applied.lacking.writes >= len(noted) > 1
-    assert "notes: not sent, the target does not take a record with it" in applied.lacking.items[0].problem
+    assert "notes: not sent, the target does not take a record with it" in applied.findings[0].problem
     assert requests <= plan.facts.requests + plan.facts.writes + 8  # each is read back; rows are written side by side
 
 
@@ -242,6 +242,6 @@ def test_a_field_that_the_target_does_not_keep_is_found_at_the_first_record(
     noted = [row for row in plan_rows(plan, "authorities", Action.CREATE) if "notes" in row.payload]
     assert (applied.failures, applied.complete) == ([], False)
     assert applied.lacking.writes == len(noted) > 1
-    assert "notes" in applied.lacking.items[0].problem
+    assert "notes" in applied.findings[0].problem
     assert requests <= plan.facts.requests + (plan.facts.writes if answer == "id" else 0) + 8  # read back
     assert pair.plan(back_up(pair, "second"), resources=("authorities",)).facts.empty

@@ -133,7 +133,7 @@ def test_links_lead_to_what_the_records_became_and_are_taken_back(pair: LibraryP
     assert second.facts.empty, second.facts.counts
     with pair.migration() as migration:
         undone = migration.undo(plan, really=True)
-    assert {one.resource for one in undone.examples} <= {"authorities", "tasks"}
+    assert {one.resource for one in undone.findings} <= {"authorities", "tasks"}
     assert meaning(pair) == before
 
 
@@ -144,7 +144,7 @@ def test_a_link_to_what_is_not_moved_is_not_sent(pair: LibraryPair) -> None:
     links = {"shelf_location_id": "link", "collection_ids": "link", "reviewer_id": "link"}
     assert learned(plan).left_out == {**links, "copies": "unknown_reference"}
     applied = pair.apply(plan).applied
-    assert {item.name for item in applied.lacking.items} >= {*links, "copies"}
+    assert {finding.field for finding in applied.findings} >= {*links, "copies"}
     assert not applied.complete
     assert [failure.problem for failure in applied.failures] == []
     found, wanted = meaning(pair), meaning(pair, "library")

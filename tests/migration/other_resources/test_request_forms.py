@@ -170,7 +170,7 @@ def test_a_record_that_stays_empty_is_named(pair: LibraryPair, snapshot: Snapsho
     with pair.migration() as migration:
         found = migration.verify(plan).findings
         assert {one.target_id for one in found if one.resource == "collections"} == {*empty}
-        assert any("was created empty" in one.problem for one in migration.status(plan).lacking.items)
+        assert any("was created empty" in one.problem for one in migration.status(plan).findings)
     assert pair.apply(plan).applied.created == 0
     later = pair.plan(snapshot, resources=RESOURCES)
     assert [row.target_id for row in plan_rows(later, "collections", Action.PATCH)] == empty, "nobody edited it"
@@ -196,7 +196,7 @@ def test_a_record_that_stays_empty_is_deleted_by_undo_unless_people_filled_it(
         result = migration.undo(plan, really=True)
     assert result.left == int(edited)
     assert {*records_of(pair, "collections")} == ({empty} if edited else set())
-    assert not edited or "people changed name since" in str(result.examples)
+    assert not edited or "people changed name since" in str(result.findings)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.migration.apply.run import Selection
-from pipelines.migration.report.status import Work
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
@@ -15,24 +14,25 @@ from tests.migration.verify.test_run import target_ids, verify
 
 def test_a_status_has_what_is_done_and_what_remains(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot)
-    all_of_it = Work(create=RECORDS, files=3, covers=2)
+    all_of_it = {"create": RECORDS, "patch": 0, "links": 0, "merge": 0, "files": 3, "covers": 2}
     with pair.migration() as migration:
         status = migration.status(plan)
-        assert (status.planned, status.done, status.complete) == (all_of_it, Work(), False)
+        assert (status.planned, status.done, status.complete) == (all_of_it, dict.fromkeys(all_of_it, 0), False)
         assert (status.requests_left, status.last_change, status.verification) == (plan.facts.requests, "", None)
     pair.sandbox.fault("status", pair.target, method="POST", path="^/api/v3/publications", status=422)
     result = pair.apply(plan, selection=Selection(limit=10))
     assert (result.applied.created, result.applied.failed) == (9, 1)
     with pair.migration() as migration:
         status = migration.status(plan)
-        assert (status.done.create, status.refused, status.complete) == (9, 1, False)
+        assert (status.done["create"], status.refused, status.complete) == (9, 1, False)
         assert status.requests_left == plan.facts.requests - 9
-        [problem] = status.problems
-        assert (problem.kind, problem.state, problem.status) == ("create", "refused", 422)
+        [finding] = status.findings
+        assert (finding.field, finding.code) == ("create", "refused")
+        assert "422" in finding.problem
         pair.apply(plan)
         found = verify(pair, plan)
         status = migration.status(plan)
-        assert (status.done, status.complete, status.requests_left, status.problems) == (all_of_it, True, 0, [])
+        assert (status.done, status.complete, status.requests_left, status.findings) == (all_of_it, True, 0, [])
         assert status.verification == found
         asked = pair.requests()
         migration.status(plan)

@@ -78,12 +78,12 @@ def test_records_that_people_edited_since_stay(pair: LibraryPair, snapshot: Snap
     result = undo(pair, plan, really=True)
     assert counts_of(result) == counts_of(dry_run) == (RECORDS - 4, 0, 0, 3)
     assert (result.gone, dry_run.gone) == (1, 1)
-    assert {left.source_id: left.reason for left in result.examples} == {
+    assert {left.source_id: left.problem for left in result.findings} == {
         3: "people changed title since",
         5: "people attached notes.pdf since",
         WITH_BOTH: "people set another cover since",
     }
-    assert {left.source_id for left in dry_run.examples} == {3, 5, WITH_BOTH}
+    assert {left.source_id for left in dry_run.findings} == {3, 5, WITH_BOTH}
     assert [record["id"] for record in pair.publications()] == sorted(now[number] for number in (3, 5, WITH_BOTH))
     assert pdf["id"] not in {asset["id"] for record in pair.publications() for asset in record["assets"]}
 
@@ -101,7 +101,7 @@ def test_fields_get_their_values_back_unless_people_changed_them(pair: LibraryPa
     pair.call("PATCH", f"publications/{there['id']}", {"authors": [{"name": "Somebody else", "type": "person"}]})
     result = undo(pair, plan, really=True)
     assert counts_of(result) == (RECORDS - 1, 1, 0, 1)
-    assert [(left.source_id, left.reason) for left in result.examples] == [(2, "people changed authors since")]
+    assert [(left.source_id, left.problem) for left in result.findings] == [(2, "people changed authors since")]
     [left] = pair.publications()
     assert (left["title"], left["publishable_type"], left["authors"][0]["name"]) == ("Nanolaser", None, "Somebody else")
 

@@ -97,7 +97,7 @@ def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryCli
                 on_file=lambda progress: library.progress.append((progress.records, progress.expected)),
             ).check(discrepancies)
             discrepancies.counts()
-            return compared, database.execute("SELECT problem, field, found FROM findings ORDER BY ALL").fetchall()
+            return compared, database.execute("SELECT code, field, found FROM findings ORDER BY ALL").fetchall()
 
     return run
 
@@ -156,15 +156,15 @@ def test_a_file_that_cannot_be_fetched_is_unread(check: Check, library: Library,
     """It does not count as compared, and it is a finding: nothing is proved of it."""
     del library.storage["/first"]
     library.fresh = fresh
-    assert check(("asset", FIRST, CONTENT), ("asset", SECOND, ANOTHER)) == (1, [("unread", "files", None)])
+    assert check(("asset", FIRST, CONTENT), ("asset", SECOND, ANOTHER)) == (1, [("unread", "files", "")])
 
 
 def test_a_file_that_its_record_does_not_show_is_unread(check: Check) -> None:
     """Never another file of the record instead."""
-    assert check(("asset", 73, CONTENT)) == (0, [("unread", "files", None)])
+    assert check(("asset", 73, CONTENT)) == (0, [("unread", "files", "")])
 
 
 def test_a_cover_that_is_gone_is_not_compared_with_a_file(check: Check, library: Library) -> None:
     """Somebody removed it: no other file of its record stands for it."""
     compared, findings = check(("cover", None, CONTENT), listed={**library.record(), "cover": None})
-    assert (compared, [(problem, field) for problem, field, _ in findings]) == (0, [("unread", "cover")])
+    assert (compared, [(code, field) for code, field, _ in findings]) == (0, [("unread", "cover")])

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigurationError
+from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.verify.verdict import (
     MigrationVerification,
-    VerificationFinding,
     read_verification,
     verifications,
 )
@@ -78,8 +78,8 @@ def pdf_of(snapshot: Snapshot, source_id: int) -> bytes:
     return (snapshot.path.parents[2] / "files" / "sha256" / sha256[:2] / sha256).read_bytes()
 
 
-def summary(findings: list[VerificationFinding]) -> set[tuple[str, int | None, str]]:
-    return {(finding.problem, finding.source_id, finding.field) for finding in findings}
+def summary(findings: list[Finding]) -> set[tuple[str, int | None, str]]:
+    return {(finding.code, finding.source_id, finding.field) for finding in findings}
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -136,14 +136,14 @@ def test_later_changes_by_people_are_findings(pair: LibraryPair, snapshot: Snaps
     assert not result.equal
     assert (result.missing, result.differing, result.duplicated) == (2, 2, 2), "a record that differs counts once"
     assert (result.files.missing, result.files.differing, result.files.duplicated) == (1, 1, 1)
-    by = {(finding.problem, finding.source_id, finding.field): finding for finding in result.findings}
+    by = {(finding.code, finding.source_id, finding.field): finding for finding in result.findings}
     assert by["duplicated", 2, ""].target_id == twin["id"]
-    assert str(twice["id"]) in by["duplicated", WITH_PDF, "files"].why
+    assert str(twice["id"]) in by["duplicated", WITH_PDF, "files"].problem
     title = by["differing", 3, "title"]
     why = "changed since it was written, or by the service"
-    assert (title.wanted, title.found, title.why) == ("The Dead Key", "=Another title", why)
+    assert (title.wanted, title.found, title.problem) == ("The Dead Key", "=Another title", why)
     assert str(title) == (
-        f"publications 3 → {now[3]} (The Dead Key): title differing, wanted «The Dead Key», found «=Another title»; changed since it "
+        f"publications 3 → {now[3]} (The Dead Key): title differing, wanted «The Dead Key», found «=Another title»: changed since it "
         "was written, or by the service"
     )
     with plan.path(result.table).open(encoding="utf-8-sig", newline="") as file:
@@ -172,7 +172,7 @@ def test_files_that_cannot_be_fetched_make_nothing_equal(pair: LibraryPair, snap
     result = verify(pair, plan, contents=True)
     assert (result.equal, result.files_checked, result.contents, result.files.unread) == (False, 5, 0, 5)
     assert (result.missing, result.differing, result.duplicated) == (0, 0, 0)
-    assert {finding.problem for finding in result.findings} == {"unread"}
+    assert {finding.code for finding in result.findings} == {"unread"}
 
 
 def test_before_the_apply_every_record_is_missing(pair: LibraryPair, snapshot: Snapshot) -> None:
@@ -182,7 +182,7 @@ def test_before_the_apply_every_record_is_missing(pair: LibraryPair, snapshot: S
     made = pair.call("POST", "publications", {"title": "Made by hand", "identifiers": [doi]})
     result = verify(pair, plan)
     assert (result.equal, result.compared, result.missing, result.files_checked) == (False, RECORDS, RECORDS, 0)
-    reasons = {finding.source_id: finding.why for finding in result.findings}
+    reasons = {finding.source_id: finding.problem for finding in result.findings}
     assert reasons.pop(2) == f"it was not created yet. It is unknown who created {made['id']}, which may be it"
     assert set(reasons.values()) == {"it was not created yet"}
 

@@ -8,34 +8,34 @@ import msgspec
 import pytest
 
 from pipelines.errors import StorageError
+from pipelines.migration.model.findings import Finding
 from pipelines.migration.verify.verdict import (
     FileFindings,
     MigrationVerification,
-    VerificationFinding,
     read_verification,
     save_verification,
     verifications,
 )
 from tests.migration.sample_plans import plan_of
 
-FINDING = VerificationFinding(
-    problem="differing", resource="publications", source_id=7, target_id=17, title="Flatland", field="doi",
-    wanted="10.1000/1", found="10.1000/2", why="somebody changed it",
+FINDING = Finding(
+    code="differing", resource="publications", source_id=7, target_id=17, title="Flatland", field="doi",
+    wanted="10.1000/1", found="10.1000/2", problem="somebody changed it",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({}, "publications 7 → 17 (Flatland): doi differing, wanted «10.1000/1», found «10.1000/2»; somebody changed it"),
-        ({"found": ""}, "publications 7 → 17 (Flatland): doi differing, wanted «10.1000/1», found «»; somebody changed it"),
+        ({}, "publications 7 → 17 (Flatland): doi differing, wanted «10.1000/1», found «10.1000/2»: somebody changed it"),
+        ({"found": ""}, "publications 7 → 17 (Flatland): doi differing, wanted «10.1000/1», found «»: somebody changed it"),
         (
-            {"problem": "missing", "field": "", "target_id": None, "wanted": "", "found": ""},
-            "publications 7 (Flatland): missing; somebody changed it",
+            {"code": "missing", "field": "", "target_id": None, "wanted": "", "found": ""},
+            "publications 7 (Flatland): missing: somebody changed it",
         ),
         (
-            {"problem": "duplicated", "field": "files", "source_id": None, "wanted": ""},
-            "publications 17 (Flatland): files duplicated, wanted «», found «10.1000/2»; somebody changed it",
+            {"code": "duplicated", "field": "files", "source_id": None, "wanted": ""},
+            "publications 17 (Flatland): files duplicated, wanted «», found «10.1000/2»: somebody changed it",
         ),
     ],
 )  # fmt: skip
@@ -47,35 +47,17 @@ def test_a_finding_is_one_line(change: dict[str, str | None], line: str) -> None
 RESULT = MigrationVerification(
     plan="plan", tool="0.1.0", verified_at="2026-01-01T00:00:00Z", equal=False, compared=1, missing=0, differing=1,
     duplicated=0, files=FileFindings(), files_checked=0, contents=None, conflicts=0, quarantined=0, skipped=0,
-    target_records=1, requests=2, table="verification-1.tsv", findings=[FINDING],
+    target_records=1, requests=2, table="verification-1.tsv", findings=[FINDING], as_planned=False,
 )  # fmt: skip
 
 
-def document() -> dict[str, object]:
-    """A verification of an earlier version, which did not count what the plan could not send."""
-    built = msgspec.to_builtins(RESULT)
-    findings = [{name: value for name, value in one.items() if name != "lacking"} for one in built["findings"]]
-    kept = {name: value for name, value in built.items() if name not in ("lacking", "as_planned")}
-    return {**kept, "findings": findings, "files": {}}
-
-
-def test_the_document_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    """What it does not have is zero or unknown."""
-    path = tmp_path / "verification-1.json"
-    path.write_bytes(msgspec.json.encode(document()))
-    result = read_verification(path)
-    assert (result.name, result.findings, result.as_planned) == (path.name, [FINDING], None)
-    assert not result.findings[0].lacking
-    assert not any(msgspec.structs.astuple(result.files) + msgspec.structs.astuple(result.lacking))
-
-
 def test_the_results_beside_a_plan_are_found_the_oldest_first(tmp_path: Path) -> None:
-    """Those of an earlier version, too: their names are documented (docs/migrating.md), and stay."""
+    """Their names are documented (docs/migrating.md), and stay."""
     plan = plan_of(tmp_path / "plan")
     new = msgspec.structs.replace(RESULT, table="verification-20260102T000000Z.tsv")
     save_verification(plan, new)
     old = plan.path("verification-20260101T000000Z.json")
-    old.write_bytes(msgspec.json.encode(document()))
+    old.write_bytes(msgspec.json.encode(RESULT))
     assert verifications(plan) == [old, plan.path("verification-20260102T000000Z.json")]
     assert read_verification(verifications(plan)[1]) == new
 
