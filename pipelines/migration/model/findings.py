@@ -45,6 +45,11 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         """One line for people."""
+        return f"{self.record}: {self.words}"
+
+    @property
+    def words(self) -> str:
+        """The line without its record; findings with the same words are alike."""
         kind, what = self.kind, self.field
         if kind in (Kind.TARGET, Kind.STEPS):
             what = f"{what} {self.code}".strip()
@@ -55,7 +60,7 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
             if kind == Kind.TARGET and (self.wanted or self.found)
             else ""
         )
-        return f"{self.record}: {what}{values}{': ' if what else ''}{self.problem} {self.suggestion}".strip()
+        return f"{what}{values}{': ' if what else ''}{self.problem} {self.suggestion}".strip()
 
     @property
     def likeness(self) -> tuple[str, str, str]:
