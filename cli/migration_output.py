@@ -12,7 +12,6 @@ from rich.console import Console
 from cli.command_lines import command_line
 from cli.output import print_first, print_table, print_verdict, print_warning
 from pipelines.humanize import counted, duration
-from pipelines.migration.apply.run import ApplyResult
 from pipelines.migration.decide.take_over import TakenOver
 from pipelines.migration.flow import AppliedPlan
 from pipelines.migration.model.actions import Action
@@ -215,8 +214,8 @@ def print_status(console: Console, plan: Plan, status: PlanStatus) -> None:
     elif status.written:
         what = f"is written; {stuck}.{_sentence(lost)}"
     else:
-        left = f"{counted(status.requests_left, 'request')}, {duration(status.minutes_left * 60)} at the budget"
-        what = f"has {left} left; {stuck}.{_sentence(lost)} To go on: {apply}"
+        rest = f"{counted(status.requests_left, 'request')}, {duration(status.minutes_left * 60)} at the budget"
+        what = f"has {rest} left; {stuck}.{_sentence(lost)} To go on: {apply}"
     console.print(f"Plan {plan.name} {what}")
 
 
