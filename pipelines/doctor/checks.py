@@ -336,8 +336,6 @@ def token(look: Look) -> CheckResult:
     again = f"Run `bookferry login {look.tenant}`."
     facts: dict[str, Any] = {
         "age_seconds": round(now - state.renewed_at) if state.renewed_at is not None else None,
-        "seconds_left": _whole_seconds(state.seconds_left),
-        "renewed_in_seconds": _whole_seconds(state.renewal_in),
         "signed_in_at": state.signed_in_at,
     }
     if state.problem is not None:
@@ -352,14 +350,8 @@ def token(look: Look) -> CheckResult:
         return warning(lost, again, **facts)
     if (advice := sign_in_warning(state, now)) is not None:
         return warning(advice, again, **facts)
-    left = duration(facts["seconds_left"]) if facts["seconds_left"] is not None else "an unknown time"
-    due = f"renewed in {duration(state.renewal_in)}" if state.renewal_in else "renewed at the next request"
     since = f"; signed in on {local_time(state.signed_in_at)}" if state.signed_in_at is not None else ""
-    return ok(f"good for {left}, {due}{since}", **facts)
-
-
-def _whole_seconds(seconds: float | None) -> int | None:
-    return round(max(0.0, seconds)) if seconds is not None and abs(seconds) != float("inf") else None
+    return ok(f"can be used, and renewed{since}", **facts)
 
 
 @check("scopes", when=V3, needs=("token",))
@@ -514,14 +506,14 @@ def backup_list(look: Look) -> CheckResult:
         todo = "A backup begins there, and fails after a minute of retries. Run this again. If nothing changes, ask the operators."
         return warning("/publications/all did not answer", todo)
     if look.backup_list.records is None:
-        return ok(f"/publications: /publications/all is not offered ({look.backup_list.status})")
+        return ok(f"begins with /publications: /publications/all is not offered ({look.backup_list.status})")
     total, plain = total_of(look.backup_list), look.total
     if total is not None and plain is not None and total < plain:
         return warning(
             f"/publications/all has {total:,} records and /publications {plain:,}",
             "Backups read /publications/all. Ask the library's operators which ones are missing there.",
         )
-    return ok("/publications/all")
+    return ok("begins with /publications/all")
 
 
 @check("page links", needs=SIGNED_IN, requests=1)

@@ -134,10 +134,6 @@ class Probe:
         """Requests sent so far."""
         return self._client.requests
 
-    def ask(self, path: str, *, signed_in: bool = True, **params: Any) -> ProbeResponse | None:
-        """Return the response to a GET below the tenant's own version; `None` if there is none. Raises permanent failures."""
-        return self.ask_at(f"{self.api_url}/{path}", signed_in=signed_in, **params)
-
     def ask_at(
         self, address: str, *, signed_in: bool = True, most_bytes: int | None = None, **params: Any
     ) -> ProbeResponse | None:

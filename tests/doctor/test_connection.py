@@ -199,10 +199,10 @@ def test_scopes_that_the_service_did_not_tell(signed_in: SignedIn) -> None:
 @pytest.mark.parametrize(
     ("grant", "connection", "status", "said"),
     [
-        ({"lifetime": 100}, {}, CheckStatus.OK, "renewed in"),
+        ({"lifetime": 100}, {}, CheckStatus.OK, "and renewed"),
         ({"refresh_token": None}, {}, CheckStatus.WARNING, "no refresh token"),
         ({}, {"refreshing_since": 1.0}, CheckStatus.WARNING, "was lost"),
-        ({"ends_at": 1e12}, {}, CheckStatus.OK, "renewed in"),
+        ({"ends_at": 1e12}, {}, CheckStatus.OK, "and renewed"),
         ({}, {}, CheckStatus.OK, "signed in on"),
     ],
 )
