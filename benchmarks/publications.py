@@ -4,7 +4,8 @@ Records come in blocks of 50. The text of `TEMPLATES` blocks is made once. A blo
 library would not repeat itself: ids, identifiers, titles, file names, half of the authors. Rendering a page is one copy in memory,
 and pages are not stored.
 
-Identifiers are as in real libraries: most are valid, written as people write them, and one ISBN in thirty is invalid.
+Identifiers are as in real libraries: most are valid, written as people write them, one ISBN in thirty is invalid, and hardly any is that of
+several records.
 """
 
 from __future__ import annotations
@@ -134,9 +135,9 @@ class _Writer:
             "isbn": self._isbn(place) if kind == "Book" else None,
             "issn": self._issn() if kind == "Article" else None,
             "arxiv_id": f"{chance.randint(15, 26)}{chance.randint(1, 12):02}.{chance.randint(10000, 99999)}"
-            if chance.random() < 0.2
+            if chance.random() < 0.04
             else None,
-            "pmid": number[:-1] if chance.random() < 0.3 else None,
+            "pmid": f"{_MARK}{place // 5}" if place % 5 == 0 else None,
             "import_state": chance.choice(("imported", "manual", None)),
             "categories": [
                 {"id": one, "name": self._category(one)} for one in chance.sample(range(1, 400), chance.randint(0, 4))

@@ -1,6 +1,6 @@
 """How long the report of a large library takes, and how much memory: page and workbook, with what changed since the night before.
 
-.venv/bin/python -m benchmarks.report                       # 1,000,000 publications with 1.2 million issues: some minutes
+.venv/bin/python -m benchmarks.report                       # 1,000,000 publications, about a million issues: some minutes
 .venv/bin/python -m benchmarks.report --records 20000
 
 The libraries are those of `libraries.py`. `first` has nothing to compare; `nightly` says what changed since. Each is a process of its own.
