@@ -131,7 +131,7 @@ class _Move:
                 self._mark(there, libraries, "arriving", self._origin.place)
             for table in MOVED:
                 _delete(here, table, "target", libraries)
-            for table in ("budget_slots", "budget_queue", "budget_libraries"):
+            for table in ("budget_slots", "budget_libraries"):
                 _delete(here, table, "library", libraries)
             self._mark(here, libraries, "left", self._destination.place)
         return counts[0], counts[1]

@@ -95,7 +95,7 @@ def check_moves(tables: Tables, place: str, libraries: Collection[str] | None = 
         )
 
 
-VERSION = 4
+VERSION = 5
 """The version of the tables that this program uses."""
 
 _TABLES = (
@@ -111,11 +111,6 @@ _TABLES = (
         free_at DOUBLE PRECISION NOT NULL
     )""",
     "CREATE INDEX budget_slots_in_time ON budget_slots (library, free_at)",
-    """CREATE TABLE budget_queue (
-        ticket {numbered},
-        library TEXT NOT NULL,
-        void_at DOUBLE PRECISION NOT NULL
-    )""",
     """CREATE TABLE migration_writes (
         number {numbered},
         source TEXT NOT NULL, target TEXT NOT NULL, plan TEXT NOT NULL,

@@ -187,19 +187,21 @@ class Installation:
 
     @contextmanager
     def no_budget(self) -> Iterator[Callable[[], None]]:
-        """Blocks the budget of this tenant until the block ends. Yields a function that waits until a process queues for the budget."""
+        """Blocks the budget of this tenant until the block ends. Yields a function that waits until a process waits for the budget."""
         data = self.folder / "library-data"
         data.mkdir(exist_ok=True)
         name, limit = load_settings(self.folder / "bookferry.toml").budget_of(self.tenant)
         budget = Budget(LocalState(data / "state.db"), name, limit)
         budget.pause(100_000)
         with closing(sqlite3.connect(data / "state.db", timeout=60, isolation_level=None)) as state:
+            # A slot that is free again is removed by whoever looks for one
+            state.execute("INSERT INTO budget_slots (library, free_at) VALUES (?, 0)", (name,))
 
-            def wait_for_queue() -> None:
-                while state.execute("SELECT count(*) FROM budget_queue").fetchone()[0] == 0:
+            def wait_for_look() -> None:
+                while state.execute("SELECT count(*) FROM budget_slots WHERE free_at = 0").fetchone()[0]:
                     time.sleep(0.2)
 
-            yield wait_for_queue
+            yield wait_for_look
             state.execute("UPDATE budget_libraries SET paused_until = 0")
         budget.close()
 

@@ -256,9 +256,9 @@ def test_a_service_that_is_down_or_dies_ends_the_backup(tmp_path: Path, small: B
 def test_a_tenant_that_is_being_read_is_refused(small: BackedUp, tmp_path: Path) -> None:
     """One library is never read by two runs at once: the second one says so at once."""
     installation = Installation.make(tmp_path, small.sandbox, "small")
-    with installation.no_budget() as wait_for_queue:
+    with installation.no_budget() as wait_for_look:
         first = installation.start("backup", "small", "--json")
-        wait_for_queue()
+        wait_for_look()
         installation.backup("--json").assert_failed(1, "Another run", "small")
     out, _ = first.communicate(timeout=PATIENCE)
     assert json.loads(out)["complete"] is True

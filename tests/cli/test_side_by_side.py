@@ -41,12 +41,12 @@ def test_three_libraries_at_once(installations: dict[str, Installation]) -> None
     """A service that hangs and a budget that is used up delay only their own library."""
     quick, waiting, stuck = (installations[name] for name in NAMES)
     stuck.sandbox.fault("hang", "stuck", path=r"page=2(&|$)", seconds=100_000, times=99)
-    with waiting.no_budget() as wait_for_queue:
+    with waiting.no_budget() as wait_for_look:
         processes = {
             name: installation.start("backup", name, "--json", hurried=name == "waiting")
             for name, installation in installations.items()
         }
-        wait_for_queue()
+        wait_for_look()
         while stuck.sandbox.counts("stuck")["requests"] < 2:
             time.sleep(0.2)
         out, messages = processes["quick"].communicate(timeout=PATIENCE)

@@ -88,9 +88,9 @@ def test_a_stop_ends_a_backup_and_leaves_what_was(
 def test_a_stop_while_the_budget_is_used_up(small: BackedUp, tmp_path: Path) -> None:
     """A stop also ends a long wait for the budget, and the next backup works."""
     installation = Installation.make(tmp_path, small.sandbox, "small")
-    with installation.no_budget() as wait_for_queue:
+    with installation.no_budget() as wait_for_look:
         process = installation.start("backup", "small", "--json")
-        wait_for_queue()
+        wait_for_look()
         seconds, out, _ = _end(process, signal.SIGTERM)
     assert (process.returncode, json.loads(out)["error"][: len(SAID)]) == (143, SAID)
     assert seconds < QUICK

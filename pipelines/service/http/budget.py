@@ -12,9 +12,8 @@ at most as many requests as slots.
 - The service counts requests when they arrive. A slow request and a quick one after it arrive closer together than they left. Therefore
   each slot stays taken `MARGIN` seconds longer; and if the response came later than the quickest one by more than that, so much longer,
   because the request may have arrived so much later (`Permit.answered`).
-- A caller that finds no free slot draws a ticket. Each `Budget` has one ticket at a time (its threads take turns), so that processes share
-  alike, however many threads they have. Everybody leaves as many free slots as there are tickets ahead. A process that dies with a ticket
-  keeps one slot idle until the ticket is void, and delays no other process.
+- A caller that finds no free slot sleeps until the next one will be free, and looks again now and then: a slot may be given back, and a
+  pause may begin. Threads of one process take turns, so that one of them looks.
 - The store gives the time (`Store.moment`): that of the machine's monotonic clock for a file, which one machine at a time works on; that of
   the database for several machines. The request leaves after the commit's way from the database: up to the store's allowance, that is part
   of the margin; a booking whose commit took longer is repeated.
@@ -25,9 +24,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import sys
 import threading
-from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.errors import StorageError
@@ -62,8 +59,8 @@ MOST_AHEAD = 10.0
 MOST_LIKELY = MOST_AHEAD - 1.0
 """Seconds for which a booking waits at most for a slow commit. One beyond `MOST_AHEAD` would be taken for one of before a boot."""
 
-TICKET_SECONDS = 2.0
-"""Seconds until the ticket of a dead process is void. Waiting callers renew their tickets four times as often."""
+LOOK_SECONDS = 0.5
+"""Seconds until a caller that waits looks again."""
 
 REPORTED_WAIT = 1.0
 """Seconds. `on_wait` reports longer waits only."""
@@ -132,19 +129,19 @@ class Budget:
         self._on_wait = on_wait
         self._on_pause = on_pause or on_wait
         self._kept = window + MARGIN
-        self._threads = _FairLock()
+        self._start_anew()
+        os.register_at_fork(after_in_child=weakly(self._start_anew))
         self._delays = 0
         self._shortest = math.inf
         self._is_shared = not state.is_own
         self._store = state.open(self._clock)
-        ahead = "SELECT count(*) FROM budget_queue q WHERE q.library = l.library AND ticket < ? AND void_at > ?"
-        self._looking = f"SELECT {self._store.taken}, ({ahead}), paused_until FROM budget_libraries l WHERE library = ?"  # noqa: S608  our own words
+        self._looking = f"SELECT {self._store.taken}, paused_until FROM budget_libraries l WHERE library = ?"  # noqa: S608  our own words
         with self._store.transaction() as db:
             db.execute("INSERT INTO budget_libraries (library) VALUES (?) ON CONFLICT (library) DO NOTHING", (library,))
             self._mend_after_step(db, self._now(db))
 
     def acquire(self) -> Permit:
-        """Wait for a slot and take it. An exception of a signal or of the clock ends the wait and gives up the place in the queue."""
+        """Wait for a slot and take it. An exception of a signal or of the clock ends the wait."""
         return Permit(self, self._acquire_slot())
 
     def pause(self, seconds: float) -> None:
@@ -162,56 +159,49 @@ class Budget:
     def used(self) -> int:
         """Count the slots that are taken now."""
         with self._store.transaction() as db:
-            taken, _, _ = self._look(db, self._now(db), None)
+            taken, _ = self._look(db, self._now(db))
             return taken
 
     def close(self) -> None:
         """Close the store. Taken slots stay taken."""
         self._store.close()
 
-    def _acquire_slot(self) -> _Booking:
-        with self._threads:
-            ticket: int | None = None
-            reported = self._clock.monotonic()
-            try:
-                while True:
-                    booking, ticket, until, paused = self._take_or_queue(ticket)
-                    if booking is not None:
-                        return booking
-                    reported = self._wait(until, reported, self._on_pause if paused else self._on_wait)
-            except BaseException:
-                self._leave_queue(ticket)
-                raise
+    def _start_anew(self) -> None:
+        self._turn = threading.Lock()
 
-    def _take_or_queue(self, ticket: int | None) -> tuple[_Booking | None, int | None, float, bool]:
-        """Return a slot; or else the ticket, the clock's time of the next look, and whether that is the end of a pause."""
+    def _acquire_slot(self) -> _Booking:
+        # In short waits: a signal that the kernel gives to another thread does not wake the main thread, whose handler would run only then
+        while not self._turn.acquire(timeout=LOOK_SECONDS):
+            pass
+        try:
+            reported = self._clock.monotonic()
+            while True:
+                booking, until, paused = self._try_to_take()
+                if booking is not None:
+                    return booking
+                reported = self._wait(until, reported, self._on_pause if paused else self._on_wait)
+        finally:
+            self._turn.release()
+
+    def _try_to_take(self) -> tuple[_Booking | None, float, bool]:
+        """Return a slot; or else the clock's time at which there will be one, and whether that is the end of a pause."""
         with self._store.transaction() as db:
             moment = self._moment(db)
             now = moment.now
-            taken, ahead, paused_until = self._look(db, now, ticket)
-            lacking = taken + ahead - self._limit
-            if lacking < 0 and paused_until <= now:
-                if ticket is not None:
-                    db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
+            taken, paused_until = self._look(db, now)
+            if taken < self._limit and paused_until <= now:
                 insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?) RETURNING slot"
                 (slot,) = db.execute(insert, (self._library, now + PROMPT + self._kept)).fetchone()
                 # Where several machines share the state, `sent` checks the lease of every request
                 until = -math.inf if self._is_shared else moment.asked_at + PROMPT
-                return _Booking(slot, until), None, 0.0, False
-            db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at <= ?", (self._library, now))
-            ticket = self._renew(db, ticket, now + TICKET_SECONDS)
-            free_at = self._free_at(db, now, lacking)
-        return None, ticket, max(paused_until, free_at) + (self._clock.monotonic() - now), paused_until > free_at
+                return _Booking(slot, until), 0.0, False
+            free_at = now if taken < self._limit else self._free_at(db, taken - self._limit)
+        return None, max(paused_until, free_at) + (self._clock.monotonic() - now), paused_until > free_at
 
-    def _look(self, db: Session, now: float, ticket: int | None) -> tuple[int, int, float]:
-        """Free expired slots.
-
-        Return the slots taken, the tickets ahead of this one (None: of a new one) and the end of the pause.
-        """
+    def _look(self, db: Session, now: float) -> tuple[int, float]:
+        """Free expired slots. Return the slots taken and the end of the pause."""
         db.execute("DELETE FROM budget_slots WHERE library = ? AND free_at <= ?", (self._library, now))
-        row: tuple[int, int, float] | None = db.execute(
-            self._looking, (sys.maxsize if ticket is None else ticket, now, self._library)
-        ).fetchone()
+        row: tuple[int, float] | None = db.execute(self._looking, (self._library,)).fetchone()
         if row is None:
             raise StorageError(
                 f"The budget of {self._library} is no longer here: the state was moved. Nothing further is sent. Correct `state` in "
@@ -219,31 +209,14 @@ class Budget:
             )
         return row
 
-    def _renew(self, db: Session, ticket: int | None, void_at: float) -> int:
-        """Draw a ticket, or renew ours, which keeps its place even if it has become void."""
-        if ticket is None:
-            draw = "INSERT INTO budget_queue (library, void_at) VALUES (?, ?) RETURNING ticket"
-            (drawn,) = db.execute(draw, (self._library, void_at)).fetchone()
-            return int(drawn)
-        db.execute(
-            "INSERT INTO budget_queue (ticket, library, void_at) VALUES (?, ?, ?)"
-            " ON CONFLICT (ticket) DO UPDATE SET void_at = excluded.void_at",
-            (ticket, self._library, void_at),
-        )
-        return ticket
-
-    def _free_at(self, db: Session, now: float, lacking: int) -> float:
+    def _free_at(self, db: Session, lacking: int) -> float:
         """Return when there will be one slot more than `lacking`, as far as is known now."""
-        if lacking < 0:
-            return now
-        row = db.execute(
-            "SELECT free_at FROM budget_slots WHERE library = ? ORDER BY free_at LIMIT 1 OFFSET ?",
-            (self._library, lacking),
-        ).fetchone()
-        return float(row[0]) if row else now + TICKET_SECONDS
+        oldest = "SELECT free_at FROM budget_slots WHERE library = ? ORDER BY free_at LIMIT 1 OFFSET ?"
+        (free_at,) = db.execute(oldest, (self._library, lacking)).fetchone()
+        return float(free_at)
 
     def _wait(self, until: float, reported: float, report: Callable[[float], None]) -> float:
-        """Sleep, but not longer than a ticket may go unrenewed.
+        """Sleep, but not longer than until the next look.
 
         `reported` and the return value are the end of the wait that was reported last.
         """
@@ -251,14 +224,8 @@ class Budget:
         if until > max(now, reported) + REPORTED_WAIT:
             reported = until
             report(until - now)
-        self._clock.sleep(max(0.0, min(until - now, TICKET_SECONDS / 4)))
+        self._clock.sleep(max(0.0, min(until - now, LOOK_SECONDS)))
         return reported
-
-    def _leave_queue(self, ticket: int | None) -> None:
-        if ticket is None:
-            return
-        with contextlib.suppress(StorageError), self._store.transaction() as db:
-            db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
 
     def _book_for_now(self, booking: _Booking) -> _Booking:
         """Return a booking for a request that leaves now: this one if it is recent, or one of its slot, or of another slot."""
@@ -323,44 +290,3 @@ class Budget:
             " WHERE library = :library AND paused_at > :now",
             {"now": now, "library": self._library},
         )
-        db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at > ?", (self._library, now + TICKET_SECONDS))
-
-
-class _FairLock:
-    """A lock that threads get in the order in which they came; `threading.Lock` promises no order."""
-
-    def __init__(self) -> None:
-        self._start_anew()
-        os.register_at_fork(after_in_child=weakly(self._start_anew))
-
-    def _start_anew(self) -> None:
-        self._guard = threading.Lock()
-        self._gates: deque[threading.Lock] = deque()  # the first one belongs to the thread whose turn it is
-
-    def __enter__(self) -> None:
-        gate = threading.Lock()
-        gate.acquire()
-        try:
-            with self._guard:
-                self._gates.append(gate)
-                if self._gates[0] is gate:
-                    return
-            # Opens when the thread before us leaves. In turns: a signal that the kernel gives to another thread does not wake the main
-            # thread, whose handler would run only then
-            while not gate.acquire(timeout=TICKET_SECONDS / 4):
-                pass
-        except BaseException:
-            self._leave(gate)
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self._leave(self._gates[0])
-
-    def _leave(self, gate: threading.Lock) -> None:
-        with self._guard:
-            if gate not in self._gates:  # interrupted before it could queue
-                return
-            had_turn = self._gates[0] is gate
-            self._gates.remove(gate)
-            if had_turn and self._gates:
-                self._gates[0].release()
