@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
 
 import httpx
 import msgspec
@@ -62,91 +65,113 @@ def error_and_description(response: httpx.Response) -> tuple[str, str]:
     return str(refusal.error or ""), str(refusal.error_description or "")
 
 
-def token_refused(response: httpx.Response) -> BookferryError:  # noqa: PLR0911  one for each remedy
+def token_refused(response: httpx.Response) -> BookferryError:
     """Returns the error for a response of the token endpoint that is neither a success nor a 5xx."""
-    error, description = error_and_description(response)
-    answered = f"{describe_request(response.request)} answered {status_line(response)}{_quoted(error, description)}"
-    if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-        return TemporaryError(f"{answered}: too many requests. Nothing was lost: run the same command again later.")
-    if error in ("temporarily_unavailable", "server_error") or response.status_code == httpx.codes.REQUEST_TIMEOUT:
-        return LostResponseError(f"{answered}.")
-    if error in ("invalid_grant", "invalid_token", "access_denied"):
-        return GrantRefusedError(f"{answered}.")
-    if error in ("invalid_client", "unauthorized_client") or response.status_code == httpx.codes.UNAUTHORIZED:
-        return ClientRefusedError(f"{answered}.", forgotten=error in ("invalid_client", "unauthorized_client"))
-    if error == "invalid_target":
-        return _wrong_target(answered)
-    if response.has_redirect_location or response.status_code in (
-        httpx.codes.NOT_FOUND,
-        httpx.codes.METHOD_NOT_ALLOWED,
-    ):
-        return ConfigurationError(
-            f"{answered}: there is no authorization server. Is base_url the library's address, without /api?"
-        )
-    return SignInError(f"{answered}: it does not give a token for such a request.")
+    return _response_refused(_TOKEN, response)
 
 
 def registration_refused(response: httpx.Response, now: datetime) -> BookferryError:
     """Returns the error for a refused registration."""
-    error, description = error_and_description(response)
-    answered = f"{describe_request(response.request)} answered {status_line(response)}{_quoted(error, description)}"
-    own = "Or ask an administrator of the library for a client, and set client_id and client_secret_env in bookferry.toml."
-    if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-        asked = retry_after(response, now)
-        when = "tomorrow"
-        if asked is not None and asked < timedelta(days=366).total_seconds():
-            when = f"after {now + timedelta(seconds=asked):%d %B %Y %H:%M} UTC"
-        return TemporaryError(
-            f"{answered}: the library takes no more registrations today. Run the same command again {when}. {own}"
-        )
-    if response.has_redirect_location or response.status_code in (
-        httpx.codes.NOT_FOUND,
-        httpx.codes.METHOD_NOT_ALLOWED,
-    ):
-        return ConfigurationError(
-            f"{answered}: programs cannot register there. Is base_url the library's address, without /api? {own}"
-        )
-    if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-        return ConfigurationError(f"{answered}: the library does not accept registrations of programs. {own}")
-    if error == "invalid_redirect_uri":
-        return ConfigurationError(
-            f"{answered}: it takes no redirect to this machine (http://127.0.0.1:PORT/callback). {own}"
-        )
-    if response.is_client_error:
-        return RefusedError(
-            f"{answered}: it does not take Bookferry's registration. {own}", status=response.status_code
-        )
-    return ProtocolError(f"{answered}, which is no response to a registration. Is base_url the library's address?")
+    asked, when = retry_after(response, now), "tomorrow"
+    if asked is not None and asked < timedelta(days=366).total_seconds():
+        when = f"after {now + timedelta(seconds=asked):%d %B %Y %H:%M} UTC"
+    return _response_refused(_REGISTRATION, response, when)
 
 
 def authorization_refused(error: str, description: str) -> BookferryError:
     """Returns the error for an authorization response without a code."""
-    answered = f"The library did not sign you in{_quoted(error, description)}"
-    if error == "access_denied":
-        return SignInError(
-            f"{answered}: the request was refused on the consent page. Run the same command again to allow it."
-        )
-    if error == "invalid_target":
-        return _wrong_target(answered)
-    if error == "invalid_scope":
-        return ConfigurationError(
-            f"{answered}: this client may not ask for these scopes. Ask for fewer, with --for backup."
-        )
-    if error in ("unauthorized_client", "invalid_client", "unsupported_response_type"):
-        return ConfigurationError(
-            f"{answered}: this client may not sign anybody in. Ask the administrator who issued it, or run the command again with "
-            "--new-client."
-        )
-    if error in ("temporarily_unavailable", "server_error"):
-        return TemporaryError(f"{answered}. Run the same command again later.")
-    return SignInError(f"{answered}. Run the same command again; if that does not help, ask the library's operators.")
+    return _refused(_AUTHORIZATION, {error}, f"The library did not sign you in{_quoted(error, description)}")
 
 
-def _wrong_target(answered: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"{answered}: the library does not know itself by the address in base_url. Write base_url exactly as the library's own pages do "
-        "(host, port and path), without /api."
-    )
+def _response_refused(refusals: _Refusals, response: httpx.Response, when: str = "") -> BookferryError:
+    error, description = error_and_description(response)
+    answered = f"{describe_request(response.request)} answered {status_line(response)}{_quoted(error, description)}"
+    status = response.status_code
+    moved, client = response.has_redirect_location and "redirect", response.is_client_error and "4xx"
+    return _refused(refusals, {error, str(status), moved, client}, answered, when, status)
+
+
+def _refused(
+    refusals: _Refusals, signs: AbstractSet[Any], answered: str, when: str = "", status: int = 0
+) -> BookferryError:
+    kind, remedy = next((kind, remedy) for of, kind, remedy in refusals if not of or not signs.isdisjoint(of.split()))
+    message = answered + remedy.replace("{when}", when)
+    refused: BookferryError = kind(message, status=status) if kind is RefusedError else kind(message)
+    return refused
+
+
+_Refusals = tuple[tuple[str, Any, str], ...]
+"""OAuth codes and statuses (none: any), the error, and what follows the answer: its meaning and the remedy. The first that fits counts."""
+
+_WRONG_TARGET = (
+    "invalid_target",
+    ConfigurationError,
+    (
+        ": the library does not know itself by the address in base_url. Write base_url exactly as the library's own pages do (host, port "
+        "and path), without /api."
+    ),
+)
+_NOWHERE = "redirect 404 405"
+_LATER = "temporarily_unavailable server_error"
+_ANY = ""
+_OWN = "Or ask an administrator of the library for a client, and set client_id and client_secret_env in bookferry.toml."
+
+_TOKEN: _Refusals = (
+    ("429", TemporaryError, ": too many requests. Nothing was lost: run the same command again later."),
+    (f"{_LATER} 408", LostResponseError, "."),
+    ("invalid_grant invalid_token access_denied", GrantRefusedError, "."),
+    ("invalid_client unauthorized_client", partial(ClientRefusedError, forgotten=True), "."),
+    ("401", partial(ClientRefusedError, forgotten=False), "."),
+    _WRONG_TARGET,
+    (
+        _NOWHERE,
+        ConfigurationError,
+        ": there is no authorization server. Is base_url the library's address, without /api?",
+    ),
+    (_ANY, SignInError, ": it does not give a token for such a request."),
+)
+
+_REGISTRATION: _Refusals = (
+    (
+        "429",
+        TemporaryError,
+        f": the library takes no more registrations today. Run the same command again {{when}}. {_OWN}",
+    ),
+    (
+        _NOWHERE,
+        ConfigurationError,
+        f": programs cannot register there. Is base_url the library's address, without /api? {_OWN}",
+    ),
+    ("401 403", ConfigurationError, f": the library does not accept registrations of programs. {_OWN}"),
+    (
+        "invalid_redirect_uri",
+        ConfigurationError,
+        f": it takes no redirect to this machine (http://127.0.0.1:PORT/callback). {_OWN}",
+    ),
+    ("4xx", RefusedError, f": it does not take Bookferry's registration. {_OWN}"),
+    (_ANY, ProtocolError, ", which is no response to a registration. Is base_url the library's address?"),
+)
+
+_AUTHORIZATION: _Refusals = (
+    (
+        "access_denied",
+        SignInError,
+        ": the request was refused on the consent page. Run the same command again to allow it.",
+    ),
+    _WRONG_TARGET,
+    (
+        "invalid_scope",
+        ConfigurationError,
+        ": this client may not ask for these scopes. Ask for fewer, with --for backup.",
+    ),
+    (
+        "unauthorized_client invalid_client unsupported_response_type",
+        ConfigurationError,
+        ": this client may not sign anybody in. Ask the administrator who issued it, or run the command again with --new-client.",
+    ),
+    (_LATER, TemporaryError, ". Run the same command again later."),
+    (_ANY, SignInError, ". Run the same command again; if that does not help, ask the library's operators."),
+)
 
 
 def _quoted(error: str, description: str) -> str:
