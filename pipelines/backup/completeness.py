@@ -5,40 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipelines.humanize import counted
-from pipelines.service.listing.drift import PAGES_REMEMBERED
 from pipelines.service.listing.gaps import Gap
 from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.service.redaction import outside_text
-from pipelines.store.duplicates import DuplicateIds
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 
 
-def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds, *, walks: int = 1) -> ResourceFacts:
+def prove(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> ResourceFacts:
     """Returns the verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
 
-    If it moved, and the walk followed the movement, the snapshot may have records that were deleted meanwhile. It may lack records that
-    were added, unless the walk went down the list and then read its newest page. The ids may then differ from X-Total by that number.
+    If it moved, and the walk down the list followed the movement, the snapshot may have records that were deleted meanwhile: the ids may
+    be so many more than X-Total.
 
     `walks`: the number of walks whose records these are, each once, where every page of all of them had the same X-Total. As many records
     are then all of them, whatever their places were.
     """
     united = walks > 1 and ids.distinct == listing.last_total
-    added, deleted = (listing.added, listing.deleted) if listing.settled else (0, 0)
     problems, notes = [], []
     if listing.unsettled and not ids.duplicates and not united:
         problems.append(
             f"{_movement(listing)} The moved records could not be identified: run it again at a quieter hour."
         )
-    if repeats.apart > PAGES_REMEMBERED and not listing.followed:
-        problems.append("Records changed their places during the listing, so that one may be missing.")
     if ids.duplicates:
         problems.append(
             f"{ids.rows - ids.without_id - ids.distinct:,} records were listed twice, for example id {_examples(ids.duplicates)}."
         )
     if ids.without_id:
         problems.append(f"{ids.without_id:,} records have no id that is a whole number; the raw table has them.")
-    missing = 0 if listing.followed else added
-    if listing.last_total is not None and not -missing <= ids.distinct - listing.last_total <= deleted:
+    if listing.last_total is not None and not 0 <= ids.distinct - listing.last_total <= listing.deleted:
         problems.append(
             f"The service announced {listing.last_total:,} records (X-Total) and sent {ids.distinct:,} different ones."
         )
@@ -54,7 +48,7 @@ def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds, *, walks:
         )
     if listing.last_total is None and not listing.contradiction:
         notes.append("The service sent no X-Total: only the end of the listing says how many records there are.")
-    if listing.settled and not united and (listing.moved or not listing.followed):
+    if listing.moved and not united:
         notes.insert(0, _read_again(listing, proved=not problems))
     return ResourceFacts(
         endpoint=listing.endpoint,
@@ -68,8 +62,8 @@ def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds, *, walks:
         complete=not problems,
         problems=problems,
         notes=notes,
-        added=added,
-        deleted=deleted,
+        added=listing.added,
+        deleted=listing.deleted,
         read_again=listing.again,
         resumed=listing.resumed,
     )

@@ -36,10 +36,10 @@ from pipelines.records.tables.registry import PERSONAL, raw_table
 from pipelines.records.values import decode_record
 from pipelines.service.client import LibraryClient
 from pipelines.service.end_of_v2 import end_of_v2_explained
-from pipelines.service.listing.listing import CollectionMovedError, Listing, earlier_pages
+from pipelines.service.listing.listing import Listing, earlier_pages
 from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.service_limits import PER_PAGE
-from pipelines.store.duplicates import DuplicateIds, add_missing, drop_duplicates
+from pipelines.store.duplicates import add_missing, drop_duplicates
 from pipelines.store.parquet import TableWriter, table_writer
 from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_ids
 
@@ -175,25 +175,20 @@ def _read(
                 client,
                 ENDPOINTS[resource],
                 log=log,
-                may_restart=walk < WALKS,
                 walk=walk,
                 may_go_down=resource not in known.unsorted,
             )
-            try:
-                facts, staged, restless = walk_over(listing)
-            except CollectionMovedError:
-                before = None
-            else:
-                facts.walks, facts.requests = walk, facts.requests + spent
-                found = facts.records, facts.distinct_ids, facts.x_total
-                if not facts.complete:
-                    facts, added = _add_earlier(capture, resource, listing.facts, facts, earlier_pages(log, walk))
-                    staged = None if added or facts.complete else staged
-                    restless = restless and not facts.complete and (added > 0 or found != before)
-                if not restless or walk >= WALKS:
-                    _finish(capture, resource, facts, staged)
-                    return facts
-                before = found
+            facts, staged, restless = walk_over(listing)
+            facts.walks, facts.requests = walk, facts.requests + spent
+            found = facts.records, facts.distinct_ids, facts.x_total
+            if not facts.complete:
+                facts, added = _add_earlier(capture, resource, listing.facts, facts, earlier_pages(log, walk))
+                staged = None if added or facts.complete else staged
+                restless = restless and not facts.complete and (added > 0 or found != before)
+            if not restless or walk >= WALKS:
+                _finish(capture, resource, facts, staged)
+                return facts
+            before = found
             known.walks[resource], known.spent[resource] = min(walk + 1, WALKS), spent + listing.facts.requests
             if listing.is_unsorted:
                 known.unsorted = [*known.unsorted, resource]
@@ -223,7 +218,7 @@ def _add_earlier(
     )
     if stands_still and facts.distinct_ids + added == facts.x_total and not (facts.without_id or listing.gaps):
         drop_duplicates(path, resource, key, text_ids=text_ids)
-        proved = prove(listing, count_ids(path, key, text_ids=text_ids), DuplicateIds(), walks=facts.walks)
+        proved = prove(listing, count_ids(path, key, text_ids=text_ids), walks=facts.walks)
         proved.walks, proved.requests = facts.walks, facts.requests
         proved.notes.append(
             f"Records changed their places during the listing: its {facts.walks} walks together have each of the {facts.x_total:,} records "
@@ -257,15 +252,15 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
             observer.shape.sampled = observer.shape.records < writer.rows
             capture.facts.shapes[resource] = observer.shape
     path = capture.raw_path(resource)
-    repeats = drop_duplicates(path, resource, key, text_ids=text_ids) if listing.facts.settled else DuplicateIds()
+    repeated = drop_duplicates(path, resource, key, text_ids=text_ids) if listing.facts.followed else 0
     ids = count_ids(path, key, text_ids=text_ids)
     if resource in PERSONAL:  # an id that is a text may be an address
         ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]
-    facts = prove(listing.facts, ids, repeats)
+    facts = prove(listing.facts, ids)
     # a record that the service cannot send, or that has no id, is lacking in each walk
     in_vain = listing.facts.gaps or ids.without_id or listing.facts.contradiction
     restless = not facts.complete and (bool(ids.duplicates) or listing.facts.totals_seen > 1 or not in_vain)
-    return facts, None if repeats.rows else staging, restless
+    return facts, None if repeated else staging, restless
 
 
 def _finish(capture: Capture, resource: str, facts: ResourceFacts, staged: StagedWriter | None) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from pipelines.records.tables.registry import raw_table
@@ -16,29 +15,20 @@ from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_t
 from pipelines.store.snapshots.captures import TEXT_ID
 
 
-class DuplicateIds(msgspec.Struct):
-    """The rows that were removed because a later page had the same record."""
-
-    rows: int = 0
-    apart: int = 0
-    """The greatest distance, in pages, between two places of one record."""
-
-
-def drop_duplicates(path: Path, resource: str, key: PersonalKey | None, *, text_ids: bool) -> DuplicateIds:
-    """Keep the last row of each record in a raw file, in its place. `text_ids`: as for `count_ids`."""
+def drop_duplicates(path: Path, resource: str, key: PersonalKey | None, *, text_ids: bool) -> int:
+    """Keep the last row of each record in a raw file, in its place; return the number of the others. `text_ids`: as for `count_ids`."""
     with open_in_duckdb(path, key) as database:
-        places = f"SELECT {_record_key(text_ids=text_ids)} AS key, page, row_number() OVER () - 1 AS place FROM file"  # noqa: S608  an expression of ours
+        places = f"SELECT {_record_key(text_ids=text_ids)} AS key, row_number() OVER () - 1 AS place FROM file"  # noqa: S608  an expression of ours
         database.execute(f"CREATE VIEW rows AS {places}")
         database.execute(
-            "CREATE TABLE repeated AS SELECT key, max(place) AS newest, max(page) - min(page) AS apart FROM rows "
+            "CREATE TABLE repeated AS SELECT key, max(place) AS newest FROM rows "
             "WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1"
         )
         database.execute("SELECT place FROM rows JOIN repeated USING (key) WHERE place <> newest ORDER BY place")
         dropped = pa.array(database.fetchnumpy()["place"], pa.int64())
-        [(apart,)] = database.execute("SELECT coalesce(max(apart), 0) FROM repeated").fetchall()
     if len(dropped):
         _rewrite_without(path, dropped, resource, key)
-    return DuplicateIds(len(dropped), apart)
+    return len(dropped)
 
 
 def add_missing(path: Path, earlier: Path, resource: str, key: PersonalKey | None, *, text_ids: bool) -> int:

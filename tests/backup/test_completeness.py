@@ -7,16 +7,13 @@ from typing import Any
 import pytest
 
 from pipelines.backup.completeness import prove
-from pipelines.service.listing.drift import PAGES_REMEMBERED
 from pipelines.service.listing.listing_facts import ListingFacts, Page
-from pipelines.store.duplicates import DuplicateIds
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 
 
 def verdict(
     listing: dict[str, Any] | None = None,
     ids: dict[str, Any] | None = None,
-    repeats: dict[str, int] | None = None,
     *,
     walks: int = 1,
 ) -> ResourceFacts:
@@ -26,7 +23,6 @@ def verdict(
     return prove(
         ListingFacts(**{**quiet, **(listing or {})}),
         IdCounts(**{**usual, **(ids or {})}),
-        DuplicateIds(**(repeats or {})),
         walks=walks,
     )
 
@@ -67,38 +63,30 @@ def test_a_listing_without_a_total_is_complete_with_a_note() -> None:
 
 
 @pytest.mark.parametrize(
-    ("distinct", "followed", "complete"),
+    ("distinct", "complete"),
     [
-        (100, False, True),
-        (97, False, True),  # three were added behind the walk
-        (96, False, False),
-        (102, False, True),  # two were deleted after they were read
-        (103, False, False),
-        (102, True, True),
-        (103, True, False),
-        (99, True, False),  # a walk down the list ends with the newest page: it lacks nothing
+        (100, True),
+        (102, True),  # two were deleted after they were read
+        (103, False),
+        (99, False),  # a walk down the list ends with the newest page: it lacks nothing
     ],
 )
-def test_a_listing_that_moved_may_differ_by_what_was_added_and_deleted(
-    distinct: int, *, followed: bool, complete: bool
-) -> None:
-    moved = {"totals_seen": 2, "added": 3, "deleted": 2, "followed": followed, "moved": True, "again": 1}
+def test_a_walk_down_a_list_that_moved_may_have_what_was_deleted(distinct: int, *, complete: bool) -> None:
+    moved = {"totals_seen": 2, "added": 3, "deleted": 2, "followed": True, "moved": True, "again": 1}
     facts = verdict(moved, {"rows": distinct, "distinct": distinct})
     assert (facts.complete, facts.added, facts.deleted, len(facts.notes)) == (complete, 3, 2, 1)
     assert ("every record that was there" in facts.notes[0]) == complete, "a note does not contradict the verdict"
 
 
 def test_a_movement_that_could_not_be_followed_is_partial_and_excuses_nothing() -> None:
-    facts = verdict({"totals_seen": 2, "added": 3, "deleted": 3, "unsettled": True})
+    facts = verdict({"totals_seen": 2, "unsettled": True})
     assert (facts.complete, len(facts.problems), facts.added, facts.deleted, facts.notes) == (False, 1, 0, 0, [])
-    short = verdict({"totals_seen": 2, "added": 3, "unsettled": True}, {"rows": 98, "distinct": 98})
+    short = verdict({"totals_seen": 2, "unsettled": True}, {"rows": 98, "distinct": 98})
     assert len(short.problems) == 2, "the missing records are named, too"
-    followed = verdict({"followed": True, "unsettled": True})
-    assert not followed.complete
 
 
 def test_a_movement_is_described_by_its_totals() -> None:
-    moved = {"first_total": 1100, "last_total": 1103, "totals_seen": 2, "added": 3, "again": 2}
+    moved = {"first_total": 1100, "last_total": 1103, "totals_seen": 2, "followed": True, "moved": True, "again": 2}
     facts = verdict(moved, {"rows": 1103, "distinct": 1103})
     assert "(1,100 at first, 1,103 at last)" in facts.notes[0]
     assert "2 pages were read again" in facts.notes[0]
@@ -118,13 +106,6 @@ def test_records_of_several_walks_are_complete_if_they_are_as_many_as_announced(
     assert not verdict(torn, {"rows": 101, "duplicates": [7]}, walks=2).complete
 
 
-def test_records_that_changed_places_are_a_problem_unless_the_walk_followed_them() -> None:
-    far = {"rows": 1, "apart": PAGES_REMEMBERED + 1}
-    assert not verdict(repeats=far).complete
-    assert verdict(repeats={"rows": 1, "apart": PAGES_REMEMBERED}).complete
-    assert verdict({"followed": True}, repeats=far).complete
-
-
 def test_ids_that_are_texts_are_noted() -> None:
     facts = verdict(ids={"text_ids": 4})
     assert (facts.complete, len(facts.notes)) == (True, 1)
@@ -135,21 +116,20 @@ def page(total: int | None, records: int = 0) -> Page:
     return Page(number=1, url="", records=[b"{}"] * records, ids=[None] * records, total=total)  # type: ignore[list-item]
 
 
-def test_totals_are_summed_change_by_change() -> None:
+def test_changes_of_the_total_are_counted() -> None:
     """A total that returns to what it was has moved all the same."""
     facts = ListingFacts()
     for total in (None, 100, 103, None, 101, 101, 100, 101):
         facts.count(page(total, records=2), "")
     assert (facts.first_total, facts.last_total, facts.totals_seen) == (100, 101, 5)
-    assert (facts.added, facts.deleted, facts.pages, facts.records) == (4, 3, 8, 16)
-    assert facts.settled
+    assert (facts.pages, facts.records) == (8, 16)
 
 
 def test_the_first_contradiction_is_kept() -> None:
     facts = ListingFacts()
     for contradiction in ("", "1, 2", "", "3, 4"):
         facts.count(page(None), contradiction)
-    assert (facts.contradiction, facts.settled) == ("1, 2", False)
+    assert facts.contradiction == "1, 2"
 
 
 def test_a_walk_down_the_list_has_its_own_balance() -> None:
@@ -160,6 +140,3 @@ def test_a_walk_down_the_list_has_its_own_balance() -> None:
     assert (facts.added, facts.deleted, facts.last_total, facts.followed, facts.moved) == (1, 2, 103, True, True)
     facts.follow(0, 0, None, moved=False)
     assert (facts.added, facts.deleted, facts.last_total, facts.moved) == (0, 0, 103, False)
-    assert facts.settled
-    facts.unsettled = True
-    assert not facts.settled

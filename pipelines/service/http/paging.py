@@ -185,15 +185,6 @@ class Route:
         self._end = 0
         self._foresees = True
 
-    @property
-    def seen(self) -> int:
-        """Records of the pages so far."""
-        return self._seen
-
-    def back_to(self, seen: int) -> None:
-        """Go back to the page before which there were so many records."""
-        self._seen = seen
-
     def after(self, page: PagingHeaders) -> httpx.URL | None:
         """Return the address of the page after `page`, `None` at the end. Call it once for every page, in order."""
         self._page_size = max(self._page_size, page.records)
@@ -248,10 +239,9 @@ class LoopGuard:
         self._records = 0
         self._empty = 0
 
-    def back_to(self, seen: int) -> None:
-        """Allow pages to be read again because the collection moved. That is no loop: the walk makes sure that it ends."""
+    def forget(self) -> None:
+        """Allow records to come again because the collection moved. That is no loop."""
         self._known.clear()
-        self._records = seen
 
     def check(self, page: PagingHeaders, records: Sequence[msgspec.Raw], upcoming: httpx.URL | None) -> None:
         """Note a page and the next address; raise `PagingLoopError` if that is no progress."""

@@ -15,7 +15,8 @@ from enum import Enum, auto
 from math import ceil
 from operator import lt
 
-from pipelines.service.listing.drift import PAGES_REMEMBERED
+PAGES_REMEMBERED = 16
+"""Pages whose ids are remembered: a record that comes again from further away contradicts the order."""
 
 PAGES_AT_THE_END = 40
 """Pages that are read again at most for the balance: it covers 2,000 records that people add meanwhile."""

@@ -1,8 +1,8 @@
 """Reads one resource page by page, and collects the figures that prove the listing complete (I4).
 
 A list whose ids grow or shrink is read from its newest record to its oldest (`descent`), so that changes meanwhile do no harm. Any other
-list is read from its first page to its last; if it changes, the affected pages are read again until they fit together. An interrupted walk
-resumes from the pages in its log (I9).
+list is read from its first page to its last; if it changes meanwhile, nothing is proved, and another walk may do better. An interrupted
+walk resumes from the pages in its log (I9).
 """
 
 from __future__ import annotations
@@ -24,25 +24,10 @@ from pipelines.service.http.paging import (
     same_page,
 )
 from pipelines.service.listing.descent import Descent
-from pipelines.service.listing.drift import Drift, RecentPages, RememberedPage
 from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.service.listing.page_checkpoint import NoCheckpoints, PageCheckpoint, PageCheckpoints, SavedPage
 from pipelines.service.listing.page_requests import PageRequests
 from pipelines.service.listing.prefetch import Prefetch
-from pipelines.service_limits import PER_PAGE
-
-RESTART_PAGES = 40
-"""Pages: a shorter walk starts again when X-Total changes. A longer walk goes back to where it changed."""
-
-PAGES_PER_MOVEMENT = 50
-"""Pages for the square of the changes that a walk may settle by going back.
-
-If a record is added and another one deleted between the same two requests, the change shows only as long as nothing else changes. With one
-change in 50 pages, two in 200 or 20 in 20,000, at most one walk in 200 has such a pair."""
-
-
-class CollectionMovedError(Exception):
-    """The collection changed in an unknown place: a new walk from the first page is needed."""
 
 
 class _PageGoneError(Exception):
@@ -55,8 +40,7 @@ class _PageGoneError(Exception):
 class Listing:
     """One walk over a resource. Iterate `pages()` once; `facts` is complete when the iteration ended.
 
-    `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `may_restart`: a walk that
-    cannot determine a change of the collection raises `CollectionMovedError`, so that a new walk can start. `walk`: its number;
+    `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `walk`: its number;
     `earlier_pages` has the pages of the walks before it. `may_go_down`: the list may be in the order of its ids.
     """
 
@@ -66,22 +50,20 @@ class Listing:
         endpoints: Sequence[str],
         *,
         log: PageCheckpoints | None = None,
-        may_restart: bool = False,
         walk: int = 1,
         may_go_down: bool = True,
     ) -> None:
         self._client = client
         self._requests = PageRequests(client, endpoints)
         self._log = log or NoCheckpoints()
-        self._may_restart = may_restart
         self._number, self._may_go_down = walk, may_go_down
         self._descent: Descent | None = None
         self._template = httpx.URL()
         self._early: SavedPage | None = None
-        self._route, self._guard, self._recent = Route(), LoopGuard(), RecentPages()
+        self._newest: SavedPage | None = None
+        self._route, self._guard = Route(), LoopGuard()
         self._ahead = Prefetch(self._requests.get, client.requests_per_minute)
         self._upcoming: httpx.URL | None = None
-        self._furthest = 0
         self._started, self._sent = client.clock.monotonic(), client.requests
         self._before = PageCheckpoint(0, "", "", walk)
         self.facts = ListingFacts()
@@ -91,8 +73,7 @@ class Listing:
     def pages(self) -> Iterator[Page]:
         """Yield the pages as they are read; a page that is read again comes again.
 
-        Raises `PagingLoopError` if the listing repeats itself or goes on without end, and `CollectionMovedError` if only another walk can
-        find out what the collection contains.
+        Raises `PagingLoopError` if the listing repeats itself or goes on without end.
         """
         self._started, self._sent = self._client.clock.monotonic(), self._client.requests
         with self._ahead:
@@ -119,11 +100,9 @@ class Listing:
             if self._descent is None:
                 self._look_ahead(answer)
         elif self._descent is None and self._upcoming is not None:
-            newest = self._requests.get_if_there(self._recent.newest.url)
-            if newest is None or not self._recent.is_unchanged(newest.keys, newest.paging.total):
-                self._may_restart = True  # the pages of the log are no beginning of the present collection
-                if (back := self._moved()) is not None:
-                    return (yield from back)
+            newest = self._requests.get_if_there(answer.paging.url)
+            if newest is None or (newest.keys, newest.paging.total) != (answer.keys, answer.paging.total):
+                self.facts.unsettled = True  # the pages of the log are no beginning of the present collection
         return answer
 
     # ---- down a list, from its newest record to its oldest
@@ -190,33 +169,32 @@ class Listing:
         if descent.is_sound and not descent.is_quiet:
             self.facts.follow(descent.added, descent.deleted, descent.end_total, moved=descent.has_moved)
         elif not descent.is_sound and (descent.in_order or descent.total_changed):
-            self._give_up()
+            self.facts.unsettled = True
 
     # ---- from the first page to the last
 
     def _go_on(self, answer: SavedPage, upcoming: httpx.URL) -> Generator[Page, None, SavedPage | None]:
-        """Yield the page after the newest one, or pages before it if the collection changed; return `None` at the end."""
+        """Yield the page after this one; return `None` at the end."""
         try:
             following = self._following(answer, upcoming)
         except _PageGoneError as gone:
-            newest = self._requests.get_if_there(self._recent.newest.url)
-            same = newest is not None and newest.paging.total == self._recent.newest.total
-            if same or (back := self._moved()) is None:
+            again = self._requests.get_if_there(answer.paging.url)
+            if again is not None and again.paging.total == answer.paging.total:
                 raise gone.refusal from None
-            return (yield from back)
-        if following is None:
+            self.facts.unsettled = True  # the list has become shorter
             return None
-        seam = self._recent.drift(following.keys, following.paging.total)
-        if seam is Drift.COUNT_CHANGED and (back := self._moved()) is not None:
-            return (yield from back)
-        if seam is Drift.OVERLAP:
-            if not 0 < (following.paging.total or 0) <= RESTART_PAGES * PER_PAGE:
-                self._give_up()
-            self.facts.unsettled = (
-                True  # a short walk goes on: what it reads counts together with what the next one reads
-            )
-        yield self._take(self._recent.newest.number + 1, following)
+        if following is not None:
+            yield self._take(self.facts.pages + 1, following)
         return following
+
+    def _compare(self, before: SavedPage, page: SavedPage) -> None:
+        """Note whether the collection changed between two pages that follow each other: X-Total differs, or a record comes again."""
+        totals = before.paging.total, page.paging.total
+        if None not in totals and totals[0] != totals[1]:
+            self.facts.unsettled = True
+            self._guard.forget()  # shifted records are no loop
+        elif not frozenset(before.keys).isdisjoint(page.keys):
+            self.facts.unsettled = True
 
     def _take(self, number: int, answer: SavedPage) -> Page:
         """Make a page part of the walk, and prefetch the pages after it."""
@@ -246,12 +224,12 @@ class Listing:
 
     def _accept(self, number: int, answer: SavedPage) -> Page:
         paging = answer.paging
-        self._recent.add(RememberedPage(number, paging.url, paging.total, frozenset(answer.keys), self._route.seen))
+        if self._newest is not None:
+            self._compare(self._newest, answer)
+        self._newest = answer
         self._upcoming = self._route.after(paging)
         self._guard.check(paging, answer.records, self._upcoming)
         page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
-        self.facts.again += number <= self._furthest
-        self._furthest = max(self._furthest, number)
         self.facts.count(page, paging.contradiction, answer.gaps)
         self._account()
         if self.facts.pages == 1:
@@ -291,55 +269,9 @@ class Listing:
         if early is not None and self._is_early(upcoming):
             self._ahead.drop()
             self._early = None
-            if early.paging.total == self._recent.newest.total:
+            if self._newest is not None and early.paging.total == self._newest.paging.total:
                 return early
         return self._ahead.take(upcoming)
-
-    # ---- walking back
-
-    def _moved(self) -> Generator[Page, None, SavedPage] | None:
-        """Return the way back to where X-Total changed; `None` if the walk just goes on and proves nothing any more."""
-        moves = self.facts.movements + 1
-        few = moves * moves * PAGES_PER_MOVEMENT <= self._furthest + PAGES_PER_MOVEMENT
-        if few and self._furthest > RESTART_PAGES:
-            self.facts.movements = moves
-            return self._back()
-        self._give_up()
-        self._guard.back_to(self._route.seen)  # shifted records are no loop
-        return None
-
-    def _give_up(self) -> None:
-        """Ask for a new walk if that is allowed."""
-        if self._may_restart:
-            raise CollectionMovedError
-        self.facts.unsettled = True
-
-    def _back(self) -> Generator[Page, None, SavedPage]:
-        """Walk back to a page that overlaps with the pages before the change; from there the walk goes on.
-
-        Records keep their order, so nothing is lost between two overlapping pages.
-        """
-        self._ahead.drop()
-        pages = self._recent.newest_first()
-        for seen in pages:
-            now = self._requests.get_if_there(seen.url)
-            if (
-                now is not None
-                and seen is pages[0]
-                and now.paging.total == seen.total
-                and not self._recent.is_unchanged(now.keys, seen.total)
-            ):
-                break  # as many records were added as deleted
-            if now is not None and (seen.number == 1 or self._recent.overlaps(now.keys)):
-                self._go_back(seen.before)
-                yield self._take(seen.number, now)
-                return now
-            self.facts.again += 1
-        raise CollectionMovedError
-
-    def _go_back(self, before: int) -> None:
-        self._route.back_to(before)
-        self._guard.back_to(before)
 
     # ---- the log
 
@@ -361,8 +293,6 @@ class Listing:
         if descent is not None and descent.next_page == checkpoint.number:
             return self._accept_down(descent, checkpoint.number, answer, in_turn=checkpoint.in_turn)
         self._descent = None  # the earlier process went up the list
-        if checkpoint.number <= self._furthest:
-            self._go_back(checkpoint.before)
         return self._accept(checkpoint.number, answer)
 
     def _append(self, number: int, answer: SavedPage, *, in_turn: bool = True) -> None:
@@ -372,7 +302,6 @@ class Listing:
             "",
             self._number,
             in_turn=in_turn,
-            before=self._recent.newest.before,
             requests=self.facts.requests,
             seconds=self.facts.seconds,
             gaps=answer.gaps,

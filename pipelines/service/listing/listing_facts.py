@@ -42,11 +42,9 @@ class ListingFacts:
     """Different X-Totals in a row: 0 if the service sends none, 1 if it never changed."""
     added: int = 0
     deleted: int = 0
-    """Sums of the growth (`added`) and of the shrinkage (`deleted`) of X-Total, change by change."""
+    """Records that were added or deleted during a walk that followed them."""
     again: int = 0
     """Pages that were read again because the collection changed."""
-    movements: int = 0
-    """How often the walk went back to where the collection had changed."""
     followed: bool = False
     """Whether the walk went down the list, past records that were added or deleted, or for which X-Total does not account."""
     moved: bool = False
@@ -61,11 +59,6 @@ class ListingFacts:
     """Pages that an earlier process had read."""
     requests: int = 0
     seconds: float = 0.0
-
-    @property
-    def settled(self) -> bool:
-        """Whether the walk accounted for the records that were added or deleted meanwhile."""
-        return (self.totals_seen > 1 or self.followed) and not self.unsettled
 
     def follow(self, added: int, deleted: int, end_total: int | None, *, moved: bool) -> None:
         """Note the balance of a walk down the list: what was added and deleted, and X-Total when the newest page was read again."""
@@ -88,8 +81,5 @@ class ListingFacts:
         if self.last_total is None:
             self.first_total = self.last_total = total
             self.totals_seen = 1
-        change = total - self.last_total
-        self.totals_seen += change != 0
-        self.added += max(0, change)
-        self.deleted += max(0, -change)
+        self.totals_seen += total != self.last_total
         self.last_total = total

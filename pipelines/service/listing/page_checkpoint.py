@@ -108,8 +108,6 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     contradiction: str = ""
     in_turn: bool = False
     """Whether the page was requested after the page before it had arrived."""
-    before: int = 0
-    """Records that the service had sent before it."""
     requests: int = 0
     seconds: float = 0.0
     """Requests and seconds of the walk up to this page."""

@@ -18,10 +18,9 @@ from pipelines.errors import RefusedError
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.service.listing.listing import CollectionMovedError, Listing
+from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.state.local import LocalState
-from pipelines.store.duplicates import DuplicateIds
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 
 BASE = "https://library.example.org"
@@ -101,32 +100,21 @@ def listed(library: MovingLibrary, budget: Budget) -> tuple[ResourceFacts, list[
     )
     before = None
     for walk in range(1, WALKS + 1):
-        listing = Listing(client, ["publications"], may_restart=walk < WALKS, walk=walk)
-        try:
-            rows = [(one, page.number) for page in listing.pages() for one in page.ids if one is not None]
-        except CollectionMovedError:
-            continue
-        facts, ids = proved(listing.facts, rows)
-        restart = len(ids) != len(set(ids)) or (listing.facts.totals_seen > 1 and not facts.complete)
+        listing = Listing(client, ["publications"], walk=walk)
+        facts, ids = proved(listing.facts, [one for page in listing.pages() for one in page.ids if one is not None])
+        restart = not facts.complete
         if not restart or (found := (facts.records, facts.distinct_ids, facts.x_total)) == before:
             break
         before = found
     return facts, ids, walk
 
 
-def proved(listing: ListingFacts, rows: list[tuple[int, int]]) -> tuple[ResourceFacts, list[int]]:
+def proved(listing: ListingFacts, ids: list[int]) -> tuple[ResourceFacts, list[int]]:
     """Returns the verdict, and the ids in the raw table."""
-    pages: dict[int, list[int]] = {}
-    for one, page in rows:
-        pages.setdefault(one, []).append(page)
-    ids, repeats = [one for one, _page in rows], DuplicateIds()
-    if listing.settled:
-        repeats = DuplicateIds(
-            len(ids) - len(pages), max((max(seen) - min(seen) for seen in pages.values()), default=0)
-        )
-        ids = list(pages)
+    if listing.followed:
+        ids = list(dict.fromkeys(ids))
     twice = [one for one, count in Counter(ids).items() if count > 1]
-    return prove(listing, IdCounts(len(ids), len(set(ids)), 0, list(twice)), repeats), ids
+    return prove(listing, IdCounts(len(ids), len(set(ids)), 0, list(twice))), ids
 
 
 @pytest.fixture(scope="module")
