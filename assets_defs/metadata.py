@@ -40,9 +40,11 @@ def columns_of_all(tables: Iterable[Table]) -> dg.TableSchema:
     """The columns of several tables together, each as `table.column`."""
     return dg.TableSchema(
         columns=[
-            dg.TableColumn(f"{table.name}.{one.name}", one.type, one.description, one.constraints, one.tags)
+            dg.TableColumn(
+                f"{table.name}.{column.name}", column.type, column.description, column.constraints, column.tags
+            )
             for table in tables
-            for one in column_schema(table).columns
+            for column in column_schema(table).columns
         ]
     )
 

@@ -31,9 +31,9 @@ class _Commands(Group):
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order of the help; Typer puts the groups last."""
         order = [
-            one.info.name if isinstance(one, typer.Typer) else one.__name__
+            command.info.name if isinstance(command, typer.Typer) else command.__name__
             for group in _COMMANDS.values()
-            for one in group
+            for command in group
         ]
         return sorted(super().list_commands(ctx), key=order.index)
 
@@ -49,12 +49,12 @@ app = Application(
 _OPTIONS_OF_ITS_OWN = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 for heading, commands in _COMMANDS.items():
-    for one in commands:
-        if isinstance(one, typer.Typer):
-            app.add_typer(one, rich_help_panel=heading)
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, rich_help_panel=heading)
         else:
-            settings = _OPTIONS_OF_ITS_OWN if one is sandbox else {}
-            app.command(rich_help_panel=heading, context_settings=settings)(one)
+            settings = _OPTIONS_OF_ITS_OWN if command is sandbox else {}
+            app.command(rich_help_panel=heading, context_settings=settings)(command)
 
 
 def _print_version(wanted: bool) -> None:

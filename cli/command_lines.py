@@ -60,13 +60,13 @@ def _program() -> str:
     """How this program was called: by its name, by its path, or as a module of an interpreter."""
     script = Path(sys.argv[0])
     if script.name == "bookferry.py":
-        return f"{_found(Path(sys.executable))} -m bookferry"
-    return _found(script) if script.name == "bookferry" and script.exists() else "bookferry"
+        return f"{_shortest(Path(sys.executable))} -m bookferry"
+    return _shortest(script) if script.name == "bookferry" and script.exists() else "bookferry"
 
 
-def _found(program: Path) -> str:
+def _shortest(program: Path) -> str:
     """The name alone if the shell finds this program by it, else its path, absolute or from here: the shorter one."""
-    found = shutil.which(program.name)
-    if found is not None and Path(found).absolute() == program.absolute():
+    on_path = shutil.which(program.name)
+    if on_path is not None and Path(on_path).absolute() == program.absolute():
         return program.name
     return shlex.quote(min(str(program), os.path.relpath(program), key=len))

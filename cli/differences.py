@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from rich.console import Console
 
-from cli.output import Output, print_table
+from cli.output import Output, print_table, print_warning
 from pipelines.errors import ExitStatus
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
@@ -32,41 +32,40 @@ def diff_snapshots(settings: Settings, names: tuple[str, str], resource: str | N
 
 def _print(console: Console, differences: Differences) -> None:
     for note in differences.notes:
-        console.print(f"! {note}")
-    compared = {name: one for name, one in differences.resources.items() if one.only_in is None}
+        print_warning(console, note)
+    columns = ("resource", *KINDS, "unchanged", "without id")
     rows = [
-        (name, *(f"{number:,}" for number in (one.added, one.removed, one.changed, one.unchanged)), _without_id(one))
-        for name, one in compared.items()
+        (name, *(f"{getattr(difference, kind):,}" for kind in (*KINDS, "unchanged")), _without_id(difference))
+        for name, difference in differences.resources.items()
+        if difference.only_in is None
     ]
     if rows:
-        columns = ("resource", *KINDS, "unchanged", "without id")
         print_table(console, columns, rows, right=columns[1:])
-    for name, one in differences.resources.items():
-        _print_resource(console, name, one)
-    console.print(_last_line(differences))
+    for name, difference in differences.resources.items():
+        _print_resource(console, name, difference)
+    if differences.equal:
+        console.print(f"No differences between {differences.a} and {differences.b}.")
+    else:
+        sums = (
+            f"{sum(getattr(difference, kind) for difference in differences.resources.values()):,} {kind}"
+            for kind in KINDS
+        )
+        console.print(f"From {differences.a} to {differences.b}: {', '.join(sums)}.")
 
 
-def _without_id(one: ResourceDifferences) -> str:
-    if not one.added_without_id + one.removed_without_id:
-        return ""
-    return f"+{one.added_without_id:,} -{one.removed_without_id:,}"
+def _without_id(difference: ResourceDifferences) -> str:
+    added, removed = difference.added_without_id, difference.removed_without_id
+    return f"+{added:,} -{removed:,}" if added or removed else ""
 
 
-def _print_resource(console: Console, name: str, one: ResourceDifferences) -> None:
-    if one.only_in is not None:
-        console.print(f"{name}: only in {one.only_in}.")
-    if one.fields:
-        counts = [(field, f"{count:,}") for field, count in list(one.fields.items())[:LISTED]]
+def _print_resource(console: Console, name: str, difference: ResourceDifferences) -> None:
+    if difference.only_in is not None:
+        console.print(f"{name}: only in {difference.only_in}.")
+    if difference.fields:
+        counts = [(field, f"{count:,}") for field, count in list(difference.fields.items())[:LISTED]]
         print_table(console, ("field", "records"), counts, title=f"\n{name}: changed fields", right=("records",))
-    rows = [("added", record, "") for record in one.added_ids]
-    rows += [("removed", record, "") for record in one.removed_ids]
-    rows += [("changed", record.id, ", ".join(record.fields)) for record in one.changed_records]
+    rows = [("added", record, "") for record in difference.added_ids]
+    rows += [("removed", record, "") for record in difference.removed_ids]
+    rows += [("changed", record.id, ", ".join(record.fields)) for record in difference.changed_records]
     if rows:
         print_table(console, ("", "id", "fields"), rows, title=f"\n{name}: up to {LISTED} of each")
-
-
-def _last_line(differences: Differences) -> str:
-    if differences.equal:
-        return f"No differences between {differences.a} and {differences.b}."
-    sums = {kind: sum(getattr(one, kind) for one in differences.resources.values()) for kind in KINDS}
-    return f"From {differences.a} to {differences.b}: {', '.join(f'{count:,} {kind}' for kind, count in sums.items())}."

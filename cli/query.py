@@ -164,8 +164,8 @@ def tables_not_read(database: duckdb.DuckDBPyConnection, sql: str) -> dict[str, 
     """Each table that a query names → the tenants of whose newest complete snapshot it is no part."""
     named = {name.lower() for name in _TABLE_NAME.findall(sql)}
     tables = sorted(name.removesuffix("_history").removesuffix("_deleted") for name in named)
-    found = {table: [row[0] for row in database.cursor().execute(_NOT_READ, [table]).fetchall()] for table in tables}
-    return {table: tenants for table, tenants in found.items() if tenants}
+    unread = {table: [row[0] for row in database.cursor().execute(_NOT_READ, [table]).fetchall()] for table in tables}
+    return {table: tenants for table, tenants in unread.items() if tenants}
 
 
 @contextmanager

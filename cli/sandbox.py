@@ -53,5 +53,5 @@ def like_snapshot(settings: Settings, name: str, arguments: Sequence[str]) -> li
     path = data.path / "rehearsal-shapes.json"
     with storage_errors(path):
         write_atomically(path, msgspec.json.format(msgspec.json.encode(snapshot_shapes(data, snapshot))))
-    named = any(one == "--tenant" or one.startswith("--tenant=") for one in arguments)
+    named = any(word == "--tenant" or word.startswith("--tenant=") for word in arguments)
     return ["--shapes", str(path), *([] if named else ["--tenant", f"{snapshot.manifest.tenant}=empty"])]

@@ -25,27 +25,27 @@ COLUMNS = ("library", "backup", "records", "files", "verified", "drilled", "sign
 def show_status(settings: Settings, output: Output) -> ExitStatus:
     """Print the state of every library. The status is 0 only if each is as its owner wants it."""
     now = datetime.now(UTC)
-    found = overview(settings, open_data(settings, personal_keys(settings)), now)
+    state = overview(settings, open_data(settings, personal_keys(settings)), now)
     scheduler = scheduler_runs(settings, now)
     backed_up = {
         library.tenant: datetime.fromisoformat(library.backup.manifest.finished_at)
-        for library in found.libraries
+        for library in state.libraries
         if library.backup is not None
     }
-    failed = failed_runs(settings, found.next_run - timedelta(days=1), backed_up)
+    failed = failed_runs(settings, state.next_run - timedelta(days=1), backed_up)
     outdated = outdated_tenants(settings, now)
     is_open = any(not run.done_again for run in failed or ()) or bool(outdated)
-    status = max(found.exit_status, ExitStatus.PARTIAL) if is_open else found.exit_status
+    status = max(state.exit_status, ExitStatus.PARTIAL) if is_open else state.exit_status
     runs = None if failed is None else [_run_document(run) for run in failed]
     output.result(
         {
-            **document(found),
+            **document(state),
             "ok": status is ExitStatus.COMPLETE,
             "scheduler": scheduler,
             "failed_runs": runs,
             "outdated": outdated,
         },
-        lambda console: _print(console, found, now, failed or [], outdated, scheduler=scheduler),
+        lambda console: _print(console, state, now, failed or [], outdated, scheduler=scheduler),
     )
     return status
 
@@ -56,24 +56,24 @@ def _run_document(run: FailedRun) -> dict[str, Any]:
 
 def _print(
     console: Console,
-    found: Overview,
+    state: Overview,
     now: datetime,
     failed: Sequence[FailedRun],
     outdated: Sequence[str],
     *,
     scheduler: bool | None,
 ) -> None:
-    if not found.libraries:
+    if not state.libraries:
         console.print("bookferry.toml names no library. `bookferry init --tenant NAME` adds one.")
         return
-    print_table(console, COLUMNS, [_row(one, now) for one in found.libraries], right=("records", "files"))
-    for library in found.libraries:
+    print_table(console, COLUMNS, [_row(library, now) for library in state.libraries], right=("records", "files"))
+    for library in state.libraries:
         for problem in library.problems:
             print_warning(console, f"{library.tenant}: {problem.message.removesuffix('.')}. {problem.todo}".rstrip())
     for run in failed:
         what = f"{run.job} of {run.tenant}" if run.tenant else run.job
         ended = (
-            f"{what} failed at {run.ended_at.astimezone(found.next_run.tzinfo):%H:%M} (run {run.run.partition('-')[0]})"
+            f"{what} failed at {run.ended_at.astimezone(state.next_run.tzinfo):%H:%M} (run {run.run.partition('-')[0]})"
         )
         if run.done_again:
             console.print(f"{ended}, and was done again since.")
@@ -83,17 +83,17 @@ def _print(
         print_warning(
             console, f"{', '.join(outdated)}: changed in bookferry.toml since `bookferry ui` was started. {RESTART}."
         )
-    for plan in found.plans:
+    for plan in state.plans:
         if not plan.begun:
             console.print(f"Plan {plan.plan} waits for {plan.waits_for}: `bookferry {' '.join(plan.command)}`")
-    console.print(f"Next backup: {found.next_run:%-d %B %Y %H:%M} {found.next_run.tzname()}, {_SCHEDULER[scheduler]}.")
-    names = [library.tenant for library in found.libraries if library.problems]
+    console.print(f"Next backup: {state.next_run:%-d %B %Y %H:%M} {state.next_run.tzname()}, {_SCHEDULER[scheduler]}.")
+    names = [library.tenant for library in state.libraries if library.problems]
     names += [run.tenant or run.job for run in failed if not run.done_again]
     if bad := [*dict.fromkeys([*names, *outdated])]:
         print_verdict(console, "NEEDS ATTENTION:", f"{', '.join(bad)}.", good=False)
     else:
-        libraries = "1 library" if len(found.libraries) == 1 else f"{len(found.libraries):,} libraries"
-        lost = "".join(f" Plan {plan.plan}: {plan.lost}." for plan in found.incomplete)
+        libraries = "1 library" if len(state.libraries) == 1 else f"{len(state.libraries):,} libraries"
+        lost = "".join(f" Plan {plan.plan}: {plan.lost}." for plan in state.incomplete)
         word = "Nothing is due:" if lost else "All is well:"
         print_verdict(console, word, f"{libraries}.{lost}", good=not lost)
 

@@ -51,7 +51,7 @@ def verify_snapshots(settings: Settings, name: str | None, read_data: str, outpu
     for tenant, text in missing.items():
         report_ending(settings, Ending(job="verification", result="failed", tenant=tenant, message=text), output)
     problems = [*(text for result in results for text in result.problems), *missing.values()]
-    document = {"ok": not problems, "problems": problems, "snapshots": [msgspec.to_builtins(one) for one in results]}
+    document = {"ok": not problems, "problems": problems, "snapshots": msgspec.to_builtins(results)}
     output.result(document, lambda console: _print(console, results, list(missing.values())))
     return ExitStatus.DIFFERENCES if problems else ExitStatus.COMPLETE
 

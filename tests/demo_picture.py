@@ -33,6 +33,7 @@ KEPT = (
     r"[\d,]+ requests, ",
     r"Complete as planned: ",
     r"Equal as planned: ",
+    r"Plan .* is empty",
 )
 """Beginnings of the lines that the picture shows; of several tables, the first."""
 
