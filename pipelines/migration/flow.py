@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -32,24 +33,24 @@ from pipelines.migration.apply.run import (
     Selection,
     check_limits,
 )
-from pipelines.migration.apply.staleness import check_fresh, check_other_resources_fresh
+from pipelines.migration.apply.staleness import check_fresh
 from pipelines.migration.apply.target_lists import read_target_lists
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
-from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.not_sent import add_lacking
-from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, Plan, Twin
+from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan, Twin
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
+from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
-from pipelines.migration.model.target_reading import TargetListing, reading_name
+from pipelines.migration.model.target_reading import TargetListing, TargetNow, numbered, reading_name
 from pipelines.migration.model.twins import TwinFinder, ids_before
-from pipelines.migration.normalise import normalise
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
+from pipelines.migration.plan.comparison import Merged, read_now
 from pipelines.migration.plan.conflicts import newest_table
-from pipelines.migration.plan.match_store import numbered
 from pipelines.migration.plan.scope import check_movable, check_target, chosen_other_resources, has_all_publications
+from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.migration.report.pages import write_pages
 from pipelines.migration.report.status import PlanStatus, RecordView, status_of, three_way
 from pipelines.migration.session import MigrationSession, check_same_target
@@ -58,7 +59,6 @@ from pipelines.migration.undo.result import UndoResult, leave_twins, save_result
 from pipelines.migration.undo.run import undo
 from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.evidence import check_free, write_evidence
-from pipelines.migration.verify.other_resources import compare_other_resources
 from pipelines.migration.verify.run import verify
 from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.forms import form_of
@@ -158,7 +158,7 @@ class Migration:
                 with self.session.client(target) as client:
                     wait_for_others(journal, client)
                     builder.read_target(client)
-                plan = builder.build(builder.normalise(), journal)
+                plan = builder.build(journal)
             write_pages(plan, now=request.now)
             return seal_plan(folder, plan.facts, self.data.keys)
 
@@ -257,35 +257,52 @@ class Migration:
         LateEffects(client).wait_before_last_look(entries)
         run, target = f"look-{self.session.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
         with workdir(plan) as folder:
-            _raw, now = self._read_target(plan, client, folder, run)
             others = {entry.resource for entry in entries} - {PUBLICATIONS}
+            _raw, now = self._read_target(plan, client, folder, run)
             listed = self.session.reader.read_other_resources(target, client, folder, run, others, plan.types)
-            finder = TwinFinder(journal, now, listed, partial(ids_before, plan), plan.source)
+            publications = now[PUBLICATIONS].side
+            finder = TwinFinder(journal, publications, listed, partial(ids_before, plan), plan.source)
             return look_at(journal, entries, finder)
 
     def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal, late: LateEffects) -> None:
         """Read the target again, and raise `StopError` where the plan does not fit any more."""
         run = f"apply-{self.session.clock.now():%Y%m%dT%H%M%S}"
-        with workdir(plan) as folder:
-            _raw, now = self._read_target(plan, client, folder, run)
+        with workdir(plan) as folder, TargetIds(plan.folder, same_library=plan.facts.same_library) as ids:
+            _raw, now = self._read_target(
+                plan, client, folder, run, plan.facts.written_other_resources, ids.merged_before
+            )
             begun = {
                 (entry.resource, entry.source_id)
                 for entry in journal.of_plan(plan.name)
                 if entry.state != WriteState.UNDONE
             }
-            reconcile_pending_publications(plan, now, journal, late.is_over)
-            publications = {number for resource, number in begun if resource == PUBLICATIONS}
-            check_fresh(plan, now, folder, journal=journal, begun=publications)
-            resources = plan.facts.written_other_resources
-            listed = self.session.reader.read_other_resources(
-                plan.facts.target.tenant, client, folder, run, resources, plan.types
-            )
-            check_other_resources_fresh(plan, listed, folder, journal=journal, begun=begun)
+            reconcile_pending_publications(plan, now[PUBLICATIONS].side, journal, late.is_over)
+            check_fresh(plan, now, folder, ids, journal=journal, begun=begun)
 
-    def _read_target(self, plan: Plan, client: LibraryClient, folder: Path, run: str) -> tuple[Path, ComparableLibrary]:
-        """Read the publications of the target again; returns the raw table and the comparable form, both in `folder`."""
-        raw = self.session.reader.read(plan.facts.target.tenant, client, folder, run)
-        return raw, normalise(raw, folder / "target", self.session.kinds.with_additional(plan.additional))
+    def _read_target(  # noqa: PLR0917  what is read, and for what
+        self,
+        plan: Plan,
+        client: LibraryClient,
+        folder: Path,
+        run: str,
+        resources: Iterable[str] = (),
+        merged_before: Callable[[str], Merged] = lambda _: {},
+    ) -> tuple[Path, dict[str, TargetNow]]:
+        """Read the publications of the target again, and these resources; returns the raw table of the first, and the comparable forms.
+
+        `merged_before`: records of the target that the plan merges into others before it writes a resource.
+        """
+        target, reader = plan.facts.target.tenant, self.session.reader
+        raw = reader.read(target, client, folder, run)
+        listed = {PUBLICATIONS: TargetListing(raw)} | reader.read_other_resources(
+            target, client, folder, run, resources, plan.types
+        )
+        types = self.session.types_of(plan)
+        now = {}
+        for resource, listing in listed.items():
+            side = replace(plan.side(TARGET, resource), folder=folder / "target")
+            now[resource] = read_now(side, listing, types[resource], merged_before(resource))
+        return raw, now
 
     def _known_forms(self, plan: Plan) -> KnownForms:
         return KnownForms(self.data.state, plan.facts.target.base_url, self.session.clock)
@@ -328,19 +345,15 @@ class Migration:
         """
         if evidence is not None:
             check_free(evidence)
-        target, reader = plan.facts.target.tenant, self.session.reader
+        target = plan.facts.target.tenant
         with self.session.at_target(plan) as (journal, client), workdir(plan) as folder:
             wait_for_others(journal, client)
             run = reading_name("verify", plan, journal)
-            raw, now = self._read_target(plan, client, folder, run)
+            raw, now = self._read_target(plan, client, folder, run, plan.facts.resources)
             base_url = self.settings.tenant(target).base_url
             check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
             at = self.session.clock.now()
-            listed = reader.read_other_resources(target, client, folder, run, plan.facts.resources, plan.types)
-            with compare_other_resources(plan, journal, folder, listed) as other_resources:
-                verification = verify(
-                    plan, journal, now, folder, other_resources, at=at, client=client, check_contents=check_contents
-                )
+            verification = verify(plan, journal, now, folder, at=at, client=client, check_contents=check_contents)
             if evidence is not None:
                 source = plan.facts.source
                 key = f"{snapshot_key(source.tenant, source.snapshot)}/{MANIFEST}"
@@ -361,7 +374,9 @@ class Migration:
             with read_target_lists(folder, listed) as target_lists:
                 if not really:
                     _raw, now = self._read_target(plan, client, folder, run)
-                    return dry_run(plan, journal, self.session.kinds_of(plan), now, target_lists, client)
+                    return dry_run(
+                        plan, journal, self.session.kinds_of(plan), now[PUBLICATIONS].side, target_lists, client
+                    )
                 with (
                     closing(self._known_forms(plan)) as known,
                     self._writer(plan, journal, client, known) as writer,
@@ -394,7 +409,7 @@ class Migration:
                 record = client.find_record(path)
                 return None if record is None else comparable(form_of(record, kinds).fields, kinds)
 
-            return three_way(plan, journal, source_id, find)
+            return three_way(plan, journal, source_id, publication_type(kinds), find)
 
     def close(self, error: BaseException | None = None) -> None:
         """Share the plans and give the lease back. `error`: what ended the work; a second failure becomes a note to it."""

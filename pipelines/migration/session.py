@@ -11,6 +11,8 @@ from pipelines.errors import BookferryError, ConfigurationError
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.plan_folders import find_plan
+from pipelines.migration.model.publication_type import publication_type
+from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.shared_plans import share_plans
 from pipelines.migration.model.target_reading import TargetReader
 from pipelines.records.identifiers.configured import kinds_of
@@ -57,6 +59,10 @@ class MigrationSession:
     def kinds_of(self, plan: Plan) -> Kinds:
         """The kinds of identifiers, with the additional fields that a plan moves."""
         return self.kinds.with_additional(plan.additional)
+
+    def types_of(self, plan: Plan) -> dict[str, ResourceType]:
+        """Resource → how a plan moves its records."""
+        return {PUBLICATIONS: publication_type(self.kinds_of(plan)), **plan.types}
 
     def hold(self, target: str) -> None:
         """Take the lease of a target."""

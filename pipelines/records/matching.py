@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipelines.publication_fields import IDENTIFIER_LIST, WRITTEN
 from pipelines.records.forms import PublicationForm
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.records.identifiers.verdicts import GOOD, FoundIdentifier, Identifier
 from pipelines.records.values import compact_json
 
 BOOK = "Book"
@@ -48,10 +48,17 @@ def identifying_keys(form: PublicationForm, kinds: Kinds = STANDARD_KINDS) -> li
 
     An ISSN names a journal and never counts; an ISBN counts for a book; a configured type counts if its table has `identifies`.
     """
-    names, is_book = kinds.identifying, form.fields.get("publishable_type") == BOOK
+    return identifying(form.fields, form.identifiers, kinds)
+
+
+def identifying(
+    fields: Mapping[str, Any], identifiers: Iterable[FoundIdentifier | Identifier], kinds: Kinds = STANDARD_KINDS
+) -> list[tuple[str, str]]:
+    """The same of the fields of a publication and its identifiers."""
+    names, is_book = kinds.identifying, fields.get("publishable_type") == BOOK
     keys = (
-        identifier[:2]
-        for identifier in form.identifiers
+        (identifier.type, identifier.value)
+        for identifier in identifiers
         if identifier.verdict in GOOD and identifier.type in names and (is_book or identifier.type != "isbn")
     )
     return list(dict.fromkeys(keys))

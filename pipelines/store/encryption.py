@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
@@ -41,6 +42,7 @@ class PersonalKey:
 
         self.secret = secret
         self.fingerprint = self._derived(b"bookferry: name of a key", 8).hex()
+        self._comparing = self._derived(b"bookferry: compared values", KEY_BYTES)
         self._sealing = AESGCM(self._derived(b"bookferry: sealed bytes", KEY_BYTES))
 
     @classmethod
@@ -73,6 +75,10 @@ class PersonalKey:
                 f"Personal data in the work folder cannot be read with the key {self.fingerprint}: it was sealed under another key, or "
                 "damaged. Run the backup again."
             ) from None
+
+    def digest(self, text: str) -> str:
+        """A digest that only this key makes, by which personal values are compared; 32 hexadecimal digits."""
+        return hmac.digest(self._comparing, text.encode(), "sha256")[:16].hex()
 
     def _derived(self, purpose: bytes, length: int) -> bytes:
         from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415

@@ -1,20 +1,22 @@
 -- Matches the free records of both sides that have a key in common. Reads, beside the tables of match.sql,
---   stage_source (id, type, value), stage_target (…)   the keys of this stage
---   source_keys (id, type, value), target_keys (…)     all identifiers that identify a publication
---   stage (name, gives_way)                            gives_way: a pair with contradicting identifiers is two works
--- A record with several possible partners is ambiguous and never new: a create would make a duplicate (I8).
+--   source_keys (id, stage, type, value), target_keys (...)    the keys of both sides
+--   stage (name, matched_by, gives_way)    the keys that count; gives_way: a pair with contradicting identifiers is two works
+-- A record with several possible partners is ambiguous and never new: a create would make a duplicate (I8). So is one whose only partner
+-- is asked about already.
 
 CREATE OR REPLACE TABLE free_source AS
-    SELECT stage_source.*
-    FROM stage_source
-    ANTI JOIN matched ON matched.source_id = stage_source.id
-    ANTI JOIN ambiguous ON ambiguous.source_id = stage_source.id
-    ANTI JOIN decisions ON decisions.source_id = stage_source.id;
+    SELECT source_keys.*
+    FROM source_keys
+    ANTI JOIN matched ON matched.source_id = source_keys.id
+    ANTI JOIN ambiguous ON ambiguous.source_id = source_keys.id
+    ANTI JOIN decided ON decided.source_id = source_keys.id
+    WHERE stage = (SELECT name FROM stage);
 CREATE OR REPLACE TABLE free_target AS
-    SELECT stage_target.*
-    FROM stage_target
-    ANTI JOIN matched ON matched.target_id = stage_target.id
-    ANTI JOIN (SELECT unnest(candidates) AS id FROM ambiguous) AS candidate ON candidate.id = stage_target.id;
+    SELECT target_keys.*
+    FROM target_keys
+    ANTI JOIN matched ON matched.target_id = target_keys.id
+    WHERE stage = (SELECT name FROM stage);
+CREATE OR REPLACE TABLE asked AS SELECT DISTINCT unnest(candidates) AS id FROM ambiguous;
 
 -- A key that many records share would pair each with each.
 CREATE OR REPLACE TABLE crowds AS
@@ -32,9 +34,11 @@ CREATE OR REPLACE TABLE pairs AS
 -- Two records that have a type of identifier in common and no value of it are two works, whatever else they share. This goes step by step,
 -- because DuckDB would begin with all pairs of one type.
 CREATE OR REPLACE TABLE source_sides AS
-    SELECT pairs.source_id, pairs.target_id, s.type, s.value FROM pairs JOIN source_keys AS s ON s.id = pairs.source_id;
+    SELECT pairs.source_id, pairs.target_id, s.type, s.value FROM pairs JOIN source_keys AS s ON s.id = pairs.source_id
+    WHERE s.stage = 'identifier';
 CREATE OR REPLACE TABLE target_sides AS
-    SELECT pairs.source_id, pairs.target_id, t.type, t.value FROM pairs JOIN target_keys AS t ON t.id = pairs.target_id;
+    SELECT pairs.source_id, pairs.target_id, t.type, t.value FROM pairs JOIN target_keys AS t ON t.id = pairs.target_id
+    WHERE t.stage = 'identifier';
 CREATE OR REPLACE TABLE contradicting AS
     SELECT DISTINCT source_id, target_id
     FROM (
@@ -50,10 +54,11 @@ CREATE OR REPLACE TABLE candidates AS
         pairs.source_id,
         pairs.target_id,
         count(*) OVER (PARTITION BY pairs.source_id) AS targets,
-        count(*) OVER (PARTITION BY pairs.target_id) AS sources,
+        count(*) OVER (PARTITION BY pairs.target_id) + (asked.id IS NOT NULL)::INTEGER AS sources,
         contradicting.source_id IS NOT NULL AS disagree
     FROM pairs
     LEFT JOIN contradicting USING (source_id, target_id)
+    LEFT JOIN asked ON asked.id = pairs.target_id
     WHERE contradicting.source_id IS NULL OR NOT (SELECT gives_way FROM stage);
 
 CREATE OR REPLACE TABLE crowded AS
@@ -69,7 +74,7 @@ CREATE OR REPLACE TABLE crowded_targets AS
     SELECT DISTINCT id FROM free_target SEMI JOIN crowds USING (type, value);
 
 INSERT INTO matched
-    SELECT source_id, target_id, (SELECT name FROM stage)
+    SELECT source_id, target_id, (SELECT matched_by FROM stage)
     FROM candidates
     ANTI JOIN crowded USING (source_id)
     ANTI JOIN crowded_targets ON crowded_targets.id = candidates.target_id
@@ -97,6 +102,7 @@ INSERT INTO ambiguous
 
 DROP TABLE free_source;
 DROP TABLE free_target;
+DROP TABLE asked;
 DROP TABLE crowds;
 DROP TABLE pairs;
 DROP TABLE source_sides;

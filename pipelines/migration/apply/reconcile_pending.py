@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
+from pipelines.migration.model.comparable import RECORDS, Side
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan
@@ -32,7 +32,7 @@ _SAME_CONTENT = """
 
 
 def reconcile_pending_publications(
-    plan: Plan, now: ComparableLibrary, journal: Journal, is_over: Callable[[JournalEntry], bool]
+    plan: Plan, now: Side, journal: Journal, is_over: Callable[[JournalEntry], bool]
 ) -> None:
     """Enter as done the pending creates of publications whose exact content is in the target `now`; the others stay pending.
 

@@ -2,200 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 
 from pipelines.errors import StopError
-from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, Decision
-from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, column_of, digest
+from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import ROWS, Plan, PlanRow
-from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, adopts
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.plan import SOURCE, Plan, PlanRow
+from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, WRITING_ORDER, ResourceType, adopts
+from pipelines.migration.model.target_reading import TargetNow
 from pipelines.migration.model.wording import plural
-from pipelines.migration.plan.comparison import compare_libraries
-from pipelines.migration.plan.publications import written_batches
-from pipelines.store.parquet import escaped, json_path, literal, quoted
+from pipelines.migration.plan.comparison import Comparison, Match, compare, decision_batches
+from pipelines.migration.plan.conflicts import RecordDecision
+from pipelines.migration.plan.record_rows import compared_fields, outcome_of
+from pipelines.migration.plan.target_ids import TargetIds
 
 EXAMPLES = 5
 """Records that the message names."""
 
-_STALE = """
-    SELECT p.source_id, p.action, p.target_id, c.action AS now, c.target_id AS now_target, c.candidates
-    FROM read_parquet({rows}) AS p
-    LEFT JOIN read_parquet({before}) AS b ON b.id = p.target_id
-    LEFT JOIN target AS t ON t.id = p.target_id
-    LEFT JOIN source AS s ON s.id = p.source_id
-    LEFT JOIN merged AS c ON c.source_id = p.source_id
-    ANTI JOIN begun ON begun.source_id = p.source_id
-    WHERE p.resource = 'publications' AND p.action IN ('{create}', '{patch}')
-      AND (CASE
-        WHEN p.matched_by = 'decision'
-          THEN p.target_id IS NOT NULL AND NOT EXISTS (FROM target WHERE target.id = p.target_id)
-        WHEN p.action = '{create}' THEN c.action IS DISTINCT FROM '{create}'
-        ELSE c.target_id IS DISTINCT FROM p.target_id
-          OR ((p.payload IS NOT NULL OR p.references IS NOT NULL) AND c.action NOT IN ('{patch}', 'unchanged'))
-      END
-      OR ((p.payload IS NOT NULL OR p.references IS NOT NULL) AND p.action = '{patch}' AND ({edited})))
-    ORDER BY p.source_id
-"""
 
-_DECIDED = f"""
-    SELECT
-        source_id,
-        CASE WHEN action = '{Action.SKIPPED}' THEN '{Decision.SKIP}' WHEN target_id IS NULL THEN '{Decision.CREATE}'
-            ELSE '{Decision.MATCH}' END AS decision,
-        target_id
-    FROM file WHERE resource = '{PUBLICATIONS}' AND matched_by = 'decision'
-"""  # noqa: S608  our own words
-"""What a person decided about matches, from the rows of the plan: without it, other records would match what these took."""
-
-
-def check_fresh(plan: Plan, now: ComparableLibrary, workdir: Path, *, journal: Journal, begun: Iterable[int]) -> None:
-    """Raise `StopError` where the target as it is `now` needs another plan for its publications.
-
-    Checks the records that are still to be written, without those that an apply has `begun`: their matches, and the values to replace.
-    """
-    with plan.reading() as rows:
-        decisions = rows.sql(_DECIDED).to_arrow_table()
-    with compare_libraries(
-        plan.source,
-        now,
-        workdir,
-        written=written_batches(journal),
-        decisions=decisions.to_batches(),
-        same_library=plan.facts.same_library,
-        overwrite=plan.facts.overwrite,
-    ) as database:
-        database.execute("CREATE TABLE begun (source_id BIGINT)")
-        numbers = list(begun)
-        if numbers:
-            database.execute("INSERT INTO begun SELECT unnest(?)", [numbers])
-        query = _STALE.format(
-            rows=literal(escaped(plan.path(ROWS))),
-            before=literal(escaped(plan.target.path(RECORDS))),
-            create=Action.CREATE,
-            patch=Action.PATCH,
-            edited=" OR ".join(map(_edited_condition, plan.source.names)),
-        )
-        stale = database.execute(query).fetchmany(EXAMPLES)
-        if not stale:
-            return
-        (count,) = database.execute(
-            f"SELECT count(*) FROM ({query})"  # noqa: S608  our own query
-        ).fetchone() or (len(stale),)
-    facts = plan.facts
-    raise StopError(
-        f"Plan {plan.name} is stale: '{facts.target.tenant}' changed since the plan was made, and {count:,} of its records need another "
-        f"plan now: {'; '.join(_publication_problem(*row) for row in stale)}. Nothing was written. Make a new plan: `bookferry migrate "
-        f"plan {facts.source.tenant} {facts.target.tenant}`."
-    )
-
-
-def _edited_condition(name: str) -> str:
-    """SQL: whether a field that is to be patched was changed since the plan was made, into something else than the plan wants."""
-    before, now, wanted = (f"{side}.{quoted(column_of(name))}" for side in "bts")
-    differs = f"{now} IS DISTINCT FROM {before} AND {now} IS DISTINCT FROM {wanted}"
-    path = json_path(name)
-    return f"((json_exists(p.payload, {path}) OR json_exists(p.references, {path})) AND {differs})"
-
-
-def _publication_problem(  # noqa: PLR0917  the columns of a row
-    source_id: int, action: str, target_id: int | None, now: str | None, now_target: int | None, candidates: list[int]
-) -> str:
-    if action == Action.CREATE:
-        matches = [now_target] if now_target is not None else candidates
-        ids = f" ({', '.join(map(str, matches[:3]))})" if matches else ""
-        return f"publication {source_id} was to be created, and seems to be there now{ids}"
-    if now_target != target_id:
-        return f"publication {source_id} was to change {target_id}, which is not there any more, or is another record"
-    return f"publication {source_id} was to change {target_id}, and people changed that ({now})"
-
-
-def check_other_resources_fresh(
+def check_fresh(
     plan: Plan,
-    listed: Mapping[str, TargetListing],
+    now: Mapping[str, TargetNow],
     workdir: Path,
+    ids: TargetIds,
     *,
     journal: Journal,
     begun: Collection[tuple[str, int]],
 ) -> None:
-    """Raise `StopError` where the target needs another plan for resources other than publications.
+    """Raise `StopError` where the target as it is `now` needs another plan.
 
-    Checks the records that are still to be written, without those that an apply has `begun`. `listed`: the resources that the plan writes,
-    as the target lists them now. Once any publication was written, new authorities may be from the service itself, and are adopted.
+    Checks the records that are still to be written, without those that an apply has `begun`: their matches, and the values to replace. Once
+    any publication was written, new authorities may be from the service itself, and are adopted.
     """
-    if not listed:
+    adopting = adopts(plan.facts.counts) and any(entry.resource == PUBLICATIONS for entry in journal.of_plan(plan.name))
+    stale, count = _lost_fields(plan, now, begun), 0
+    check = _Check(plan, now, workdir, journal, ids, begun, {AUTHORITIES} if adopting else set())
+    for resource in () if stale else WRITING_ORDER:
+        if resource in now:
+            problems = check.problems(resource)
+            first = [*islice(problems, EXAMPLES - len(stale))]
+            stale += first
+            count += len(first) + sum(1 for _problem in problems)
+    if not stale:
         return
-    with read_target_lists(workdir, listed) as lists:
-        adopting = adopts(plan.facts.counts) and any(one.resource == PUBLICATIONS for one in journal.of_plan(plan.name))
-        may_be_new = {AUTHORITIES} if adopting else set[str]()
-        stale = _lost_fields(plan, lists.gone, begun)
-        stale = stale or list(islice(_stale_records(plan, lists, journal, listed, begun, may_be_new), EXAMPLES))
-    if stale:
-        source, target = plan.facts.source.tenant, plan.facts.target.tenant
-        raise StopError(
-            f"Plan {plan.name} is stale: '{target}' changed since the plan was made: {'; '.join(stale)}. Nothing was written. Make a new "
-            f"plan: `bookferry migrate plan {source} {target} --resources {','.join(listed)}`."
-        )
+    source, target = plan.facts.source.tenant, plan.facts.target.tenant
+    others = [resource for resource in plan.facts.resources if resource != PUBLICATIONS]
+    named = f" --resources {','.join(others)}" if others else ""
+    records = f", and {count:,} of its records need another plan now" if count else ""
+    raise StopError(
+        f"Plan {plan.name} is stale: '{target}' changed since the plan was made{records}: {'; '.join(stale)}. Nothing was written. Make a "
+        f"new plan: `bookferry migrate plan {source} {target}{named}`."
+    )
 
 
-def _lost_fields(plan: Plan, gone: Mapping[str, Collection[str]], begun: Collection[tuple[str, int]]) -> list[str]:
+def _lost_fields(plan: Plan, now: Mapping[str, TargetNow], begun: Collection[tuple[str, int]]) -> list[str]:
     """Fields that the plan is still to write and that no record of the target has any more: the service would refuse or ignore them."""
-    resources = [resource for resource, names in gone.items() if names]
+    resources = [resource for resource, reading in now.items() if reading.gone]
     lost = {
         (row.resource, name)
         for row in (plan.rows(Action.CREATE, Action.PATCH, resources=resources) if resources else ())
         if (row.resource, row.source_id) not in begun
-        for name in gone[row.resource]
+        for name in now[row.resource].gone
         if name in row.payload or name in row.references
     }
     return [f"{plural(resource)} have no `{name}` any more, and the plan writes it" for resource, name in sorted(lost)]
 
 
-def _stale_records(  # noqa: PLR0917  both sides, and what does not count
-    plan: Plan,
-    lists: TargetLists,
-    journal: Journal,
-    resources: Collection[str],
-    begun: Collection[tuple[str, int]],
-    may_be_new: Collection[str],
-) -> Iterator[str]:
-    merged: dict[tuple[str, int], int] = {}
-    for row in plan.rows(*WRITTEN_ACTIONS, resources=resources):
-        if row.action == Action.MERGE:
-            merged |= {(row.resource, number): row.existing_target_id for number in row.candidates}
-        if (row.resource, row.source_id) in begun or (row.matched_by == "decision" and row.action == Action.CREATE):
-            continue
-        if row.action == Action.MERGE:
-            yield from _merge_problem(row, lists)
-        elif row.action == Action.PATCH:
-            if problem := _patch_problem(row, lists, merged):
-                yield problem
-        elif row.resource not in may_be_new and (matches := lists.new_matches(plan, journal, row)):
-            yield f"{row.resource} {row.source_id} was to be created, and seems to be there now ({matches[0]})"
+class _Check:
+    def __init__(  # noqa: PLR0917  both sides, and what does not count
+        self,
+        plan: Plan,
+        now: Mapping[str, TargetNow],
+        workdir: Path,
+        journal: Journal,
+        ids: TargetIds,
+        begun: Collection[tuple[str, int]],
+        may_be_new: Collection[str],
+    ) -> None:
+        self._plan = plan
+        self._now = now
+        self._workdir = workdir
+        self._journal = journal
+        self._ids = ids
+        self._begun = begun
+        self._may_be_new = may_be_new
+
+    def problems(self, resource: str) -> Iterator[str]:
+        """Yield why each row of a resource that is still to be written does not fit any more."""
+        pending = self._plan.columns(resource, ["source_id"], *WRITTEN_ACTIONS)
+        numbers = (number for (number,) in pending if (resource, number) not in self._begun)
+        if (first := next(numbers, None)) is None:
+            return
+        plan, reading = self._plan, self._now[resource]
+        fields = compared_fields(reading.type, self._ids)
+        with compare(
+            reading.type,
+            plan.side(SOURCE, resource),
+            reading.side,
+            self._workdir,
+            journal=self._journal,
+            find_target=self._ids.target_of,
+            decisions=decision_batches(self._decided(resource), resource),
+            same_library=plan.facts.same_library,
+        ) as comparison:
+            matches = comparison.matches(chain([first], numbers))
+            rows = self._plan.rows(*WRITTEN_ACTIONS, resources=[resource])
+            still = (row for row in rows if (resource, row.source_id) not in self._begun)
+            for row, match in zip(still, matches, strict=True):
+                problem = (
+                    _merge_problem(row, comparison)
+                    if row.action == Action.MERGE
+                    else self._problem(row, match, reading.type, fields)
+                )
+                if problem:
+                    yield problem
+
+    def _decided(self, resource: str) -> Iterator[RecordDecision]:
+        """What a person decided about matches, from the rows of the plan: without it, other records would match what these took."""
+        names = ("source_id", "target_id", "action", "matched_by")
+        for source_id, target_id, action, matched_by in self._plan.columns(resource, names):
+            if matched_by == "decision":
+                match = Decision.CREATE if target_id is None else Decision.MATCH
+                decision = Decision.SKIP if action == Action.SKIPPED else match
+                yield RecordDecision(resource, source_id, decision, target_id, "")
+
+    def _problem(self, row: PlanRow, match: Match, resource_type: ResourceType, fields: list[str]) -> str | None:
+        is_decided = row.matched_by == "decision"
+        outcome = outcome_of(resource_type, match, fields, overwrite=self._plan.facts.overwrite)
+        what = f"{row.resource} {row.source_id}"
+        if row.action == Action.CREATE:
+            if outcome.action in (Action.CREATE, Action.QUARANTINED) or row.resource in self._may_be_new:
+                return None
+            there = [match.target_id] if match.target_id is not None else match.candidates
+            ids = f" ({', '.join(map(str, there[:3]))})" if there else ""
+            return f"{what} was to be created, and seems to be there now{ids}"
+        change = f"{what} was to change {row.target_id}"
+        if match.target_id != row.target_id:
+            return f"{change}, which is not there any more, or is another record"
+        names = [*row.payload, *row.references]
+        if names and not is_decided and outcome.action not in (Action.PATCH, Action.UNCHANGED):
+            return f"{change}, and people changed that ({outcome.action})"
+        before, now = resource_type.compared_record(row.before), outcome.target
+        fits = all(
+            now.get(name) == before.get(name) or digest(now.get(name)) == row.expected.get(name, "") for name in names
+        )
+        return None if fits else f"{change}, and people changed that"
 
 
-def _merge_problem(row: PlanRow, lists: TargetLists) -> Iterator[str]:
-    """Yield why a merge does not fit the records any more: one is gone, or has another key."""
-    found = [lists.record(row.resource, number) for number in (row.existing_target_id, *row.candidates)]
-    keys = {row.type.key(record) if row.type is not None and record is not None else None for record in found}
-    if None in keys or len(keys) > 1:
-        ids = ", ".join(map(str, row.candidates))
-        yield f"{row.resource} {ids} were to be merged into {row.target_id}, and they are not all there any more, or have other names"
-
-
-def _patch_problem(row: PlanRow, lists: TargetLists, merged: Mapping[tuple[str, int], int]) -> str | None:
-    """Why a patch does not fit the record any more; None where it does. `merged`: records that the plan merges into others."""
-    record = lists.record(row.resource, row.existing_target_id)
-    change = f"{row.resource} {row.source_id} was to change {row.existing_target_id}"
-    if record is None or row.type is None:
-        return f"{change}, which is not there any more"
-    before, now = row.type.compared(row.before), row.type.compared(row.type.redirected({**record}, merged))
-    fits = all(
-        now.get(name) == before.get(name) or digest(now.get(name)) == row.expected.get(name, "")
-        for name in [*row.payload, *row.references]
-    )
-    return None if fits else f"{change}, and people changed that"
+def _merge_problem(row: PlanRow, comparison: Comparison) -> str | None:
+    """Why a merge does not fit the records any more; None where all are there, under one name."""
+    ids = [row.existing_target_id, *row.candidates]
+    if comparison.have_one_name(ids):
+        return None
+    goes = ", ".join(map(str, row.candidates))
+    return f"{row.resource} {goes} were to be merged into {row.target_id}, and they are not all there any more, or have other names"

@@ -5,9 +5,10 @@ The documentation has no request for one such record (service.md#not-shown), so 
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -17,14 +18,13 @@ import msgspec
 from pipelines.file_access import make_file
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan, PlanRow
-from pipelines.migration.model.resource_types import RESOURCE_TYPES
-from pipelines.migration.model.target_reading import TargetListing
-from pipelines.migration.plan.match_store import key_digest, numbered, sealing, unsealing
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType
+from pipelines.migration.model.target_reading import TargetListing, numbered
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 
 _SCHEMA = """
-    CREATE TABLE IF NOT EXISTS records (resource TEXT, id INTEGER, key BLOB, record BLOB, source_id INTEGER,
+    CREATE TABLE IF NOT EXISTS records (resource TEXT, id INTEGER, key BLOB, record BLOB,
         PRIMARY KEY (resource, id)) WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS by_key ON records (resource, key);
 """
@@ -51,26 +51,21 @@ class TargetLists:
         self._key = key
         make_file(path)
         self._lock = threading.Lock()
-        self.gone: dict[str, set[str]] = {}
-        """Resource → the fields that its records had when the plan was made, and that none of them has now."""
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._db.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
 
     def add(self, resource: str, listing: TargetListing) -> None:
         """Add the records of a resource."""
         resource_type = listing.type or RESOURCE_TYPES[resource]
-        seal = sealing(resource_type, self._key)
-        gone, is_empty = {*resource_type.shown}, True
+        seal = self._seal(resource_type)
         with storage_errors(self._path):
             for number, record in numbered(listing.records()):
-                values, is_empty = resource_type.whole_values(record), False
-                gone = {name for name in gone if not resource_type.has(record, name)}
-                text = seal(msgspec.json.encode(values).decode())
+                values = resource_type.whole_values(record)
+                text = seal(msgspec.json.encode(values))
                 self._db.execute(
-                    "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, NULL)",
-                    (resource, number, key_digest(resource_type.key(values)), text),
+                    "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?)",
+                    (resource, number, _digest(resource_type.key(values)), text),
                 )
-        self.gone[resource] = set() if is_empty else gone
 
     def record(self, resource: str, number: int) -> Mapping[str, Any] | None:
         """The values of a record, in the form in which they are sent; None where the target does not list it."""
@@ -78,16 +73,14 @@ class TargetLists:
             row = self._db.execute(
                 "SELECT record FROM records WHERE resource = ? AND id = ?", (resource, number)
             ).fetchone()
-        return msgspec.json.decode(unsealing(RESOURCE_TYPES[resource], self._key)(row[0])) if row else None
+        return self._unsealed(RESOURCE_TYPES[resource], row[0]) if row else None
 
-    def first_source(self, row: PlanRow, number: int) -> int:
-        """The record of the source for which this was first asked: a record of the target is that of one row only."""
-        with self._lock:
-            ((source_id,),) = self._db.execute(
-                "UPDATE records SET source_id = coalesce(source_id, ?) WHERE resource = ? AND id = ? RETURNING source_id",
-                (row.source_id, row.resource, number),
-            ).fetchall()
-        return int(source_id)
+    def _seal(self, resource_type: ResourceType) -> Callable[[bytes], bytes]:
+        return self._key.seal if self._key is not None and resource_type.personal else bytes
+
+    def _unsealed(self, resource_type: ResourceType, text: bytes) -> dict[str, Any]:
+        sealed = self._key is not None and resource_type.personal
+        return dict(msgspec.json.decode(self._key.unseal(text) if sealed and self._key else text))
 
     def new_matches(self, plan: Plan, journal: Journal, row: PlanRow) -> list[int]:
         """Ids of records with the key of a row that are new in the target since the plan was made, and that no plan wrote."""
@@ -96,7 +89,7 @@ class TargetLists:
         key = resource_type.key(values)
         with self._lock:
             rows = self._db.execute(
-                "SELECT id FROM records WHERE resource = ? AND key = ? LIMIT 100", (row.resource, key_digest(key))
+                "SELECT id FROM records WHERE resource = ? AND key = ? LIMIT 100", (row.resource, _digest(key))
             ).fetchall()
         ids = {number for (number,) in rows}
         return (
@@ -109,3 +102,8 @@ class TargetLists:
     def __exit__(self, *_: object) -> None:
         self._db.close()
         self._path.unlink(missing_ok=True)
+
+
+def _digest(key: str | None) -> bytes | None:
+    """The stored form of the key of a record."""
+    return hashlib.sha256(key.encode()).digest()[:16] if key is not None else None

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import msgspec
 
-from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.formatting import SHORT, cut_both, display_pair, display_text, value_of
 from pipelines.migration.model.plan import CONFLICTS, Plan, PlanRow
 from pipelines.migration.model.reasons import decisions_about
@@ -31,13 +29,10 @@ from pipelines.migration.plan.conflicts import (
 )
 from pipelines.migration.plan.rows import in_steps
 from pipelines.records.advice import field_name
+from pipelines.records.matching import comparable
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.report.issues import safe_text
 from pipelines.report.rendering import link_to
-from pipelines.store.parquet import open_in_duckdb
-
-if TYPE_CHECKING:
-    import duckdb
 
 PACKAGE = "pipelines.migration.decide"
 SCRIPTS = ("table.js", "choices.js", "cards.js", "decide.js")
@@ -79,13 +74,13 @@ class PageRows:
         if first is None:
             return
         before = b"[\n"
-        with _Records(self._plan) as records:
-            for step in in_steps(chain([first], lines)):
-                rows = [line.row for line in step if line.row is not None]
-                records.look_up(rows)
-                for line in step:
-                    yield before + _safe_json(self._row(line, records))
-                    before = b",\n"
+        records = _Records(self._plan)
+        for step in in_steps(chain([first], lines)):
+            rows = [line.row for line in step if line.row is not None]
+            records.look_up(rows)
+            for line in step:
+                yield before + _safe_json(self._row(line, records))
+                before = b",\n"
         yield b"\n]"
 
     def about(self) -> bytes:
@@ -185,23 +180,18 @@ class _Records:
     """The publications of both sides among some conflicts."""
 
     def __init__(self, plan: Plan) -> None:
-        self._sides = (plan.source, plan.target)
-        self._stack = ExitStack()
-        self._open: list[duckdb.DuckDBPyConnection | None] = []
-        self._found: list[dict[int, dict[str, str | None]]] = [{}, {}]
-
-    def __enter__(self) -> Self:
-        self._open = [self._database(side) for side in self._sides]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self._plan = plan
+        self._found: list[dict[int, Mapping[str, str]]] = [{}, {}]
 
     def look_up(self, rows: Sequence[PlanRow]) -> None:
         """Read the records of these rows; those of earlier rows are forgotten."""
         rows = [row for row in rows if row.resource == PUBLICATIONS]
         ids = ([row.source_id for row in rows], [number for row in rows for number in _shown_candidates(row)])
-        self._found = [_read(database, wanted) for database, wanted in zip(self._open, ids, strict=True)]
+        sides = zip((self._plan.source, self._plan.target), ids, strict=True)
+        self._found = [
+            {number: comparable(form.values) for number, form in side.forms(some).items()} if side.exists else {}
+            for side, some in sides
+        ]
 
     def fields(self, line: ConflictLine, asked: set[str]) -> Iterator[tuple[Any, ...]]:
         """Yield the fields of a publication apart from those in conflict: name, then the source and each candidate that is shown.
@@ -217,21 +207,9 @@ class _Records:
             if name not in asked and any(text is not None for text in (one, *others)):
                 yield name, _shown(name, one), *(0 if other == one else _shown(name, other) for other in others)
 
-    def _database(self, side: ComparableLibrary) -> duckdb.DuckDBPyConnection | None:
-        path = side.path(RECORDS)
-        return self._stack.enter_context(open_in_duckdb(path)) if path.is_file() else None
-
 
 def _shown_candidates(row: PlanRow) -> Iterable[int]:
     return ([] if row.target_id is None else [row.target_id]) + row.candidates[:CANDIDATES_SHOWN]
-
-
-def _read(database: duckdb.DuckDBPyConnection | None, ids: Sequence[int]) -> dict[int, dict[str, str | None]]:
-    if database is None or not ids:
-        return {}
-    columns = ", ".join(CONTEXT)
-    rows = database.execute(f"SELECT id, {columns} FROM file WHERE id IN (SELECT unnest(?))", [list(ids)]).fetchall()  # noqa: S608
-    return {number: dict(zip(CONTEXT, values, strict=True)) for number, *values in rows}
 
 
 def _shown(field: str, text: str | None) -> str | None:

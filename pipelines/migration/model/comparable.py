@@ -1,54 +1,26 @@
-"""One side of a migration in comparable form: a row for each publication, in the form that version 3 takes, and its keys."""
+"""One side of a migration in comparable form: for each record of a resource what is compared and sent, and the keys that it is matched by.
+
+The form of a record is one document, which only Python reads; that of a person is sealed (`PersonalKey`). DuckDB sees ids and keys alone.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, WRITTEN
 from pipelines.records.tables.description import Column, Table
-from pipelines.store.parquet import escaped, literal
-
-
-@dataclass(frozen=True)
-class Field:
-    """A compared field of a publication. `is_set`: a JSON array without order, of which one side may have more entries."""
-
-    name: str
-    is_set: bool = False
-    is_additional: bool = False
-    """Whether the service does not document it."""
-    is_date: bool = False
-
-    @property
-    def column(self) -> str:
-        """Its column in `RECORDS`."""
-        return column_of(self.name) if self.is_additional else self.name
-
-
-FIELDS = tuple(
-    Field(name, is_set=name in (IDENTIFIER_LIST, "categories"), is_date=name in DATE_FIELDS) for name in WRITTEN
-)
-"""The compared fields of every publication."""
-
-
-SENT_OTHERWISE = (IDENTIFIER_LIST, "categories")
-"""Fields that are compared as sets, but sent in the order of the record."""
-
-
-def column_of(name: str) -> str:
-    """The column of a field in `RECORDS`. The prefix keeps additional fields apart from other columns: one may be named `content`."""
-    return name if name in WRITTEN else f"field:{name}"
-
-
-CONTRIBUTOR = "contributor"
-"""The reference of a publication that can be mapped to another library."""
+from pipelines.store.durable import storage_errors
+from pipelines.store.encryption import PersonalKey
+from pipelines.store.parquet import escaped, literal, row_batches
 
 STEP = 2000
 """Records in memory at once."""
@@ -56,99 +28,129 @@ STEP = 2000
 _TEXT = pa.string()
 RECORDS = Table(
     "records",
-    "One row for each publication.",
+    "One row for each record, in the order of its library.",
     ("id",),
     (
         Column("id", pa.int64(), "The service's identifier of the record.", required=True),
         Column(
-            "fingerprint", _TEXT, "Title, year and first author in canonical form; empty where one of them is missing."
-        ),
-        Column(
             "content",
             _TEXT,
             "Digest of all compared fields except references, which are valid in their own library only.",
-            required=True,
-        ),
-        *(Column(name, _TEXT, f"The compared form of {name}: JSON, empty for an empty field.") for name in WRITTEN),
-        *(
-            Column(f"{name}_sent", _TEXT, f"The sent form of {name}: JSON, empty for an empty field.")
-            for name in SENT_OTHERWISE
         ),
         Column(
-            "files",
-            _TEXT,
-            "Id, cover and assets of the record without their addresses: JSON, empty where it has none.",
+            "files", _TEXT, "Id, cover and assets of the record without their addresses: JSON, empty where it has none."
         ),
-        Column(
-            "unsent",
-            _TEXT,
-            "Values that are not sent, apart from files: JSON object of path → value, empty where there are none.",
-        ),
-        Column("empty", _TEXT, "Additional fields with an empty text or list: JSON object of field → value."),
-        Column(
-            "invalid",
-            pa.int32(),
-            "Identifiers that are not sent because they break the rules of their type.",
-            required=True,
-        ),
+        Column("form", pa.binary(), "`Form` as JSON; sealed where it is personal.", required=True),
     ),
 )
 KEYS = Table(
     "keys",
-    "One row for each identifier that identifies a publication.",
-    ("id", "type", "value"),
+    "One row for each key of a record: an identifier, a name, the fingerprint of a publication.",
+    (),
     (
-        Column("id", pa.int64(), "The publication.", required=True),
-        Column("type", _TEXT, "Kind of identifier.", required=True),
-        Column("value", _TEXT, "Its canonical value.", required=True),
+        Column("id", pa.int64(), "The record.", required=True),
+        Column("stage", _TEXT, "The kind of evidence: one of `Resource.stages`.", required=True),
+        Column("type", _TEXT, "Kind of identifier; else the stage.", required=True),
+        Column("value", _TEXT, "Its canonical value; of persons, a keyed digest.", required=True),
     ),
 )
+CONTENT = "content"
+"""The stage whose key is the column `content`."""
 
 
-def records_table(additional: Iterable[str] = ()) -> Table:
-    """`RECORDS` with a column for each of these additional fields."""
-    columns = [
-        Column(column_of(name), _TEXT, f"The compared form of {name}: JSON, empty for an empty field.")
-        for name in additional
-    ]
-    return replace(RECORDS, columns=(*RECORDS.columns, *columns)) if columns else RECORDS
+class Form(msgspec.Struct, omit_defaults=True):
+    """What is compared and sent of a record; references are ids of its own library."""
+
+    values: dict[str, Any]
+    """Field → value as it is sent; an empty field is absent."""
+    unsent: dict[str, Any] = {}
+    """Path → value that is not sent."""
+    empty: dict[str, Any] = {}
+    """Field → empty text or list, which equals null in every comparison."""
+    invalid: int = 0
+    """Identifiers that are not sent because they break the rules of their type."""
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The values with the empty ones, as the record has them."""
+        return self.values | self.empty if self.empty else self.values
 
 
 @dataclass(frozen=True)
-class ComparableLibrary:
-    """The publications of one side in comparable form, in a folder."""
+class Side:
+    """The records of one resource of one library, in a folder. `key` seals their forms."""
 
     folder: Path
-    records: int
-    unfit: int
-    """Records that cannot be moved, because they have no whole number as id or are no JSON object."""
-    additional: tuple[str, ...] = ()
-    """The fields that are compared besides the documented ones."""
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """The compared fields."""
-        return (*FIELDS, *(Field(name, is_additional=True) for name in self.additional))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the compared fields."""
-        return (*WRITTEN, *self.additional)
+    resource: str
+    key: PersonalKey | None = None
 
     def path(self, table: Table) -> Path:
         """The file of one of its tables."""
-        return self.folder / f"{table.name}.parquet"
+        return self.folder / f"{self.resource}{'' if table is RECORDS else f'-{table.name}'}.parquet"
+
+    @property
+    def exists(self) -> bool:
+        """Whether it was written."""
+        return self.path(RECORDS).is_file()
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        with storage_errors(self.folder), pq.ParquetFile(self.path(RECORDS)) as file:
+            return int(file.metadata.num_rows)
 
     def views(self, name: str) -> Iterator[str]:
-        """Yield SQL that creates the views `name` and `name_keys`."""
-        for view, table in ((name, RECORDS), (f"{name}_keys", KEYS)):
-            yield f"CREATE OR REPLACE TEMP VIEW {view} AS FROM read_parquet({literal(escaped(self.path(table)))})"
+        """Yield SQL that creates the views `name` and `name_keys`; the second has the digest of the content, too."""
+        records, keys = (f"read_parquet({literal(escaped(self.path(table)))}" for table in (RECORDS, KEYS))
+        yield (
+            f"CREATE OR REPLACE VIEW {name} AS SELECT id, content, files, form, file_row_number AS place "  # noqa: S608
+            f"FROM {records}, file_row_number = true)"
+        )
+        yield (
+            f"CREATE OR REPLACE VIEW {name}_keys AS FROM {keys}) UNION ALL "  # noqa: S608
+            f"SELECT id, '{CONTENT}', '{CONTENT}', content FROM {records}) WHERE content IS NOT NULL"
+        )
 
+    @property
+    def decode(self) -> Callable[[bytes], Form]:
+        """Decodes a cell of the column `form`."""
+        if (key := self.key) is None:
+            return _FORM.decode
+        return lambda sealed: _FORM.decode(key.unseal(sealed))
 
-def sent_json(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """Field → the JSON that is sent, of some fields of a row of `RECORDS`; without empty fields."""
-    found = ((name, record[f"{name}_sent" if name in SENT_OTHERWISE else column_of(name)]) for name in names)
-    return {name: text for name, text in found if text is not None}
+    def encode(self, form: Form) -> bytes:
+        """A cell of the column `form`."""
+        text = msgspec.json.encode(form)
+        return text if self.key is None else self.key.seal(text)
+
+    def rows(self, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """Yield these columns of each record, in order; `STEP` records are in memory."""
+        with storage_errors(self.folder), pq.ParquetFile(self.path(RECORDS)) as file:
+            for batch in row_batches(file, columns, STEP):
+                yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+
+    def ids_among(self, ids: Collection[int]) -> set[int]:
+        """Returns those of the ids that the side has."""
+        return {number for (number,) in self._among(ids, "id")}
+
+    def forms(self, ids: Collection[int]) -> dict[int, Form]:
+        """Id → form, of those records that the side has."""
+        decode = self.decode
+        return {number: decode(form) for number, form in self._among(ids, "id", "form")}
+
+    def files(self, ids: Collection[int]) -> dict[int, str]:
+        """Id → the column `files`, of those records that have files."""
+        return {number: text for number, text in self._among(ids, "id", "files") if text}
+
+    def _among(self, ids: Collection[int], *columns: str) -> Sequence[tuple[Any, ...]]:
+        if not ids:
+            return []
+        in_range = (pc.field("id") >= min(ids)) & (pc.field("id") <= max(ids))  # skips most row groups
+        with storage_errors(self.folder):
+            found = pq.read_table(
+                self.path(RECORDS), columns=list(columns), filters=in_range & pc.field("id").isin(list(ids))
+            )
+        return list(zip(*(found.column(name).to_pylist() for name in columns), strict=True))
 
 
 def digest(text: str | None) -> str | None:
@@ -166,3 +168,5 @@ _SHORT = 40
 """Longest text, in characters, whose digest is cached: types, dates and categories repeat in many records."""
 
 _digest_of_short = lru_cache(2**14)(_digest_of)
+
+_FORM = msgspec.json.Decoder(Form)

@@ -6,17 +6,16 @@ also has both sides in comparable form (`source/`, `target/`), so that a later r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow.parquet as pq
 
 from pipelines.errors import StopError
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
-from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
+from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.findings import NotMoved
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, AdditionalFields, ResourceType
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 FACTS, ROWS = "plan.json", "plan.parquet"
 PEOPLE = "people.parquet"
 """The rows of users: personal data, encrypted where bookferry.toml has `personal_key_env`."""
+SOURCE, TARGET, IDS = "source", "target", "ids.sqlite"
+"""The folders of both sides in comparable form, and the record of the target that each of the source is."""
 HTML, ISSUES, WORKBOOK, CONFLICTS = "plan.html", "issues.tsv", "issues.xlsx", "conflicts.tsv"
 
 APPROVAL_LENGTH = 8
@@ -41,7 +42,7 @@ APPROVAL_LENGTH = 8
 
 _JSON_COLUMNS = frozenset(column.name for column in PLAN.columns if column.json)
 
-FORMAT = 4
+FORMAT = 5
 """The format of plan.json. Only a later version can read a later format."""
 
 
@@ -321,21 +322,22 @@ class Plan:
         return {name: rule.of_target for name, rule in moved.items()}
 
     @property
-    def source(self) -> ComparableLibrary:
+    def source(self) -> Side:
         """The publications of the source in comparable form."""
-        return ComparableLibrary(
-            self.folder / "source",
-            self.facts.source.records.get(PUBLICATIONS, 0),
-            self.facts.unfit,
-            tuple(self.additional),
-        )
+        return self.side(SOURCE)
 
     @property
-    def target(self) -> ComparableLibrary:
-        """The publications of the target in comparable form, when the plan was made."""
-        return ComparableLibrary(
-            self.folder / "target", self.facts.target.records.get(PUBLICATIONS, 0), 0, tuple(self.additional)
-        )
+    def target(self) -> Side:
+        """The publications of the target when the plan was made."""
+        return self.side(TARGET)
+
+    def side(self, name: str, resource: str = PUBLICATIONS) -> Side:
+        """The records of a resource that the plan moves, in comparable form: `SOURCE`, or `TARGET` when the plan was made."""
+        key = self._people_key() if resource in PERSONAL else None
+        return Side(self.folder / name, resource, key)
+
+    def _people_key(self) -> PersonalKey | None:
+        return self._keys.to_read(self.facts.people_key, f"The table of users of plan {self.name}")
 
     def rows(self, *actions: Action, resources: Collection[str] = ()) -> Iterator[PlanRow]:
         """Yield the rows with these actions and of these resources, or all; people come first. One row group is in memory."""
@@ -344,6 +346,14 @@ class Plan:
                 for batch in row_batches(file):
                     for row in rows_among(rows_among(batch, "action", actions), "resource", resources).to_pylist():
                         yield self.row(row)
+
+    def columns(self, resource: str, names: Sequence[str], *actions: Action) -> Iterator[tuple[Any, ...]]:
+        """Yield these columns of the rows of a resource with these actions, or of all; JSON is text, and nothing else is read."""
+        for path, key in self.tables([resource]):
+            with storage_errors(self.folder), open_table(path, key) as file:
+                for batch in row_batches(file, [*{"resource", "action", *names}]):
+                    rows = rows_among(rows_among(batch, "action", actions), "resource", [resource])
+                    yield from zip(*(rows.column(name).to_pylist() for name in names), strict=True)
 
     def row(self, row: dict[str, Any]) -> PlanRow:
         """A row of plan.parquet, decoded, with the type of its resource."""
@@ -363,10 +373,7 @@ class Plan:
     def tables(self, resources: Collection[str] = ()) -> Iterator[tuple[Path, PersonalKey | None]]:
         """Yield the files with rows of these resources, in the order in which they are written, each with its key."""
         if self.facts.people_sha256 and (not resources or not PERSONAL.isdisjoint(resources)):
-            yield (
-                self.path(PEOPLE),
-                self._keys.to_read(self.facts.people_key, f"The table of users of plan {self.name}"),
-            )
+            yield self.path(PEOPLE), self._people_key()
         yield self.path(ROWS), None
 
     @contextmanager
@@ -381,16 +388,9 @@ class Plan:
                 )
             yield database
 
-    def ids_path(self, resource: str) -> Path:
-        """The file with the ids that another resource had in the target when the plan was made."""
-        return self.folder / "target" / f"{resource}.parquet"
-
     def ids_when_planned(self, resource: str, ids: Collection[int]) -> set[int]:
         """Returns those ids that were in the target when the plan was made."""
-        with storage_errors(self.folder):
-            path = self.target.path(RECORDS) if resource == PUBLICATIONS else self.ids_path(resource)
-            found = pq.read_table(path, columns=["id"], filters=[("id", "in", list(ids))])
-        return {number for number in found.column("id").to_pylist() if number is not None}
+        return self.side(TARGET, resource).ids_among(ids)
 
     def check_unaltered(self) -> None:
         """Raise `StopError` unless the rows are those that were sealed: a plan is applied as a person approved it (I8)."""

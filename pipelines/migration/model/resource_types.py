@@ -6,17 +6,20 @@ the target's description and from the records; the types here are what we assume
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
+from pipelines.migration.model.comparable import Form
 from pipelines.records.additional_fields import FieldRule, in_order, is_managed, is_sent_empty, plain
-from pipelines.records.residue import IGNORED
+from pipelines.records.residue import IGNORED, residue_json
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import compact_json, text_of, whole_number
 
 _EMPTY: tuple[Any, ...] = (None, "", [])
@@ -79,8 +82,19 @@ class MergeRequest(msgspec.Struct, frozen=True, omit_defaults=True):
         return {self.wrapped_in: content} if self.wrapped_in else content
 
 
+class Stage(NamedTuple):
+    """A kind of evidence that two records are the same."""
+
+    name: str
+    """In `comparable.KEYS`."""
+    matched_by: str
+    """In a plan."""
+    gives_way: bool = False
+    """Whether identifiers that contradict each other make a pair of this kind two records."""
+
+
 class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How the records of one resource are moved."""
+    """How the records of one resource are moved. Publications, which have most of everything, are a `PublicationType`."""
 
     resource: str
     fields: tuple[str, ...]
@@ -120,6 +134,76 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     shown: tuple[str, ...] = ()
     """The fields that records of the target had when they were read."""
 
+    @property
+    def personal(self) -> bool:
+        """Whether its records are personal data."""
+        return self.resource in PERSONAL
+
+    @property
+    def has_files(self) -> bool:
+        """Whether its records have files and covers."""
+        return False
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The kinds of evidence by which its records are matched, the strongest first."""
+        return NAMES
+
+    @property
+    def key_fields(self) -> frozenset[str]:
+        """The fields from which the keys of a record are made."""
+        return frozenset(name for names in self.keys for name in names)
+
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """Fields with a date that may be sent as the first day of its year or month."""
+        return ()
+
+    @property
+    def filled(self) -> frozenset[str]:
+        """Fields that the service may fill itself in a new record, so that nothing is expected where none was sent."""
+        return frozenset()
+
+    @property
+    def needs_references(self) -> bool:
+        """Whether a record is not created where the target lacks one to which it refers."""
+        return True
+
+    @property
+    def of_target(self) -> ResourceType:
+        """The same for records of the target, which are compared whatever their values are."""
+        return msgspec.structs.replace(self, choices={})
+
+    def form(self, record: Mapping[str, Any]) -> Form:
+        """What is compared and sent of a record; references are those of its own library."""
+        values, unsent = self.values(record), self.unsent(record)
+        for name, value in self.refused(values).items():
+            unsent[name] = value
+            del values[name]
+        return Form(values, without_signed_addresses(unsent), self.empty_values(record))
+
+    def match_keys(self, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        """Yield stage, type and value of each key of a record; its references are those of the target."""
+        for stage, folded in zip(NAMES, (False, True), strict=True):
+            if (key := self.key(values, folded=folded)) is not None:
+                yield stage.name, stage.name, key
+
+    def content(self, compared: Mapping[str, str]) -> str:
+        """One digest of all compared fields but the references."""
+        return content_digest(compared, [name for name in sorted(self.fields) if name not in self.references])
+
+    def planned(self, _name: str, value: Any) -> Any:
+        """A value as a plan's payload has it; ids get their form in `body`."""
+        return value
+
+    def reference_form(self, _name: str) -> dict[str, bool]:
+        """How the ids of a reference are sent, as far as a plan's row says it."""
+        return {}
+
+    def unsent_references(self, name: str, missing: Mapping[int, Any], *, many: bool) -> dict[str, Any]:
+        """Path → references that lead nowhere. `missing`: position → what the record has there."""
+        return {f"{name}[{position}]" if many else name: entry for position, entry in missing.items()}
+
     def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are sent: an empty field is absent, a reference is its id."""
         found = {}
@@ -128,7 +212,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             if name in self.lists:
                 value = _entries(value, ids=name in self.references)
             elif name in self.references:
-                value = _id_of(value)
+                value = id_of(value)
             elif self.source != Source.ASSUMED:
                 value = plain(value)
             if value not in _EMPTY:
@@ -236,6 +320,22 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         return text_of(next((values[name] for name in names if isinstance(values.get(name), str)), None))
 
 
+NAMES = (Stage("exact", "name"), Stage("folded", "name"))
+"""The names of records as they are written, and without regard to case."""
+
+
+def content_digest(compared: Mapping[str, str], names: Iterable[str]) -> str:
+    """One digest of some compared fields."""
+    content = "\n".join(f"{name}:{compared[name]}" for name in names if name in compared)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def without_signed_addresses(unsent: dict[str, Any]) -> dict[str, Any]:
+    """Values that are not sent, as they may be stored (I10)."""
+    text = residue_json(unsent)
+    return {} if text is None else msgspec.json.decode(text)
+
+
 class AdditionalFields(msgspec.Struct, frozen=True, omit_defaults=True):
     """The fields of publications that the service does not document: those that a plan moves, and why it moves no others."""
 
@@ -340,7 +440,7 @@ def _several(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _id_of(value: Any) -> int | None:
+def id_of(value: Any) -> int | None:
     """The id of a reference, which may be the whole record."""
     return whole_number(value.get("id")) if isinstance(value, dict) else whole_number(value)
 
@@ -348,7 +448,7 @@ def _id_of(value: Any) -> int | None:
 def _entries(value: Any, *, ids: bool) -> list[Any]:
     """The different entries of a list."""
     entries = value if isinstance(value, list) else []
-    plain = [_id_of(entry) if ids else (entry.get("name") if isinstance(entry, dict) else entry) for entry in entries]
+    plain = [id_of(entry) if ids else (entry.get("name") if isinstance(entry, dict) else entry) for entry in entries]
     return [*dict.fromkeys(entry for entry in plain if isinstance(entry, int if ids else str))]
 
 

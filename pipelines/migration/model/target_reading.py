@@ -14,14 +14,14 @@ import pyarrow as pa
 from pipelines.backup import read
 from pipelines.errors import StopError
 from pipelines.humanize import counted
-from pipelines.migration.model.comparable import STEP
+from pipelines.migration.model.comparable import STEP, Side
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import PERSONAL
-from pipelines.records.values import decode_record
+from pipelines.records.values import decode_record, whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.settings.settings import Settings
@@ -60,6 +60,22 @@ class TargetListing:
         """The number of records."""
         with storage_errors(self.path), open_table(self.path, self.key) as file:
             return file.metadata.num_rows
+
+
+@dataclass(frozen=True)
+class TargetNow:
+    """The records of a resource as the target has them now. `gone`: fields that they had when the plan was made and none has now."""
+
+    side: Side
+    type: ResourceType
+    gone: set[str]
+
+
+def numbered(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the records that have an id, with it."""
+    for record in records:
+        if (number := whole_number(record.get("id"))) is not None:
+            yield number, record
 
 
 class TargetReader:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
+from pipelines.migration.model.comparable import RECORDS, Side, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan, Twin
@@ -31,10 +31,10 @@ class TwinFinder:
     def __init__(
         self,
         journal: Journal,
-        now: ComparableLibrary,
+        now: Side,
         listed: Mapping[str, TargetListing],
         known_before: KnownBefore,
-        source: ComparableLibrary | None = None,
+        source: Side | None = None,
     ) -> None:
         self._journal = journal
         self._now = now
@@ -130,14 +130,9 @@ def ids_before(plan: Plan, entry: JournalEntry, ids: Collection[int]) -> set[int
     return {file.asset_id for file in files if file.asset_id in ids and file.asset_id is not None}
 
 
-def files_of(library: ComparableLibrary, ids: Collection[int]) -> dict[int, list[AttachedFile]]:
+def files_of(library: Side, ids: Collection[int]) -> dict[int, list[AttachedFile]]:
     """Id of a publication → its files."""
-    query = (
-        f"SELECT id, files FROM read_parquet({literal(escaped(library.path(RECORDS)))}) WHERE id IN (SELECT unnest(?))"  # noqa: S608
-    )
-    with connect_duckdb(memory_limit="256MB", threads=2) as database:
-        rows = database.execute(query, [list(ids)]).fetchall()
-    return {number: attached_files(decode_record(text.encode())) for number, text in rows if text}
+    return {number: attached_files(decode_record(text.encode())) for number, text in library.files(ids).items()}
 
 
 def _shape(file: AttachedFile) -> tuple[str | None, str | None, int | None]:

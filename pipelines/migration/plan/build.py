@@ -13,12 +13,13 @@ from pathlib import Path
 import msgspec
 
 from pipelines.migration.model.actions import Decision
-from pipelines.migration.model.comparable import ComparableLibrary
+from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
-from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, Plan, PlanFacts, Twin
+from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, TARGET, End, Plan, PlanFacts, Twin
 from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN
+from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import (
     AUTHORITIES,
     PUBLICATIONS,
@@ -32,9 +33,9 @@ from pipelines.migration.model.resource_types import (
 )
 from pipelines.migration.model.target_reading import TargetListing, file_table, local_table, snapshot_listing
 from pipelines.migration.model.twins import TwinFinder, ids_before, twin_of
-from pipelines.migration.plan.comparison import normalise_both
 from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
+from pipelines.migration.plan.learned_links import link_rule, never_moved, resource_of_link
 from pipelines.migration.plan.learned_types import (
     MOST_ADDITIONAL,
     additional_names,
@@ -47,9 +48,8 @@ from pipelines.migration.plan.learned_types import (
     shape_of,
 )
 from pipelines.migration.plan.merges import with_merges
-from pipelines.migration.plan.other_resources import plan_all
-from pipelines.migration.plan.references.learned import link_rule, never_moved, resource_of_link
-from pipelines.migration.plan.references.numbers import fields_with_ids
+from pipelines.migration.plan.numbers import fields_with_ids
+from pipelines.migration.plan.resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
 from pipelines.migration.session import MigrationSession
@@ -222,41 +222,33 @@ class PlanBuilder:
         publications = TargetListing(self._raw_source())
         return {PUBLICATIONS: publications} | {resource: listing for resource, (listing, _) in self._listed.items()}
 
-    def normalise(self) -> tuple[ComparableLibrary, ComparableLibrary]:
-        """Make the publications of both sides comparable: source, target."""
-        session = self._session
-        return normalise_both(
-            self._raw_source(),
-            self._raw_target,
-            self._folder,
-            session.kinds.with_additional(self._additional.moved),
-            VERDICTS if self._request.sends_invalid else GOOD,
-            first_day=self._request.first_days,
-        )
-
-    def build(self, libraries: tuple[ComparableLibrary, ComparableLibrary], journal: Journal) -> Plan:
+    def build(self, journal: Journal) -> Plan:
         """Write the rows and the conflicts; returns the plan, which is not sealed yet."""
         request, session, folder = self._request, self._session, self._folder
         tenant, manifest = session.settings.tenant(request.target), request.source.manifest
         self._types = with_merges(self._types, self._description)
         decisions = earlier_decisions(session.data, journal, manifest.base_url, tenant.base_url)
+        publications = publication_type(
+            session.kinds.with_additional(self._additional.moved),
+            VERDICTS if request.sends_invalid else GOOD,
+            first_day=request.first_days,
+        )
+        target = TargetListing(self._raw_target)
         inputs = PlanInputs(
-            source=libraries[0],
-            target=libraries[1],
             folder=folder,
-            files=file_table(session.source_data, request.source, folder),
+            listed={PUBLICATIONS: (TargetListing(self._raw_source()), target), **self._listed},
+            types={PUBLICATIONS: publications, **self._types},
+            resources=(PUBLICATIONS, *request.resources),
             journal=journal,
-            links={name: rule for name, rule in self._additional.moved.items() if rule.leads_to},
+            files=file_table(session.source_data, request.source, folder),
             decisions=decisions,
             same_library=library_key(manifest.base_url) == library_key(tenant.base_url),
             overwrite=request.overwrite,
+            key=session.data.keys.to_write(),
         )
-        key = session.data.keys.to_write()
         with table_writer(folder / ROWS, PLAN) as writer:
-            totals = plan_all(
-                writer, inputs, listed=self._listed, resources=request.resources, types=self._types, key=key
-            )
-        facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
+            totals = plan_all(writer, inputs)
+        facts = plan_facts(request, session.settings, inputs, totals=totals, key=inputs.key)
         for end, raw in ((facts.source, self._raw_source()), (facts.target, self._raw_target)):
             library = session.settings.tenants.get(end.tenant)
             if library and library.record_url:
@@ -294,7 +286,7 @@ class PlanBuilder:
             return set() if plan is None else ids_before(plan, entry, ids)
 
         listed = {resource: target for resource, (_source, target) in self._listed.items()}
-        finder = TwinFinder(inputs.journal, inputs.target, listed, known_before)
+        finder = TwinFinder(inputs.journal, Side(inputs.folder / TARGET, PUBLICATIONS), listed, known_before)
         return [twin_of(*found) for found in finder.find(entries)]
 
 

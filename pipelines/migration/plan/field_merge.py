@@ -2,10 +2,6 @@
 
 A patch adds what the target lacks. It replaces a value only where the journal shows that an earlier plan wrote this value, and where
 it is unedited since. Every other difference is a conflict for a person: the service has no version of a record that a write could name.
-
-Two engines follow this rule: SQL over all publications at once (three_way_merge.py), and `merge_field` for the other resources, which are
-few and may be encrypted. One table of examples runs through both (tests/migration/plan/test_field_merge.py). Publications alone have dates
-that are sent as their first day: the target keeps a day within the source's year or month.
 """
 
 from __future__ import annotations
@@ -49,9 +45,11 @@ class WrittenField(NamedTuple):
 
     wanted: str | None
     held: str | None
+    sent: bool = True
+    """Whether it was sent; else the service filled it itself, and nobody edits what we wrote."""
 
 
-def merge_field(  # noqa: C901, PLR0911  one line per rule, in the order of the SQL
+def merge_field(  # noqa: C901, PLR0911  one line per rule
     source: str | None,
     target: str | None,
     *,
@@ -60,17 +58,21 @@ def merge_field(  # noqa: C901, PLR0911  one line per rule, in the order of the 
     overwrite: bool = False,
     is_set: bool = False,
     guarded: bool = False,
+    begins: str = "",
 ) -> FieldVerdict:
     """The verdict for one field.
 
     `source`, `target`: JSON as it is compared, none where the field is empty. `overwrite`: the source's value counts wherever it has one.
-    `is_set`: a JSON array without order. `guarded`: never added to a record that exists.
+    `is_set`: a JSON array without order. `guarded`: never added to a record that exists. `begins`: the year or month of
+    which the source's date is the first day; a day within it, in the target, says more.
     """
     if source == target:
         return FieldVerdict.SAME
+    if begins and target is not None and target.startswith(f'"{begins}'):
+        return FieldVerdict.KEEP
     if decision == Decision.SOURCE:
         return FieldVerdict.PATCH
-    if written is not None and written == (digest(source), digest(target)):
+    if written is not None and written[:2] == (digest(source), digest(target)):
         return FieldVerdict.SAME
     if overwrite and source is not None:
         return FieldVerdict.PATCH
@@ -79,7 +81,8 @@ def merge_field(  # noqa: C901, PLR0911  one line per rule, in the order of the 
     if written is not None:
         if digest(target) == written.held:
             return FieldVerdict.PATCH
-        return FieldVerdict.EDITED if digest(source) == written.wanted else FieldVerdict.EDITED_IN_BOTH
+        if written.sent:
+            return FieldVerdict.EDITED if digest(source) == written.wanted else FieldVerdict.EDITED_IN_BOTH
     if source is None:
         return FieldVerdict.KEEP
     if guarded:

@@ -10,7 +10,7 @@ from pipelines.migration.model.journal_entries import WriteKind, WriteState, Wri
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.records.files import ASSET, COVER, KEPT, AttachedFile, attached_files
 from pipelines.records.forms import add_unsent_files
-from pipelines.records.residue import keep_nested, residue_json
+from pipelines.records.residue import keep_nested
 from pipelines.records.values import decode_record
 
 _PACKED = (".gz", ".tgz", ".br", ".zst", ".z")
@@ -36,16 +36,12 @@ def described_files(text: str | None) -> list[AttachedFile]:
     return attached_files(files_of(text))
 
 
-def unsent_with_files(unsent: str | None, files: dict[str, Any]) -> str | None:
-    """What is not moved of a record, including its files. `unsent`: the column of `comparable.RECORDS`; `files`: see `files_of`."""
+def add_unsent(unsent: dict[str, Any], files: dict[str, Any]) -> None:
+    """Add what is not moved of the files of a record (`files_of`)."""
     of_files: dict[str, Any] = {}
     add_unsent_files(files, of_files)
-    if not of_files:
-        return unsent
-    both = decode_record(unsent.encode()) if unsent else {}
     for path, value in of_files.items():
-        keep_nested(both, path, value)
-    return residue_json(both)
+        keep_nested(unsent, path, value)
 
 
 def planned_files(

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.conflicts import RecordDecision
-from pipelines.records.additional_fields import FieldRule
+from pipelines.store.encryption import PersonalKey
 
 
 @dataclass(frozen=True)
 class PlanInputs:
     """Both libraries, the earlier writes and decisions, and the options of a plan."""
 
-    source: ComparableLibrary
-    target: ComparableLibrary
     folder: Path
     """Where the plan grows."""
-    files: str | None
-    """Address of the snapshot's table publication_files, if it has one."""
+    listed: Mapping[str, tuple[TargetListing, TargetListing]]
+    """Resource → its records in the source and in the target, also of those that are only referred to."""
+    types: Mapping[str, ResourceType]
+    """Resource → how its records are moved."""
+    resources: Collection[str]
+    """Those of which records are written."""
     journal: Journal
+    files: str | None = None
+    """Address of the snapshot's table publication_files, if it has one."""
     decisions: Collection[RecordDecision] = ()
-    links: Mapping[str, FieldRule] = field(default_factory=dict)
-    """The additional fields of publications that refer to other records."""
     same_library: bool = False
     overwrite: bool = False
     """Where both sides have different values, the source's value counts."""
-    """Files are sent with the record that is created."""
+    key: PersonalKey | None = None
+    """Encrypts persons."""

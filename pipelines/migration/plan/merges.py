@@ -6,7 +6,7 @@ A merge cannot be taken back. So where the description has one whose body does n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -21,8 +21,7 @@ from pipelines.report.issues import safe_text
 from pipelines.shapes.model import Description, MergeSchema, ResourceSchema
 
 if TYPE_CHECKING:
-    from pipelines.migration.plan.conflicts import RecordDecision
-    from pipelines.migration.plan.match_store import MatchResult
+    from pipelines.migration.plan.comparison import Match
 
 SEVERAL = "several_targets"
 """Reason of a conflict that a merge may solve."""
@@ -76,29 +75,34 @@ class Merge(NamedTuple):
     ids: list[int]
 
 
-def decided_merge(match: MatchResult, decision: RecordDecision | None) -> Merge | None:
+def decided_merge(match: Match) -> Merge | None:
     """The merge that a person decided for a record; None where there is nothing, or nothing any more, to merge."""
-    if decision is None or decision.decision != Decision.MERGE or match.reason not in (None, SEVERAL):
+    if match.decision != Decision.MERGE or match.reason not in (None, SEVERAL):
         return None
     group = _group(match)
-    remains = decision.target_id or match.target_id or min(group, default=0)
+    remains = match.decided_id or match.target_id or min(group, default=0)
     ids = sorted(number for number in group if number != remains)
     return Merge(remains, ids) if ids and remains in group else None
 
 
-def is_into_another(match: MatchResult, decision: RecordDecision) -> bool:
+def is_into_another(match: Match) -> bool:
     """Whether the record that is to remain is none of those that fit, although no other question is open."""
-    remains = decision.target_id
-    return remains is not None and match.reason in (None, SEVERAL) and remains not in _group(match)
+    remains = match.decided_id
+    return (
+        match.decision == Decision.MERGE
+        and remains is not None
+        and match.reason in (None, SEVERAL)
+        and remains not in _group(match)
+    )
 
 
-def _group(match: MatchResult) -> list[int]:
+def _group(match: Match) -> list[int]:
     """The records of the target that fit."""
     return match.candidates if match.target_id is None else [match.target_id, *match.twins]
 
 
 def merge_row(
-    resource_type: ResourceType, match: MatchResult, merge: Merge, same: Mapping[str, str | None], totals: Totals
+    resource_type: ResourceType, match: Match, merge: Merge, same: Mapping[str, str | None], totals: Totals
 ) -> PlanTableRow:
     """The row of a merge. `same`: digests of the fields that need no change; the next plan sees to the others, to which a merge may add."""
     totals.count(Action.MERGE, match.matched_by or "decision")
@@ -123,12 +127,14 @@ def merge_row(
     )
 
 
-def twin_notes(resource: str, groups: Iterable[tuple[str, list[int]]], totals: Totals) -> list[str]:
-    """A note on the names that the target has more than once. `groups`: title and ids of each."""
-    groups = list(groups)
-    if resource not in MERGEABLE or not groups:
+def twin_notes(resource: str, groups: Sequence[list[int]], titles: Sequence[str], totals: Totals) -> list[str]:
+    """A note on the names that the target has more than once. `groups`: the ids of each; `titles`: of the first `NAMED`."""
+    if not groups:
         return []
-    named = [f"{safe_text(title, 60)} ({', '.join(f'#{number}' for number in ids)})" for title, ids in groups[:NAMED]]
+    named = [
+        f"{safe_text(title, 60)} ({', '.join(f'#{number}' for number in ids)})"
+        for title, ids in zip(titles, groups, strict=False)
+    ]
     more = f"; and {len(groups) - NAMED:,} more" if len(groups) > NAMED else ""
     text = (
         f"The target has {counted(len(groups), 'name')} of {plural(resource)} more than once: {'; '.join(named)}{more}."

@@ -1,6 +1,6 @@
 """Quarantine: records of the source that cannot be sent, and why. No decision changes that; issues.tsv lists each with what to do.
 
-`model/reasons.py` has the words for each reason. `publications.py` and `other_resources.py` beside this module quarantine a row; records
+`model/reasons.py` has the words for each reason. `record_rows.py` beside this module quarantines a row; records
 without an id that is a whole number never become one: they are counted as `unfit`, and are one line of issues.tsv.
 """
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipelines.migration.model.resource_types import ResourceType
-    from pipelines.migration.plan.match_store import PreparedRecord
+    from pipelines.migration.plan.references import MappedForm
 
 NOTHING_TO_SEND = "nothing_to_send"
 """No field of the record has a form that version 3 takes."""
@@ -37,7 +37,7 @@ REQUIRED_NOT_TAKEN = "required_not_taken"
 """The target's description demands a field, and does not take the value that the record has there."""
 
 
-def quarantine_reason(resource_type: ResourceType, record: PreparedRecord) -> str | None:
+def quarantine_reason(resource_type: ResourceType, record: MappedForm) -> str | None:
     """Why a record that the target lacks cannot be created there; none where it can."""
     if not resource_type.created:
         return LOCATION_MISSING

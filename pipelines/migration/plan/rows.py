@@ -16,11 +16,10 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.plan import FileCounts, PlannedReference
 from pipelines.records.batches import batch_of_rows
-from pipelines.records.residue import bounded
 from pipelines.records.tables.description import Table
 from pipelines.service_limits import PER_PAGE
 
-_Row = TypeVar("_Row", bound=tuple[Any, ...])
+_Row = TypeVar("_Row")
 
 
 @dataclass
@@ -57,19 +56,6 @@ class Totals:
         is_linked = any(one.later for one in references.values())
         self.linked += is_linked
         self.requests += is_linked
-
-    def add(self, others: Totals) -> None:
-        """Add what rows that come after these add up to."""
-        self.actions += others.actions
-        self.matched_by += others.matched_by
-        self.fields += others.fields
-        self.unsent = bounded(self.unsent + others.unsent)
-        for name in FileCounts.__struct_fields__:
-            setattr(self.files, name, getattr(self.files, name) + getattr(others.files, name))
-        self.partial_dates += others.partial_dates
-        self.invalid += others.invalid
-        self.requests += others.requests
-        self.linked += others.linked
 
     def count(self, action: Action, matched_by: str | None) -> None:
         """Count a record with this action."""

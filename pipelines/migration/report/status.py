@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import ConfigurationError
 from pipelines.humanize import MOST_LISTED
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, column_of, digest
+from pipelines.migration.model.comparable import Side, digest
 from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.formatting import display_text, value_of
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
@@ -23,7 +23,7 @@ from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, W
 from pipelines.migration.model.not_sent import add_lacking
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.model.reasons import REASONS
-from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
 from pipelines.store.durable import storage_errors
 
@@ -139,9 +139,16 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
 
 
 def three_way(
-    plan: Plan, journal: Journal, source_id: int, find: Callable[[str], Mapping[str, str] | None]
+    plan: Plan,
+    journal: Journal,
+    source_id: int,
+    publications: ResourceType,
+    find: Callable[[str], Mapping[str, str] | None],
 ) -> RecordView:
-    """One publication from all sides. `find`: gets a record of the target by its path, in compared form; none where it does not exist."""
+    """One publication from all sides. `publications`: how the plan moves them.
+
+    `find`: gets a record of the target by its path, in compared form; none where it does not exist.
+    """
     row = _row(plan, source_id)
     entry = next(
         (
@@ -153,7 +160,7 @@ def three_way(
     )
     target_id = row.target_id if entry is None or entry.target_id is None else entry.target_id
     live = None if target_id is None else find(f"{row.resource}/{target_id}")
-    source, before = _side(plan.source, source_id), _side(plan.target, row.target_id)
+    source, before = _side(publications, plan.source, source_id), _side(publications, plan.target, row.target_id)
     return RecordView(
         plan=plan.name,
         resource=row.resource,
@@ -163,10 +170,7 @@ def three_way(
         state=entry.state if entry is not None else "not written",
         message=(entry.message if entry is not None else None) or "",
         is_there=live is not None,
-        fields=[
-            _view(name, row, entry, (source.get(column_of(name)), before.get(column_of(name))), live)
-            for name in plan.source.names
-        ],
+        fields=[_view(name, row, entry, (source.get(name), before.get(name)), live) for name in publications.fields],
     )
 
 
@@ -214,9 +218,9 @@ def _row(plan: Plan, source_id: int) -> PlanRow:
     return plan_row(found[0])
 
 
-def _side(side: ComparableLibrary, number: int | None) -> dict[str, Any]:
-    found = _rows(side.path(RECORDS), "id", number) if number is not None else []
-    return found[0] if found else {}
+def _side(publications: ResourceType, side: Side, number: int | None) -> Mapping[str, str]:
+    forms = side.forms([] if number is None else [number])
+    return publications.compared(forms[number].values) if number in forms else {}
 
 
 def _rows(path: Path, column: str, number: int) -> list[dict[str, Any]]:

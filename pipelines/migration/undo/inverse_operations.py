@@ -10,15 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from pipelines.migration.apply.attachments import describe_file, is_like
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import part_of
-from pipelines.migration.plan.publication_rows import emptying
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET, COVER, AttachedFile
 from pipelines.records.forms import form_of
@@ -206,7 +203,7 @@ def _field_rules(
         return resource_type.compared_record, lambda name: [] if name in resource_type.lists else None
     return (
         lambda values: comparable(form_of(values, kinds).fields, kinds),
-        lambda name: msgspec.json.decode(emptying(record.fields.get(name))),
+        lambda name: [] if record.fields.get(name, "").startswith("[") else None,
     )
 
 

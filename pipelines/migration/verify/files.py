@@ -54,8 +54,8 @@ _RECORDS = """
     JOIN target AS t ON t.id = c.target_id
     LEFT JOIN before AS b ON b.id = c.target_id
     LEFT JOIN (
-        SELECT source_id, list({'part': part, 'state': state, 'asset_id': asset_id, 'message': message}) AS entries
-        FROM entries WHERE part <> '' GROUP BY ALL
+        SELECT source_id, list({{'part': part, 'state': state, 'asset_id': asset_id, 'message': message}}) AS entries
+        FROM entries WHERE resource = '{resource}' AND part <> '' GROUP BY ALL
     ) AS e ON e.source_id = c.source_id
     LEFT JOIN (SELECT target_id, list(asset_id) AS asset_ids FROM written_ids WHERE asset_id IS NOT NULL GROUP BY ALL) AS w
         ON w.target_id = c.target_id
@@ -70,13 +70,13 @@ class WrittenFile(NamedTuple):
     message: str | None
 
 
-def check_files(discrepancies: Discrepancies) -> int:
+def check_files(discrepancies: Discrepancies, resource: str) -> int:
     """Add the problems with files of records that are there. Returns how many files were checked. Creates the table `present`."""
     database = discrepancies.database
     create_table(database, PRESENT)
     checked = 0
     writer = database.cursor()
-    for batch in database.sql(_RECORDS).to_arrow_reader(STEP):
+    for batch in database.sql(_RECORDS.format(resource=resource)).to_arrow_reader(STEP):
         present: list[Row] = []
         for row in batch.to_pylist():
             planned = _PLANNED.decode(row["files"])

@@ -6,7 +6,7 @@ The result is stored beside the plan, under its date: a JSON document with the c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from io import TextIOWrapper
 from pathlib import Path
@@ -14,16 +14,15 @@ from pathlib import Path
 import msgspec
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.not_sent import findings_of
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING, UNREAD, Kind
+from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.target_reading import TargetNow
 from pipelines.migration.verify.discrepancies import Discrepancies
-from pipelines.migration.verify.files import check_files
-from pipelines.migration.verify.other_resources import OtherResourcesComparison
-from pipelines.migration.verify.publications import compare_with_target
+from pipelines.migration.verify.records import compare_with_target
 from pipelines.migration.verify.verdict import PREFIX, FileFindings, MigrationVerification, save_verification
 from pipelines.report.tables import write_lines
 from pipelines.service.client import LibraryClient
@@ -36,9 +35,8 @@ COLUMNS = ("code", "resource", "record", "in the target", "title", "field", "wan
 def verify(
     plan: Plan,
     journal: Journal,
-    now: ComparableLibrary,
+    now: Mapping[str, TargetNow],
     workdir: Path,
-    other_resources: OtherResourcesComparison,
     *,
     at: datetime,
     client: LibraryClient,
@@ -46,14 +44,11 @@ def verify(
 ) -> MigrationVerification:
     """Compare a plan with the target as it is `now`, and store the result beside the plan. `workdir`: a folder for temporary files.
 
-    `check_contents` adds the differences in the bytes of files, and returns how many files it compared. `other_resources`: the findings
-    for resources other than publications.
+    `now`: resource → its records. `check_contents` adds the differences in the bytes of files, and returns how many files it compared.
     """
     facts, name = plan.facts, _free_name(plan, at)
-    with compare_with_target(plan, now, workdir, journal) as discrepancies:
-        files = check_files(discrepancies)
+    with compare_with_target(plan, now, workdir, journal) as (discrepancies, records):
         contents = check_contents(discrepancies) if check_contents is not None else None
-        discrepancies.add(other_resources.findings())
         # a file may have been attached by a person since, so those that are lacking are looked up
         discrepancies.add(
             msgspec.structs.replace(finding, problem=f"the plan could not send it: {finding.problem}")
@@ -61,10 +56,9 @@ def verify(
             if finding.lacking and finding.kind in (Kind.RECORDS, Kind.REFERENCES)
         )
         counts = Counter(discrepancies.counts())
-        compared = discrepancies.compared() + other_resources.compared
         result = StepResult(plan=plan.name)
         result.lacking.records = facts.unfit
-        _write_table(plan.path(f"{name}.tsv"), discrepancies.findings(plan.source.names), result)
+        _write_table(plan.path(f"{name}.tsv"), discrepancies.findings(), result)
     lacking, as_planned = result.lacking, not counts.total()
     counts[MISSING, True] += lacking.files + lacking.covers
     counts[MISSING, False] += lacking.records
@@ -74,15 +68,15 @@ def verify(
         tool=f"bookferry {VERSION}",
         verified_at=at.isoformat(timespec="seconds"),
         equal=not counts.total(),
-        compared=compared,
+        compared=records.records,
         **{code: counts[code, False] + counts[code, True] for code in _OF_RECORDS},
         files=FileFindings(**{code: counts[code, True] for code in (*_OF_RECORDS, UNREAD)}),
-        files_checked=files,
+        files_checked=records.files,
         contents=contents,
         conflicts=facts.count(Action.CONFLICT),
         quarantined=facts.count(Action.QUARANTINED) + facts.unfit,
         skipped=facts.count(Action.SKIPPED),
-        target_records=now.records,
+        target_records=now[PUBLICATIONS].side.records,
         requests=client.requests,
         table=f"{name}.tsv",
         findings=result.findings,

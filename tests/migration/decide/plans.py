@@ -7,14 +7,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import RECORDS
 from pipelines.migration.model.plan import CONFLICTS, Plan, PlanRow
+from pipelines.migration.model.publication_type import publication_type
+from pipelines.migration.plan.comparison import write_side
 from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, write_conflicts
 from pipelines.migration.report.pages import write_pages
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from tests.migration.examples import NOW, example
 from tests.migration.sample_plans import row
 from tests.report.library import HOSTILE
@@ -79,12 +78,7 @@ def pages_for(plan: Plan, decided: Iterable[RecordDecision] = ()) -> Plan:
 
 def with_records(plan: Plan, source: dict[int, dict[str, Any]], target: dict[int, dict[str, Any]]) -> Plan:
     """Give a plan records of both sides: id → field → value."""
-    names = ("title", "publishable_type", "published_on", "authors", "identifiers")
     for side, records in ((plan.source, source), (plan.target, target)):
-        side.folder.mkdir()
-        columns: dict[str, list[Any]] = {"id": [*records]}
-        for name in names:
-            values = (record.get(name) for record in records.values())
-            columns[name] = [None if value is None else json.dumps(value) for value in values]
-        pq.write_table(pa.table(columns), side.path(RECORDS))
+        numbered = ({"id": number, **record} for number, record in records.items())
+        write_side(side, numbered, publication_type(STANDARD_KINDS))
     return plan

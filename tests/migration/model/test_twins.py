@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.migration.model.comparable import ComparableLibrary, digest
+from pipelines.migration.model.comparable import Side, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
@@ -47,7 +47,7 @@ def find(tmp_path: Path, place: Place) -> Find:
             journal.done(number, target_id=target_id, held=held)
         finder = TwinFinder(
             journal,
-            ComparableLibrary(tmp_path, 0, 0),
+            Side(tmp_path, "publications"),
             {"collections": TargetListing(raw, type=RESOURCE_TYPES["collections"])},
             lambda _entry, ids: {5}.intersection(ids),
         )

@@ -1,46 +1,54 @@
-"""Two whole libraries compared: the real one in version 2 against what version 3 holds of it."""
+"""Two libraries compared, whichever resource it is: the real publications of both versions, and others that are made up."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import duckdb
-import msgspec
-import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from pipelines.migration.model.comparable import ComparableLibrary
-from pipelines.migration.normalise import normalise
-from pipelines.migration.plan.comparison import DECISIONS, compare_libraries
+from pipelines.migration.model.actions import Action, Decision
+from pipelines.migration.model.comparable import KEYS, RECORDS, Side, digest
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WriteKind
+from pipelines.migration.model.publication_type import publication_type
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType
+from pipelines.migration.plan.comparison import compare, decision_batches, write_side
+from pipelines.migration.plan.conflicts import RecordDecision
+from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict
+from pipelines.migration.plan.record_rows import compared_fields, outcome_of
+from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.records.forms import form_of
-from pipelines.records.tables.registry import raw_table
-from pipelines.store.parquet import table_writer
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.service.clock import SystemClock
+from pipelines.state.local import LocalState
+from pipelines.store.encryption import PersonalKey
 from tests.records.identifiers.test_real_library import library as real_records
 
 SHIFT = 100_000
 """The difference between the ids of both libraries."""
 
+PUBLICATIONS = publication_type(STANDARD_KINDS)
+TYPES = {"publications": PUBLICATIONS, **RESOURCE_TYPES}
+KEY = PersonalKey(bytes(range(32)))
+
 Record = dict[str, Any]
 
 
-def normalised(folder: Path, records: Iterable[Any]) -> ComparableLibrary:
-    """The comparable form of some records."""
-    folder.mkdir(parents=True)
-    table = raw_table("publications")
-    payloads = [msgspec.json.encode(record) for record in records]
-    columns = [
-        pa.array([None] * len(payloads), pa.int64()),
-        pa.array([1] * len(payloads), table.schema.field("page").type),
-        pa.array([payload.decode() for payload in payloads], pa.string()),
-        pa.array([hashlib.sha256(payload).hexdigest() for payload in payloads], pa.string()),
-    ]
-    with table_writer(folder / "raw.parquet", table) as writer:
-        writer.write(pa.RecordBatch.from_arrays(columns, schema=table.schema))
-    return normalise(folder / "raw.parquet", folder / "side")
+class Result(NamedTuple):
+    """What becomes of a record."""
+
+    action: Action
+    target_id: int | None
+    matched_by: str | None
+    patched: list[str]
+    conflicts: list[str]
+    reason: str | None
+    candidates: list[int]
 
 
 def migrated(record: Record, shift: int = SHIFT) -> Record:
@@ -48,96 +56,242 @@ def migrated(record: Record, shift: int = SHIFT) -> Record:
     return {**form_of(record).fields, "id": record["id"] + shift}
 
 
-@contextmanager
-def comparison(
-    folder: Path, ours: Iterable[Any], theirs: Iterable[Any], **options: Any
-) -> Iterator[duckdb.DuckDBPyConnection]:
-    source, target = normalised(folder / "a", ours), normalised(folder / "b", theirs)
-    with compare_libraries(source, target, folder, **options) as database:
-        yield database
-
-
-def counts(database: duckdb.DuckDBPyConnection) -> dict[tuple[Any, ...], int]:
-    rows = database.execute("SELECT action, matched_by, reason, count(*) FROM merged GROUP BY ALL").fetchall()
-    return {tuple(row[:3]): row[3] for row in rows}
+def compared(  # noqa: PLR0917  both sides, and what is known of them
+    folder: Path,
+    resource: ResourceType,
+    ours: Iterable[Mapping[str, Any]],
+    theirs: Iterable[Mapping[str, Any]],
+    written: Mapping[int, int] | None = None,
+    decisions: Sequence[tuple[int, Decision, int | None]] = (),
+    *,
+    same_library: bool = False,
+) -> dict[int, Result]:
+    """Record of the source → what becomes of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    journal = Journal(LocalState(folder / "state.db"), "a", "b", SystemClock())
+    for source_id, target_id in (written or {}).items():
+        number = journal.intend("earlier", resource.resource, source_id, WriteKind.CREATE)
+        journal.done(number, target_id=target_id)
+    decided = [RecordDecision(resource.resource, *decision, "") for decision in decisions]
+    key = KEY if resource.personal else None
+    source, target = (Side(folder / name, resource.resource, key) for name in ("source", "target"))
+    with TargetIds(folder, same_library=same_library) as ids:
+        write_side(source, ours, resource, find_target=ids.target_of)
+        write_side(target, theirs, resource.of_target)
+        fields = compared_fields(resource, ids)
+        with compare(
+            resource,
+            source,
+            target,
+            folder,
+            journal=journal,
+            find_target=ids.target_of,
+            decisions=decision_batches(decided, resource.resource),
+            same_library=same_library,
+        ) as comparison:
+            results = {}
+            for match in comparison.matches():
+                outcome = outcome_of(resource, match, fields, overwrite=False)
+                patched, conflicts = outcome.with_verdict(FieldVerdict.PATCH), outcome.with_verdict(*CONFLICTS)
+                known = (outcome.action, match.target_id, match.matched_by, patched, conflicts, outcome.reason)
+                results[match.source_id] = Result(*known, match.candidates)
+    journal.close()
+    return results
 
 
 @pytest.fixture(scope="module")
 def library() -> list[Record]:
-    return [{"id": number, **record} for number, record in enumerate(real_records(), start=1)]
+    return [{"id": number, **record} for number, record in enumerate(real_records(), start=1)][::5]
 
 
 def test_an_empty_target_lacks_every_record(tmp_path: Path, library: list[Record]) -> None:
-    with comparison(tmp_path, library, []) as database:
-        assert counts(database) == {("create", None, None): len(library)}
+    results = compared(tmp_path, PUBLICATIONS, library, [])
+    assert [*results] == [record["id"] for record in library], "in the order of the source"
+    assert {result.action for result in results.values()} == {Action.CREATE}
 
 
 def test_the_same_library_in_version_3_needs_nothing(tmp_path: Path, library: list[Record]) -> None:
     """Ids are the same, and each record of version 3 is what a migration would send."""
-    with comparison(tmp_path, library, (migrated(one, 0) for one in library), same_library=True) as database:
-        assert counts(database) == {("unchanged", "id", None): len(library)}
+    results = compared(tmp_path, PUBLICATIONS, library, (migrated(one, 0) for one in library), same_library=True)
+    assert {(result.action, result.matched_by) for result in results.values()} == {(Action.UNCHANGED, "id")}
 
 
 def test_another_library_with_all_records_needs_nothing(tmp_path: Path, library: list[Record]) -> None:
     """I8: no record is created again. Every match is right; an ambiguous record, or one without any evidence, is not guessed."""
-    with comparison(tmp_path, library, map(migrated, library)) as database:
-        found = database.execute("SELECT source_id, target_id, action FROM merged").fetchall()
-    assert len(found) == len(library)
-    assert {action for _one, other, action in found if other is not None} == {"unchanged"}
-    assert all(other == one + SHIFT for one, other, _action in found if other is not None)
-    assert {action for _one, other, action in found if other is None} == {"conflict"}
-    assert len([None for _one, other, _action in found if other is not None]) > 0.95 * len(library)
+    results = compared(tmp_path, PUBLICATIONS, library, map(migrated, library))
+    there = {number: result for number, result in results.items() if result.target_id is not None}
+    assert {result.action for result in there.values()} == {Action.UNCHANGED}
+    assert all(result.target_id == number + SHIFT for number, result in there.items())
+    assert {result.action for number, result in results.items() if number not in there} <= {Action.CONFLICT}
+    assert len(there) > 0.95 * len(library)
 
 
-def test_a_target_with_a_third_of_the_records_some_twice_and_some_edited(tmp_path: Path, library: list[Record]) -> None:
+def test_a_target_with_some_records_twice_edited_or_poorer(tmp_path: Path) -> None:
     """I8: no duplicate, edits are conflicts, every ambiguous match is listed."""
-    of_doi = {
-        entry["value"]: one
-        for one in library
-        for entry in form_of(one).fields.get("identifiers", ())
-        if entry["type"] == "doi"
-    }
-    known = list({one["id"]: one for one in of_doi.values()}.values())[:300]
-    twice, edited, poorer = known[:20], known[20:40], known[40:60]
-    theirs = [migrated(one) for one in known]
-    theirs += [migrated(one, 2 * SHIFT) for one in twice]
+    known = [
+        {"id": n, "title": f"Title {n}", "authors": [{"name": "A"}], "doi": f"10.1000/{n}", "pmid": str(n)}
+        for n in range(1, 13)
+    ]
+    twice, edited, poorer = known[:3], known[3:6], known[6:9]
+    theirs = [migrated(one) for one in known] + [migrated(one, 2 * SHIFT) for one in twice]
     by_id = {one["id"] - SHIFT: one for one in theirs if one["id"] < 2 * SHIFT}
     for one in edited:
-        by_id[one["id"]]["title"] = f"{one['title']} (edited)"
+        by_id[one["id"]]["title"] += " (edited)"
     for one in poorer:
         del by_id[one["id"]]["identifiers"][1:], by_id[one["id"]]["authors"]
-    with comparison(tmp_path, known, theirs) as database:
-        columns = "source_id, action, fields, conflicts, reason, candidates"
-        found = {row[0]: row[1:] for row in database.execute(f"SELECT {columns} FROM merged").fetchall()}
-    assert {one["id"]: found[one["id"]] for one in twice} == {
-        one["id"]: ("conflict", [], [], "several_targets", [one["id"] + SHIFT, one["id"] + 2 * SHIFT]) for one in twice
-    }
-    assert {found[one["id"]][:1] + tuple(map(tuple, found[one["id"]][1:3])) for one in edited} == {
-        ("conflict", (), ("title",))
-    }
-    assert {found[one["id"]][0] for one in poorer} == {"patch"}
-    assert {action for action, *_rest in found.values()} == {"conflict", "patch", "unchanged"}
-
-
-def test_a_decision_settles_a_conflict(tmp_path: Path, library: list[Record]) -> None:
-    ours = library[0]
-    theirs = {**migrated(ours), "title": "edited"}
-    decision = pa.RecordBatch.from_pylist(
-        [{"source_id": ours["id"], "decision": "source", "target_id": theirs["id"]}], DECISIONS.schema
-    )
-    with comparison(tmp_path, [ours], [theirs], decisions=[decision]) as database:
-        assert database.execute("SELECT action, fields FROM merged").fetchall() == [("patch", ["title"])]
+    results = compared(tmp_path, PUBLICATIONS, known, theirs)
+    for one in twice:
+        number = one["id"]
+        assert results[number][-2:] == ("several_targets", [number + SHIFT, number + 2 * SHIFT])
+    assert {(results[one["id"]].action, *results[one["id"]].conflicts) for one in edited} == {("conflict", "title")}
+    assert {results[one["id"]].action for one in poorer} == {Action.PATCH}
+    assert Counter(result.action for result in results.values()) == {"conflict": 6, "patch": 3, "unchanged": 3}
 
 
 def test_references_count_within_one_library_only(tmp_path: Path) -> None:
     """service.md#references: ids of contributors and organizations are valid in their own library."""
     ours = {"id": 1, "title": "A", "doi": "10.1000/182", "contributor": {"id": 5}}
     theirs = {"id": 1, "title": "A", "identifiers": [{"type": "doi", "value": "10.1000/182"}], "contributor": {"id": 9}}
-    for same, action in ((False, "unchanged"), (True, "conflict")):
-        with comparison(tmp_path / action, [ours], [theirs], same_library=same) as database:
-            assert database.execute("SELECT action FROM merged").fetchall() == [(action,)]
+    for same, action in ((False, Action.UNCHANGED), (True, Action.CONFLICT)):
+        [result] = compared(tmp_path / action, PUBLICATIONS, [ours], [theirs], same_library=same).values()
+        assert result.action == action
 
 
 def test_records_without_an_id_are_counted(tmp_path: Path) -> None:
-    side = normalised(tmp_path / "a", [{"title": "without an id"}, "no record", {"id": 7}])
-    assert (side.records, side.unfit) == (1, 2)
+    side = Side(tmp_path, "publications")
+    assert write_side(side, [{"title": "without an id"}, {"(record)": 1}, {"id": "7"}], PUBLICATIONS) == (1, 2)
+    assert side.ids_among([7, 8]) == {7}
+
+
+# ---- every resource alike
+
+NAMED = {
+    "publications": lambda number, name: {
+        "id": number,
+        "title": name,
+        "published_on": "2020-01-01",
+        "authors": [{"name": "A"}],
+    },
+    "users": lambda number, name: {"id": number, "email": f"{name}@library.example", "name": name},
+    "collections": lambda number, name: {"id": number, "name": name},
+    "authorities": lambda number, name: {"id": number, "name": name, "kind": "person"},
+    "tasks": lambda number, name: {"id": number, "title": name},
+}
+"""Resource → a record that is matched by this name, in any case."""
+
+WORDS = st.sampled_from(["ada", "Ada", "bea", "cleo"])
+
+
+@pytest.mark.parametrize("resource", NAMED)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
+@given(
+    ours=st.dictionaries(st.integers(1, 6), WORDS, max_size=5),
+    theirs=st.dictionaries(st.integers(4, 9), WORDS, max_size=5),
+    written=st.dictionaries(st.integers(1, 6), st.integers(4, 12), max_size=3),
+    decided=st.dictionaries(
+        st.integers(1, 6),
+        st.tuples(st.sampled_from([Decision.MATCH, Decision.SOURCE, Decision.TARGET]), st.integers(4, 12)),
+        max_size=2,
+    ),
+    same_library=st.booleans(),
+)
+def test_no_two_records_become_one_and_no_decision_is_ignored(  # noqa: PLR0917  what is known of both sides
+    tmp_path_factory: pytest.TempPathFactory,
+    resource: str,
+    ours: dict[int, str],
+    theirs: dict[int, str],
+    written: dict[int, int],
+    decided: dict[int, tuple[Decision, int]],
+    same_library: bool,
+) -> None:
+    """I8: unless a person said so for both, which conflicts.tsv does not allow."""
+    decided = {
+        one: of for one, of in decided.items() if [number for _decision, number in decided.values()].count(of[1]) == 1
+    }
+    results = compared(
+        tmp_path_factory.mktemp("compared"),
+        TYPES[resource],
+        [NAMED[resource](number, name) for number, name in ours.items()],
+        [NAMED[resource](number, name) for number, name in theirs.items()],
+        written,
+        [(number, *decision) for number, decision in decided.items()],
+        same_library=same_library,
+    )
+    assert [*results] == [*ours]
+    taken = [result.target_id for result in results.values() if result.target_id is not None]
+    assert len(taken) == len({*taken}), "two records became one"
+    for number, result in results.items():
+        if number in decided:
+            target_id = decided[number][1]
+            expected = (target_id, None) if target_id in theirs else (None, "decided_is_missing")
+            assert (result.target_id, result.reason if result.target_id is None else None) == expected
+        elif number in written and written[number] not in theirs:
+            assert result.reason == "deleted_in_target"
+        fits = [
+            other for other, name in theirs.items() if name.casefold() == ours[number].casefold() and other not in taken
+        ]
+        assert result.action != Action.CREATE or not fits, "a record that fits makes it no new one"
+
+
+@pytest.mark.parametrize("decision", [Decision.MATCH, Decision.SOURCE, Decision.TARGET, Decision.MERGE])
+@pytest.mark.parametrize("resource", ["publications", "authorities"])
+def test_a_decision_for_a_record_that_does_not_exist_is_a_conflict(
+    tmp_path: Path, resource: str, decision: Decision
+) -> None:
+    """Neither the record of the same name nor the one of an earlier plan is taken for it; a record that the source lacks takes nothing."""
+    record = NAMED[resource]
+    sides = (
+        [record(1, "ada"), record(2, "bea"), record(4, "dora")],
+        [record(7, "ada"), record(10, "bea"), record(12, "dora")],
+    )
+    decisions = [(number, decision, 99) for number in (1, 2)] + [(5, decision, 12)]
+    results = compared(tmp_path, TYPES[resource], *sides, {2: 10}, decisions)
+    assert {number: (result.target_id, result.reason) for number, result in results.items()} == {
+        **dict.fromkeys((1, 2), (None, "decided_is_missing")),
+        4: (12, None),
+    }
+
+
+def test_the_name_as_it_is_written_counts_before_the_name_in_any_case(tmp_path: Path) -> None:
+    names = {1: "Maps", 2: "maps", 3: "Plans", 4: "Other"}, {7: "MAPS", 8: "maps", 9: "plans"}
+    ours, theirs = ([NAMED["collections"](number, name) for number, name in side.items()] for side in names)
+    results = compared(tmp_path, TYPES["collections"], ours, theirs)
+    assert {number: result.target_id for number, result in results.items()} == {1: 7, 2: 8, 3: 9, 4: None}
+
+
+def test_a_record_that_waits_for_a_person_counts_among_those_that_fit(tmp_path: Path) -> None:
+    for name in ("MAPS", "Maps"):
+        ours = [NAMED["collections"](number, text) for number, text in ((1, "Maps"), (2, "Maps"), (3, "maps"))]
+        results = compared(tmp_path / name, TYPES["collections"], ours, [NAMED["collections"](7, name)])
+        assert all(result.reason == "several_sources" and result.candidates == [7] for result in results.values())
+
+
+def test_text_ids_are_numbers(tmp_path: Path) -> None:
+    for resource, record in NAMED.items():
+        ours, theirs = ({**record(number, "ada"), "id": str(number)} for number in (1, 7))
+        [result] = compared(tmp_path / resource, TYPES[resource], [ours], [theirs]).values()
+        assert (result.action, result.target_id) == (Action.UNCHANGED, 7)
+
+
+def test_nothing_readable_of_persons_is_on_disk(tmp_path: Path) -> None:
+    person = {"id": 1, "email": "ada@library.example", "name": "Ada Lovelace"}
+    results = compared(tmp_path, TYPES["users"], [person], [{**person, "id": 7}])
+    assert results[1].target_id == 7
+    side = Side(tmp_path / "source", "users", KEY)
+    assert side.forms([1])[1].values["name"] == "Ada Lovelace"
+    for table in (RECORDS, KEYS):
+        content = side.path(table).read_bytes()
+        assert not [
+            text for text in ("ada@", "Lovelace", digest('"ada@library.example"') or "") if text.encode() in content
+        ]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("resource", ["publications", "collections"])
+def test_nothing_is_quadratic_in_names_that_all_share(tmp_path: Path, resource: str) -> None:
+    """A hundred thousand records of one name on each side: each is asked about, and with a few candidates."""
+    many = 100_000
+    ours, theirs = ((NAMED[resource](first + number, "ada") for number in range(many)) for first in (1, 1_000_001))
+    results = compared(tmp_path, TYPES[resource], ours, theirs)
+    assert {result.reason for result in results.values()} == {"several_targets"}
+    assert {len(result.candidates) for result in results.values()} == {10}

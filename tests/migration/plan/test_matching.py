@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.migration.model.publication_type import STAGES
 from pipelines.migration.plan.comparison import match
 
 Keys = frozenset[tuple[str, str]]
@@ -48,20 +49,19 @@ def matched(
     """The matches of the SQL."""
     with duckdb.connect() as database:
         for name, side in (("source", source), ("target", target)):
-            database.execute(f"CREATE TABLE {name} (id BIGINT, fingerprint VARCHAR, content VARCHAR)")
-            database.execute(f"CREATE TABLE {name}_keys (id BIGINT, type VARCHAR, value VARCHAR)")
-            rows = [
-                (number, fingerprint, side.contents.get(number, f"{name} {number}"))
-                for number, fingerprint in side.fingerprints.items()
-            ]
-            _fill(database, name, rows)
-            _fill(database, f"{name}_keys", [(one, *key) for one, keys in side.keys.items() for key in sorted(keys)])
+            database.execute(f"CREATE TABLE {name} (id BIGINT)")
+            database.execute(f"CREATE TABLE {name}_keys (id BIGINT, stage VARCHAR, type VARCHAR, value VARCHAR)")
+            _fill(database, name, [(number,) for number in side.keys])
+            rows = [(one, "identifier", *key) for one, keys in side.keys.items() for key in sorted(keys)]
+            rows += [(one, "content", "content", text) for one, text in side.contents.items()]
+            rows += [(one, "fingerprint", "fingerprint", text) for one, text in side.fingerprints.items() if text]
+            _fill(database, f"{name}_keys", rows)
         database.execute("CREATE TABLE written (source_id BIGINT, target_id BIGINT)")
         _fill(database, "written", list((written or {}).items()))
         database.execute("CREATE TABLE decisions (source_id BIGINT, decision VARCHAR, target_id BIGINT)")
         _fill(database, "decisions", [(one, *decision) for one, decision in (decisions or {}).items()])
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
-        match(database)
+        match(database, STAGES)
         rows = database.execute("SELECT source_id, target_id, matched_by FROM matched").fetchall()
         ambiguous = database.execute("SELECT source_id, candidates, reason FROM ambiguous").fetchall()
     assert len({row[0] for row in rows}) == len({row[1] for row in rows}) == len(rows), "matched twice"
@@ -102,7 +102,7 @@ def in_python(  # noqa: C901, PLR0912  rule by rule
     for how in ("identifier", "content", "fingerprint"):
         free = [one for one in source.keys if one not in {*found.matched, *found.ambiguous}]
         wanted = {other for others, _why in found.ambiguous.values() for other in others}
-        open_to = [one for one in target.keys if one not in taken and one not in wanted]
+        open_to = [one for one in target.keys if one not in taken]
         pairs = {(one, other) for one in free for other in open_to if _agree(source, one, target, other, how)}
         apart = {pair for pair in pairs if _disagree(source.keys[pair[0]], target.keys[pair[1]])}
         if how != "identifier":
@@ -112,7 +112,7 @@ def in_python(  # noqa: C901, PLR0912  rule by rule
             of_source[one].add(other)
             of_target[other].add(one)
         for one, others in of_source.items():
-            sources = max(len(of_target[other]) for other in others)
+            sources = max(len(of_target[other]) + (other in wanted) for other in others)
             if len(others) == 1 and sources == 1 and (one, *others) not in apart:
                 take(one, *others, how)
             else:
@@ -208,6 +208,12 @@ def test_a_key_that_hundreds_share_matches_nothing_and_creates_nothing(how: str)
     assert not found.matched
     assert len(found.ambiguous) == 300
     assert found.ambiguous[1] == (tuple(range(1001, 1011)), "several_targets")
+
+
+def test_what_a_person_is_asked_about_is_nobody_elses_and_makes_no_new_record() -> None:
+    source = Side().add(1, doi="10.1/a").add(2, doi="10.1/a").add(3, "a title")
+    found = matched(source, Side().add(7, "a title", doi="10.1/a"))
+    assert found == Found({}, dict.fromkeys((1, 2, 3), ((7,), "several_sources")))
 
 
 # ---- the strongest evidence comes first

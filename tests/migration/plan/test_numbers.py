@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.migration.plan.references.numbers import fields_with_ids
+from pipelines.migration.plan.numbers import fields_with_ids
 
 Listings = Callable[..., dict[str, TargetListing]]
 

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
-from pipelines.migration.plan.references.records import prepare
+from pipelines.migration.plan.references import mapped
 from pipelines.migration.plan.scope import chosen_other_resources
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.snapshot_factory import make_snapshot
@@ -47,4 +47,5 @@ def test_what_a_snapshot_lacks_is_explained_by_its_own_version(
     ],
 )
 def test_a_field_that_is_filled_is_not_to_be_filled(record: dict[str, str], reason: str | None) -> None:
-    assert prepare(lambda _resource, _number: (False, None), COLLECTION, {"id": 1, **record}).reason == reason
+    form = COLLECTION.form({"id": 1, **record})
+    assert mapped(COLLECTION, form, lambda _resource, _number: (False, None)).reason == reason

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
-from pipelines.migration.model.target_reading import TargetListing
-from pipelines.migration.plan.match_store import numbered
+from pipelines.migration.model.target_reading import TargetListing, numbered
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service_limits import PER_PAGE

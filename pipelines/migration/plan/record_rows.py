@@ -1,0 +1,274 @@
+"""Makes the row of a plan from a matched record, whichever resource it is.
+
+The rule is `field_merge`: add what the target lacks, replace what an earlier plan wrote unless people edited it since, and ask a person
+about everything else. The same rule says later whether a plan is stale (apply/staleness.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, Decision, FileAction
+from pipelines.migration.model.comparable import STEP, digest
+from pipelines.migration.model.plan import PlannedFile
+from pipelines.migration.model.plan_table import PlanTableRow
+from pipelines.migration.model.reasons import TWINS
+from pipelines.migration.model.resource_types import MERGEABLE, PUBLICATIONS, USERS, ResourceType
+from pipelines.migration.plan.comparison import Match, SidesFiles
+from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
+from pipelines.migration.plan.files import add_unsent, described_files, files_of, planned_files, requests_of
+from pipelines.migration.plan.merges import (
+    MERGE_INTO_ANOTHER,
+    MERGE_UNCLEAR,
+    SEVERAL,
+    decided_merge,
+    is_into_another,
+    merge_row,
+)
+from pipelines.migration.plan.quarantine import quarantine_reason
+from pipelines.migration.plan.rows import Totals, as_json
+from pipelines.migration.plan.target_ids import TargetIds
+from pipelines.records.files import attached_files
+from pipelines.records.forms import precision_of
+from pipelines.records.residue import bounded, residue_counts, residue_json
+from pipelines.records.values import partial_date
+
+Verdicts = Mapping[str, FieldVerdict]
+
+
+class Outcome(NamedTuple):
+    """What happens to a record. `source`, `target`: field → JSON as it is compared."""
+
+    action: Action
+    reason: str | None
+    verdicts: Verdicts
+    source: Mapping[str, str]
+    target: Mapping[str, str]
+
+    def with_verdict(self, *verdicts: FieldVerdict) -> list[str]:
+        """The fields of these verdicts, in the order in which they are sent."""
+        return [name for name, verdict in self.verdicts.items() if verdict in verdicts]
+
+
+def compared_fields(resource: ResourceType, ids: TargetIds) -> list[str]:
+    """References to a resource that was not matched are compared within one library only, whose ids they are."""
+    references = resource.references
+    return [name for name in resource.fields if name not in references or ids.knows(references[name])]
+
+
+def outcome_of(resource: ResourceType, match: Match, fields: Sequence[str], *, overwrite: bool) -> Outcome:
+    """What happens to a record. `fields`: those that are compared. `overwrite`: the source's value counts wherever it has one."""
+    source = resource.compared(match.source.values)
+    target = source if match.target is not None and match.target.values == match.source.values else {}
+    if match.target is not None and target is not source:
+        target = resource.compared(match.target.whole)
+    verdicts = _verdicts(resource, match, fields, (source, target), overwrite=overwrite)
+    if match.decision == Decision.SKIP:
+        return Outcome(Action.SKIPPED, None, verdicts, source, target)
+    if match.reason is not None:
+        return Outcome(Action.CONFLICT, match.reason, verdicts, source, target)
+    if match.target_id is None:
+        quarantined = quarantine_reason(resource, match.source)
+        action = Action.CREATE if quarantined is None else Action.QUARANTINED
+        return Outcome(action, quarantined, verdicts, source, target)
+    found = {*verdicts.values()}
+    reason = next((reason for verdict, reason in CONFLICTS.items() if verdict in found), None)
+    if reason is not None:
+        return Outcome(Action.CONFLICT, reason, verdicts, source, target)
+    action = Action.PATCH if FieldVerdict.PATCH in found else Action.UNCHANGED
+    return Outcome(action, None, verdicts, source, target)
+
+
+def _verdicts(
+    resource: ResourceType,
+    match: Match,
+    fields: Sequence[str],
+    sides: tuple[Mapping[str, str], Mapping[str, str]],
+    *,
+    overwrite: bool,
+) -> Verdicts:
+    """Field → its verdict, for a record that the target has; none for a resource of which nothing is written."""
+    if match.target_id is None or not resource.created:
+        return {}
+    source, target = sides
+    if source is target:
+        return {name: FieldVerdict.SAME for name in fields if name not in match.source.unknown}
+    unsent, held, wanted = match.source.unsent, match.held, match.wanted
+    decision = None if match.decision == Decision.MERGE else match.decision
+    return {
+        name: merge_field(
+            source.get(name),
+            target.get(name),
+            written=WrittenField(wanted.get(name), held[name], name in wanted) if name in held else None,
+            decision=decision,
+            overwrite=overwrite,
+            is_set=name in resource.lists,
+            guarded=name in resource.guarded,
+            begins=str(unsent.get(precision_of(name), "")) if name in resource.dates else "",
+        )
+        for name in fields
+        if name not in match.source.unknown
+    }
+
+
+@dataclass
+class RowMaker:
+    """Makes the rows of one resource, and adds them up."""
+
+    resource: ResourceType
+    ids: TargetIds
+    totals: Totals
+    overwrite: bool
+
+    def __post_init__(self) -> None:
+        self.fields = compared_fields(self.resource, self.ids)
+        self._unsent = Counter[str]()
+
+    def row(self, match: Match) -> PlanTableRow:
+        """The row of a record. Records of which an earlier row disposes are not merged again."""
+        merge, name = decided_merge(match), self.resource.resource
+        if is_into_another(match):
+            match = match._replace(reason=MERGE_INTO_ANOTHER)
+        if merge is None or any((name, number) in self.ids.merged for number in (merge.remains, *merge.ids)):
+            return self._row(match)
+        if self.resource.merge is None:
+            return self._row(match._replace(reason=MERGE_UNCLEAR))
+        self.ids.note_merge(name, merge.ids, merge.remains)
+        outcome = outcome_of(self.resource, match, self.fields, overwrite=False)
+        same = outcome.with_verdict(FieldVerdict.SAME) if merge.remains == match.target_id else []
+        return merge_row(
+            self.resource, match, merge, {field: digest(outcome.source.get(field)) for field in same}, self.totals
+        )
+
+    def _row(self, match: Match) -> PlanTableRow:
+        resource, totals = self.resource, self.totals
+        outcome = outcome_of(resource, match, self.fields, overwrite=self.overwrite)
+        action, reason = outcome.action, outcome.reason
+        sent = self._sent(match, outcome)
+        references = {name: one for name, one in match.source.references.items() if name in sent}
+        payload = self._payload(
+            match, [name for name in sent if name not in references], is_new=action == Action.CREATE
+        )
+        kept = [
+            name
+            for name in outcome.with_verdict(FieldVerdict.SAME)
+            if name in match.wanted and outcome.source.get(name) != outcome.target.get(name)
+        ]
+        expected = self._expected(outcome, [name for name in sent if name not in references], kept, references)
+        files = self._files(match, outcome.action)
+        if action == Action.UNCHANGED and any(file.action == FileAction.UPLOAD for file in files):
+            action = Action.PATCH
+        if reason is None and match.twins and action in (Action.PATCH, Action.UNCHANGED):
+            reason = TWINS
+        conflicts = outcome.with_verdict(*CONFLICTS)
+        matched_by = match.matched_by
+        if matched_by is None and match.decision in (Decision.CREATE, Decision.SKIP):
+            matched_by = "decision"
+        at_once = {**payload, **{name: one for name, one in references.items() if not one.later}}
+        totals.proposed += reason == TWINS or (reason == SEVERAL and resource.resource in MERGEABLE)
+        totals.count(action, matched_by)
+        totals.count_links(references)
+        totals.requests += requests_of(action, at_once, files)
+        totals.fields.update(outcome.with_verdict(FieldVerdict.PATCH) if outcome.action == Action.PATCH else ())
+        totals.invalid += match.form.invalid
+        totals.mails += action == Action.CREATE and resource.resource == USERS
+        for file in files:
+            totals.files.count(file)
+        return PlanTableRow(
+            resource=resource.resource,
+            source_id=match.source_id,
+            target_id=match.target_id,
+            action=action,
+            matched_by=matched_by,
+            title=resource.title(match.source.values),
+            payload=as_json(payload),
+            before=as_json(self._before(match, sent) if outcome.action == Action.PATCH else {}),
+            expected=as_json(expected),
+            differing=as_json({name: [outcome.source.get(name), outcome.target.get(name)] for name in conflicts}),
+            reason=reason,
+            candidates=as_json(match.twins if reason == TWINS else match.candidates),
+            files=as_json(files),
+            unsent=self._unsent_of(match, match.files),
+            references=as_json(references),
+            kept=as_json({name: [outcome.source.get(name), outcome.target.get(name)] for name in kept}),
+        )
+
+    def _sent(self, match: Match, outcome: Outcome) -> list[str]:
+        if outcome.action == Action.CREATE:
+            return [name for name in self.resource.fields if name in match.source.values]
+        return outcome.with_verdict(FieldVerdict.PATCH) if outcome.action == Action.PATCH else []
+
+    def _payload(self, match: Match, names: Sequence[str], *, is_new: bool) -> dict[str, Any]:
+        """What is sent. An emptied field gets what the source has, else an empty list or null."""
+        values, empty = match.source.values, match.source.empty
+        replaced = match.target.values if match.target is not None else {}
+        payload = {
+            name: self.resource.planned(name, values[name])
+            if name in values
+            else empty.get(name, [] if name in self.resource.lists or isinstance(replaced.get(name), list) else None)
+            for name in names
+        }
+        return payload | empty if is_new else payload
+
+    def _before(self, match: Match, names: Sequence[str]) -> dict[str, Any]:
+        there = match.target.whole if match.target is not None else {}
+        before = {name: self.resource.planned(name, there.get(name)) for name in names}
+        if before and self.resource.method == "PUT":  # it replaces the record, so that the other fields are sent again
+            before = {**there, **before}
+        return before
+
+    def _expected(
+        self, outcome: Outcome, sent: Sequence[str], kept: Sequence[str], references: Mapping[str, Any]
+    ) -> dict[str, str | None]:
+        """Field → digest of the value that the target should have afterwards, also where the service is known to keep another one.
+
+        A reference to a record that is still to be created has none yet.
+        """
+        source, target, filled = outcome.source, outcome.target, self.resource.filled
+        if outcome.action == Action.CREATE:
+            names = [name for name in self.resource.fields if name in sent or name not in filled]
+        else:
+            names = [*sent]
+        expected = {name: digest(source.get(name)) for name in names if name not in references}
+        for name in outcome.with_verdict(FieldVerdict.SAME):
+            if name not in references:
+                expected[name] = digest((source if name in kept else target).get(name))
+        return expected
+
+    def _files(self, match: Match, action: Action) -> list[PlannedFile]:
+        known = match.files
+        if known.described is None or action not in PRESENT_ACTIONS:
+            return []
+        described = files_of(known.described)
+        written = known.written if action != Action.CREATE else ()
+        return planned_files(attached_files(described), known.contents, described_files(known.in_target), written)
+
+    def _unsent_of(self, match: Match, files: SidesFiles) -> str | None:
+        unsent = match.source.unsent
+        if files.described is not None:
+            add_unsent(unsent, files_of(files.described))
+        text = residue_json(unsent)
+        if text is not None:
+            self._unsent[text] += 1
+            if len(self._unsent) >= STEP:
+                self.count_unsent()
+        return text
+
+    def count_unsent(self) -> None:
+        """Add the values that are not sent to the totals. Equal texts are counted together, because most records have the same."""
+        prefix = "" if self.resource.resource == PUBLICATIONS else f"{self.resource.resource}."
+        for text, records in self._unsent.items():
+            values = msgspec.json.decode(text)
+            for path in residue_counts([values]):
+                self.totals.unsent[f"{prefix}{path}"] += records
+            dates = (values.get(name) for name in self.resource.dates)
+            self.totals.partial_dates += records * sum(
+                isinstance(date, str) and partial_date(date) is not None for date in dates
+            )
+        self.totals.unsent = bounded(self.totals.unsent)
+        self._unsent.clear()

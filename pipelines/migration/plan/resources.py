@@ -1,0 +1,149 @@
+"""Plans the resources one after the other, in the order in which they are written: matches the records of each, and makes their rows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+
+from pipelines.migration.model.comparable import Side
+from pipelines.migration.model.plan import PEOPLE, SOURCE, TARGET
+from pipelines.migration.model.plan_table import PLAN
+from pipelines.migration.model.resource_types import MERGEABLE, WRITING_ORDER, ResourceType, is_written_later
+from pipelines.migration.plan.comparison import Comparison, compare, decision_batches, write_side
+from pipelines.migration.plan.inputs import PlanInputs
+from pipelines.migration.plan.merges import NAMED, twin_notes
+from pipelines.migration.plan.record_rows import RowMaker
+from pipelines.migration.plan.references import mark_waiting, with_known_references
+from pipelines.migration.plan.rows import Totals, batches_of
+from pipelines.migration.plan.target_ids import NotingWriter, TargetIds
+from pipelines.store.durable import temporary_folder
+from pipelines.store.parquet import TableWriter, table_writer
+
+
+def plan_all(writer: TableWriter, inputs: PlanInputs) -> dict[str, Totals]:
+    """Append the rows of every resource, and return their totals."""
+    totals: dict[str, Totals] = {}
+    with TargetIds(inputs.folder, same_library=inputs.same_library) as ids, ExitStack() as stack:
+        planner = _Planner(inputs, ids)
+        for resource in WRITING_ORDER:
+            planner.match_ahead(resource)
+            if resource in inputs.resources:
+                rows = writer
+                if inputs.types[resource].personal:
+                    rows = stack.enter_context(table_writer(inputs.folder / PEOPLE, PLAN, inputs.key))
+                totals[resource] = planner.plan(rows, resource)
+            elif resource in inputs.listed:
+                planner.match(inputs.types[resource])
+        ids.save_merges()
+    shutil.rmtree(inputs.folder / "matching", ignore_errors=True)
+    return totals
+
+
+class _Planner:
+    def __init__(self, inputs: PlanInputs, ids: TargetIds) -> None:
+        self._inputs = inputs
+        self._ids = ids
+        self._written: dict[str, Totals] = {}
+
+    def match_ahead(self, resource: str) -> None:
+        """Match the records that this resource may refer to before they are created: those of its own, and of resources that come later."""
+        inputs = self._inputs
+        if resource not in inputs.resources:
+            return
+        referred = _all_led_to(inputs.types[resource].references.values(), inputs)
+        for later in WRITING_ORDER:
+            if later in referred and later in inputs.listed and is_written_later(later, resource):
+                unknown = {name for name in inputs.listed if not self._ids.is_matched(name)}
+                self.match(with_known_references(inputs.types[later], unknown))
+
+    def match(self, resource_type: ResourceType) -> None:
+        """Only match the records, because others refer to them; none is written here."""
+        resource, merged = resource_type.resource, {**self._ids.merged}
+        with self._compared(resource_type) as (comparison, totals, _target):
+            maker = RowMaker(resource_type, self._ids, totals, self._inputs.overwrite)
+            for batch in batches_of(PLAN, map(maker.row, comparison.matches())):
+                self._ids.note(batch, to_be_created=resource in self._inputs.resources)
+        self._ids.merged = merged
+        self._ids.mark_matched(resource)
+
+    def plan(self, writer: TableWriter, resource: str) -> Totals:
+        """Append a row for each record of the source."""
+        resource_type = self._inputs.types[resource]
+        with self._compared(resource_type) as (comparison, totals, target):
+            if resource in resource_type.references.values():
+                self._ids.keep_order(number for (number,) in self._side(SOURCE, resource_type).rows("id"))
+            maker = RowMaker(resource_type, self._ids, totals, self._inputs.overwrite)
+            in_order = (
+                match._replace(source=mark_waiting(resource, match.source_id, match.source, self._ids.precedes))
+                for match in comparison.matches()
+            )
+            noting = NotingWriter(writer, self._ids) if self._is_referred_to(resource) else writer
+            for batch in batches_of(PLAN, map(maker.row, in_order)):
+                noting.write(batch)
+            maker.count_unsent()
+            if resource in MERGEABLE:
+                groups = list(comparison.same_names())
+                first = target.forms([ids[0] for ids in islice(groups, NAMED)])
+                titles = [resource_type.title(first[ids[0]].values) or "" for ids in islice(groups, NAMED)]
+                totals.notes = twin_notes(resource, groups, titles, totals)
+        self._ids.mark_matched(resource)
+        return totals
+
+    def _is_referred_to(self, resource: str) -> bool:
+        return any(resource in resource_type.references.values() for resource_type in self._inputs.types.values())
+
+    @contextmanager
+    def _compared(self, resource_type: ResourceType) -> Iterator[tuple[Comparison, Totals, Side]]:
+        """Both sides of a resource, matched; the target's side and the number of records."""
+        inputs, resource = self._inputs, resource_type.resource
+        source, target = self._side(SOURCE, resource_type), self._side(TARGET, resource_type)
+        totals = self._sides(resource_type, source, target)
+        with (
+            temporary_folder(inputs.folder / "comparison") as folder,
+            compare(
+                resource_type,
+                source,
+                target,
+                folder,
+                journal=inputs.journal,
+                find_target=self._ids.target_of,
+                decisions=decision_batches(inputs.decisions, resource),
+                same_library=inputs.same_library,
+                files=inputs.files if resource_type.has_files else None,
+            ) as comparison,
+        ):
+            yield comparison, totals, target
+
+    def _sides(self, resource_type: ResourceType, source: Side, target: Side) -> Totals:
+        """Write both sides, unless they were, and nothing of them depends on what was matched since."""
+        resource = resource_type.resource
+        ids, (in_source, in_target) = self._ids, self._inputs.listed[resource]
+        merged = ids.merged_before(resource)
+        depends = bool(merged) or not resource_type.key_fields.isdisjoint(resource_type.references)
+        if resource not in self._written or depends:
+            whole = self._inputs.types[resource]
+            records, unfit = write_side(
+                source, in_source.records(), whole, keyed_by=resource_type, find_target=ids.target_of
+            )
+            of_target = write_side(target, in_target.records(), whole.of_target, keyed_by=resource_type, merged=merged)
+            self._written[resource] = Totals(records, of_target[0], unfit)
+        known = self._written[resource]
+        return Totals(known.source, known.target, known.unfit)
+
+    def _side(self, name: str, resource_type: ResourceType) -> Side:
+        """The side of a resource that is only matched is not kept."""
+        folder, resource = self._inputs.folder, resource_type.resource
+        parent = folder if resource in self._inputs.resources else folder / "matching"
+        return Side(parent / name, resource, self._inputs.key if resource_type.personal else None)
+
+
+def _all_led_to(led_to: Iterable[str], inputs: PlanInputs) -> set[str]:
+    """These resources, and those to which their records refer in turn: what a record refers to may tell it from another."""
+    referred, left = set[str](), [*led_to]
+    while left:
+        if (resource := left.pop()) not in referred and resource in inputs.listed:
+            referred.add(resource)
+            left += inputs.types[resource].references.values()
+    return referred
