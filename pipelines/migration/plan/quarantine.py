@@ -6,11 +6,11 @@ without an id that is a whole number never become one: they are counted as `unfi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipelines.migration.model.resource_types import ResourceType
-    from pipelines.migration.plan.references import MappedForm
 
 NOTHING_TO_SEND = "nothing_to_send"
 """No field of the record has a form that version 3 takes."""
@@ -37,10 +37,13 @@ REQUIRED_NOT_TAKEN = "required_not_taken"
 """The target's description demands a field, and does not take the value that the record has there."""
 
 
-def quarantine_reason(resource_type: ResourceType, record: MappedForm) -> str | None:
-    """Why a record that the target lacks cannot be created there; none where it can."""
+def quarantine_reason(resource_type: ResourceType, reason: str | None, values: Mapping[str, Any]) -> str | None:
+    """Why a record that the target lacks cannot be created there; none where it can.
+
+    `reason`: what its references say; `values`: what is sent.
+    """
     if not resource_type.created:
         return LOCATION_MISSING
-    if record.reason is not None:
-        return record.reason
-    return None if record.values else NOTHING_TO_SEND
+    if reason is not None:
+        return reason
+    return None if values else NOTHING_TO_SEND

@@ -73,7 +73,7 @@ def outcome_of(resource: ResourceType, match: Match, fields: Sequence[str], *, o
     if match.reason is not None:
         return Outcome(Action.CONFLICT, match.reason, verdicts, source, target)
     if match.target_id is None:
-        quarantined = quarantine_reason(resource, match.source)
+        quarantined = quarantine_reason(resource, match.source.reason, match.source.values)
         action = Action.CREATE if quarantined is None else Action.QUARANTINED
         return Outcome(action, quarantined, verdicts, source, target)
     found = {*verdicts.values()}
