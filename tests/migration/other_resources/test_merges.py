@@ -146,7 +146,7 @@ def test_a_refused_merge_is_named_and_may_be_tried_again(pair: LibraryPair, snap
     assert (applied.merged, applied.failed) == (1, 1)
     assert {*ids} <= {*records_of(pair, "authorities"), ids[2]}
     with pair.migration() as migration:
-        [finding] = [one for one in migration.verify(plan).findings if one.problem == "duplicated"]
+        [finding] = [one for one in migration.verify(plan).findings if one.code == "duplicated"]
     assert finding.target_id == ids[1]
     assert pair.apply(plan).applied.merged == 1
     check_merged(pair, snapshot, plan, ids)

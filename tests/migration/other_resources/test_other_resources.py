@@ -340,7 +340,7 @@ def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: Librar
     for lacking in (result.applied.lacking, status.lacking, proof.lacking):
         assert lacking.records == 1 + len(waiting)
     assert (proof.equal, proof.as_planned, proof.missing) == (False, True, 1 + len(waiting))
-    assert "Closed stacks" in {finding.title for finding in proof.findings if finding.code == "missing"}
+    assert "Closed stacks" in {finding.title for finding in proof.findings if finding.code == "location_missing"}
     assert "Closed stacks" in {item.title for item in status.findings}
     assert "library" not in {copy["location_id"] for copy in records_of(pair, "hard_copies").values()}
     pair.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "closed  Stacks"})
