@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.postgres                     # 1,000,000 publications, all their tables: some minutes
     .venv/bin/python -m benchmarks.postgres --records 20000 --pandas 2000
 
-`bookferry` is the whole load: rows, keys, indexes, statistics. dlt and pandas load the same rows and then make the same keys and indexes
+`bookferry` is the first load: rows, keys, indexes, statistics. dlt and pandas load the same rows and then make the same keys and indexes
 (`peers/postgres_loads.py`). `nightly` and `signed anew` are the loads of the later nights of `libraries.py` into the same tables. Each load
 is a process of its own; CPU is that of the process and of the server.
 """
@@ -84,7 +84,7 @@ def _load(peer: str, address: str, folder: Path, night: int, pandas: int) -> Fig
 
 
 def table(figures: Figures) -> str:
-    """The figures in Markdown, with the seconds a publication as multiples of those of Bookferry's whole load."""
+    """The figures in Markdown, with the seconds a publication as multiples of those of Bookferry's first load."""
     whole = figures[BOOKFERRY]["seconds"] / figures[BOOKFERRY]["publications"]
     rows = [
         [f"`{name}`", *load.values(), round(load["seconds"] / load["publications"] / whole, 2)]

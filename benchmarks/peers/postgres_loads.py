@@ -1,6 +1,6 @@
 """The ways of loading the tables of one snapshot into Postgres, each in the best configuration that its documentation names.
 
-Every peer ends with the same primary keys, indexes, foreign keys, comments and statistics as Bookferry's tables, made by the same
+Every peer ends with the same primary keys, indexes, foreign keys and statistics as Bookferry's tables, made by the same
 statements, one after another.
 """
 
@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import STAGED
-from pipelines.store.postgres.keys import add_foreign_keys, add_own_keys, validate
+from pipelines.store.postgres.keys import Keyed, add_foreign_keys, add_keys, parts
 from pipelines.store.postgres.loading import Database
 from pipelines.store.postgres.server import Server
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -67,7 +67,7 @@ def by_pandas(address: str, _data: DataFolder, snapshot: Snapshot, publications:
     for name, frame in frames.items():
         frame.to_sql(name, engine, schema=SCHEMA, index=False, chunksize=CHUNK)
     engine.dispose()
-    return _keyed(begun, address, snapshot, {name: len(frame) for name, frame in frames.items()})
+    return _keyed(begun, address, {name: len(frame) for name, frame in frames.items()})
 
 
 def by_dlt(address: str, _data: DataFolder, snapshot: Snapshot, _pandas: int) -> Load:
@@ -100,7 +100,7 @@ def by_dlt(address: str, _data: DataFolder, snapshot: Snapshot, _pandas: int) ->
         done = pipeline.run([resource_of(table) for table in TABLES], loader_file_format="parquet")
         done.raise_on_failed_jobs()
         counts = pipeline.last_trace.last_normalize_info.row_counts
-        return _keyed(begun, address, snapshot, {table.name: counts[table.name] for table in TABLES})
+        return _keyed(begun, address, {table.name: counts[table.name] for table in TABLES})
 
 
 def _complete_address(address: str) -> str:
@@ -109,18 +109,14 @@ def _complete_address(address: str) -> str:
     return url.set(host=url.host or "localhost", password=url.password or "none").render_as_string(hide_password=False)
 
 
-def _keyed(begun: float, address: str, snapshot: Snapshot, rows: dict[str, int]) -> Load:
+def _keyed(begun: float, address: str, rows: dict[str, int]) -> Load:
     """Make Bookferry's keys and indexes for the tables of a peer, and check their rows."""
     with Server(address).session() as session:
-        tables = [
-            add_own_keys(session, SCHEMA, table, snapshot.manifest.tenant, snapshot.manifest.snapshot)
-            for table in TABLES
-        ]
-        made, left_out = add_foreign_keys(session, SCHEMA, tables)
-        left_out += [sentence for key in made for sentence in validate(session, key)]
+        keyed, there = [Keyed(SCHEMA, table) for table in TABLES], parts(session, SCHEMA)
+        left_out = [sentence for table in keyed for sentence in add_keys(session, table, there[table.name])]
+        left_out += [sentence for table in keyed for sentence in add_foreign_keys(session, table, there)]
     seconds = round(time.perf_counter() - begun, 2)
     assert not left_out
-    assert not any(table.left_out for table in tables)
     with Server(address).session() as session:
         for name, count in rows.items():
             assert session.value(f"SELECT count(*) FROM {SCHEMA}.{name}") == count

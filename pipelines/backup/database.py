@@ -34,10 +34,7 @@ def stage_new(database: Database, data: DataFolder, tenant: str) -> list[LoadRes
 def stage_again(
     database: Database, data: DataFolder, tenant: str, name: str | None = None, *, history: bool = False
 ) -> list[LoadResult]:
-    """Load on request: the newest snapshots, even if they are loaded; one snapshot by `name`; or with `history` all that are not loaded.
-
-    History is loaded oldest first: changes can only be written into the tables of an earlier snapshot, and take less space.
-    """
+    """Load on request: the newest snapshots, even if they are loaded; one snapshot by `name`; or with `history` all that are not loaded."""
     snapshots = data.complete_snapshots(tenant, name)
     if history:
         loaded = database.loaded_snapshots(tenant)

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.residue import bounded
-from pipelines.records.rules import name_of_rules
 from pipelines.records.shapes.columns import ObservedColumn, observe_columns, with_columns
 from pipelines.records.shapes.observation import Observer
 from pipelines.records.stager import RECORDS_PER_STEP, Stager, in_steps
@@ -73,7 +72,6 @@ class StagedWriter:
         observed = capture.facts.observed.get(resource, ())
         self._stager, self._writers = Stager(resource, observed, kinds), writers
         self._capture, self._resource = capture, resource
-        self._rules = name_of_rules(kinds.described, list(kinds.additional.items()), observed)
         self._residue = Counter[str]()
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -90,7 +88,6 @@ class StagedWriter:
         for table in STAGED[self._resource]:
             self._capture.add_table(table.name, self._capture.table_path(table), self._writers[table.name].rows)
         facts.residue[self._resource] = dict(self._residue.most_common())
-        facts.staging_rules[self._resource] = self._rules
         self._capture.save()
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import psycopg
 
-from pipelines.records.tables.description import Table
+from pipelines.records.tables.registry import TABLES
+from pipelines.store.catalogue import SNAPSHOTS, table_views
 from pipelines.store.parquet import quoted
-from pipelines.store.postgres.definitions import column_list, staged_columns
+from pipelines.store.postgres.definitions import column_list
+from pipelines.store.postgres.schemas import TenantSchemas, columns_of
 from pipelines.store.postgres.server import Session
 
 ROLE = "bookferry_analyst"
@@ -32,35 +32,23 @@ def prepare_role(session: Session) -> bool:
     return True
 
 
-def may_read(session: Session, views: str) -> bool:
-    """Whether the role reads every view of the schema `views`."""
-    lacking = session.value(
-        "SELECT count(*) FROM pg_class WHERE relnamespace = %s::text::regnamespace AND relkind = 'v' "
-        "AND NOT has_table_privilege(%s, oid, 'SELECT')",
-        quoted(views),
-        ROLE,
-    )
-    return bool(lacking == 0)
-
-
-def grants_on_table(schema: str, name: str, table: Table) -> Iterator[str]:
-    """Grants on a table or view without its personal columns. Where it has some, grants by default privileges are revoked."""
-    relation = quoted(schema, name)
-    impersonal = table.impersonal
-    if impersonal == table:
-        yield f"GRANT SELECT ON {relation} TO {ROLE}"
-        return
-    yield from revoked_grants(schema, name)
-    columns = column_list(tuple(dict.fromkeys(column.name for column in staged_columns(impersonal))))
-    yield f"GRANT SELECT ({columns}) ON {relation} TO {ROLE}"
-
-
-def revoked_grants(schema: str, name: str) -> Iterator[str]:
-    """Revokes what default privileges granted on a table."""
-    yield f"REVOKE ALL ON {quoted(schema, name)} FROM PUBLIC, {ROLE}"
-
-
-def grants_on_schemas(schemas: Sequence[str], views: str) -> Iterator[str]:
-    """Grants on the schemas of tenants, and on all views, which have no personal columns."""
-    yield f"GRANT USAGE ON SCHEMA {', '.join(map(quoted, (*schemas, views)))} TO {ROLE}"
-    yield f"GRANT SELECT ON ALL TABLES IN SCHEMA {quoted(views)} TO {ROLE}"
+def grant(session: Session, schemas: TenantSchemas, views: str) -> None:
+    """Let the role read the views of a library, except its personal columns, and all of those in the schema `views`."""
+    main, relations = schemas.main, columns_of(session, schemas.main)
+    statements = [
+        f"GRANT USAGE ON SCHEMA {quoted(main)}, {quoted(views)} TO {ROLE}",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA {quoted(views)} TO {ROLE}",
+    ]
+    readable = {view.name: view for table in TABLES.values() for view in table_views(table)} | {
+        SNAPSHOTS.name: SNAPSHOTS
+    }
+    for name in relations:
+        view = readable.get(name)
+        if view is not None and view.impersonal == view:
+            statements.append(f"GRANT SELECT ON {quoted(main, name)} TO {ROLE}")
+            continue
+        statements.append(f"REVOKE ALL ON {quoted(main, name)} FROM PUBLIC, {ROLE}")
+        if view is not None:
+            columns = column_list(column.name for column in view.impersonal.columns)
+            statements.append(f"GRANT SELECT ({columns}) ON {quoted(main, name)} TO {ROLE}")
+    session.run(*statements)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.records.tables.description import Column, Table
+from pipelines.records.tables.description import Table
 from pipelines.store.parquet import known_nulls, row_batches
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
@@ -36,25 +36,19 @@ class CopyProgress:
 
 def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapshot: Snapshot) -> CopyProgress:
     """Append the rows of a table. Columns that the file lacks, or that are empty in all rows, stay empty."""
+    copied = CopyProgress()
     with data.open_table(snapshot, table.name) as file:
         filled = _filled_columns(file)
-        present = [column for column in table.columns if column.name in filled or column.name in table.key]
-        return copy_rows(cursor, schema, table, present, row_batches(file, [column.name for column in present]))
-
-
-def copy_rows(
-    cursor: Any, schema: str, table: Table, columns: Sequence[Column], batches: Iterable[pa.RecordBatch]
-) -> CopyProgress:
-    """Append batches with these columns of a table."""
-    copied = CopyProgress()
-    wanted = pa.schema([(column.name, pa.json_() if column.json else column.type) for column in columns])
-    stream = pa.RecordBatchReader.from_batches(wanted, _converted_batches(batches, wanted, copied))
-    try:
-        cursor.adbc_ingest(table.name, stream, mode="append", db_schema_name=schema)
-    except Exception:
-        if copied.error is not None:
-            raise copied.error from None
-        raise
+        columns = [column for column in table.columns if column.name in filled or column.name in table.key]
+        wanted = pa.schema([(column.name, pa.json_() if column.json else column.type) for column in columns])
+        batches = row_batches(file, wanted.names)
+        stream = pa.RecordBatchReader.from_batches(wanted, _converted_batches(batches, wanted, copied))
+        try:
+            cursor.adbc_ingest(table.name, stream, mode="append", db_schema_name=schema)
+        except Exception:
+            if copied.error is not None:
+                raise copied.error from None
+            raise
     return copied
 
 

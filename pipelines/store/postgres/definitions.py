@@ -1,14 +1,18 @@
-"""SQL from the table descriptions: names, types, tables and comments."""
+"""SQL from the table descriptions: names, types, tables and comments.
+
+A library's schema has two tables for each table of its snapshots. `..._rows` has the rows of the newest snapshot, with keys and indexes;
+`snapshot` is the first snapshot that had the row as it is. `..._past` has the rows that have ended, with `until`, the first snapshot
+without them.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
 from pipelines.records.tables.description import Column, Table
-from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.store.parquet import literal, quoted
 
 MOST_BYTES = 63
@@ -31,9 +35,9 @@ def sql_type(column: Column) -> str:
     return "jsonb" if column.json else TYPES[column.type]
 
 
-def column_list(names: tuple[str, ...]) -> str:
-    """A list of column names."""
-    return ", ".join(map(quoted, names))
+def column_list(names: Iterable[str], alias: str = "") -> str:
+    """A list of column names, of the relation with this alias."""
+    return ", ".join(f"{alias}.{quoted(name)}" if alias else quoted(name) for name in names)
 
 
 def fitting_name(name: str) -> str:
@@ -45,9 +49,18 @@ def fitting_name(name: str) -> str:
     return f"{as_bytes[: MOST_BYTES - 9].decode(errors='ignore')}_{digest}"
 
 
-def load_name(table: str, snapshot: str) -> str:
-    """The name of the table of a whole load, in lower case, so that it needs no quotation marks."""
-    return fitting_name(f"{table}_{snapshot}".lower())
+ROWS = "_rows"
+"""The end of the names of the tables with the rows of the newest snapshot."""
+
+
+def rows_name(table: str) -> str:
+    """The table with the rows of the newest snapshot."""
+    return f"{table}{ROWS}"
+
+
+def past_name(table: str) -> str:
+    """The table with the rows that have ended, and those that no key tells apart."""
+    return f"{table}_past"
 
 
 def history_name(table: str) -> str:
@@ -55,33 +68,33 @@ def history_name(table: str) -> str:
     return f"{table}_history"
 
 
-def staged_columns(table: Table) -> tuple[Column, ...]:
-    """The columns of a table in Postgres: tenant and snapshot, then its own."""
-    return (*SNAPSHOT_COLUMNS, *table.columns)
-
-
-def create_table(schema: str, table: Table) -> str:
-    """A table for the rows of one snapshot.
-
-    Autovacuum is off until the swap: a table cannot be renamed while autovacuum works on it.
-    """
+def create_copied(schema: str, table: Table) -> str:
+    """A table for the rows of one snapshot as they are copied. It is compared and dropped, so that the server need not log it."""
     columns = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in table.columns)
-    return f"CREATE TABLE {quoted(schema, table.name)} ({columns}) WITH (autovacuum_enabled = off)"
+    return f"CREATE UNLOGGED TABLE {quoted(schema, table.name)} ({columns})"
 
 
-def snapshot_columns(tenant: str, snapshot: str) -> Iterator[str]:
-    """The clauses that add the columns tenant and snapshot to a filled table.
+def create_kept(schema: str, table: Table) -> Iterator[str]:
+    """The two tables of a library for a described table, without keys."""
+    columns = [f"{quoted(column.name)} {sql_type(column)}" for column in table.columns]
+    filled = {*table.key, *table.required}
+    of_rows = [
+        f"{text} NOT NULL" if column.name in filled else text
+        for text, column in zip(columns, table.columns, strict=True)
+    ]
+    rows, past = quoted(schema, rows_name(table.name)), quoted(schema, past_name(table.name))
+    yield f"CREATE TABLE {rows} ({', '.join(of_rows)}, snapshot text NOT NULL)"
+    yield f"CREATE TABLE {past} ({', '.join(columns)}, snapshot text NOT NULL, until text)"
+    yield f"CREATE INDEX ON {past} ({quoted(table.key[0])})"
+    yield from comments("TABLE", schema, rows_name(table.name), f"{table.comment} Since `snapshot`.", table.columns)
+    comment = (
+        f"Rows of {table.name} that have ended: `snapshot` is the first snapshot with the row, `until` the first without it. "
+        "Without `until`: rows of the newest snapshot whose key is empty or not unique."
+    )
+    yield f"COMMENT ON TABLE {past} IS {literal(comment)}"
 
-    Postgres stores a column's default once per table, so that a column added after the rows takes no space and no time. The check lets the
-    planner skip the tables of other tenants.
-    """
-    for column, value in zip(SNAPSHOT_COLUMNS, map(literal, (tenant, snapshot)), strict=True):
-        name = quoted(column.name)
-        check = f" CHECK ({name} = {value})" if column.name == "tenant" else ""
-        yield f"ADD COLUMN {name} {sql_type(column)} NOT NULL DEFAULT {value}{check}"
 
-
-def comments(kind: str, schema: str, name: str, comment: str, columns: tuple[Column, ...]) -> Iterator[str]:
+def comments(kind: str, schema: str, name: str, comment: str, columns: Iterable[Column]) -> Iterator[str]:
     """The comments of a table or view and its columns."""
     yield f"COMMENT ON {kind} {quoted(schema, name)} IS {literal(comment)}"
     for column in columns:

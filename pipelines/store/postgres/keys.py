@@ -1,145 +1,148 @@
-"""Keys and indexes of filled tables. A key that the data violates is left out and reported; the load goes on."""
+"""Keys and indexes of filled tables. One that the rows do not allow is left out and reported; the load goes on.
+
+None of the statements keeps readers waiting but those that drop a key or make a column NOT NULL, which need the table for a moment.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 import psycopg
 
-from pipelines.records.tables.description import Table
+from pipelines.records.tables.description import Column, Table
 from pipelines.store.parquet import quoted
-from pipelines.store.postgres.definitions import (
-    column_list,
-    comments,
-    fitting_name,
-    load_name,
-    snapshot_columns,
-    staged_columns,
-)
+from pipelines.store.postgres.definitions import column_list, fitting_name
 from pipelines.store.postgres.server import Session
 
 
-class KeyedTable(NamedTuple):
-    """A filled table: whether it has its primary key, and a sentence for each key or index that was left out."""
+@dataclass(frozen=True)
+class Keyed:
+    """A table of the database with the keys of a description. `suffix`: what follows the described names, of its parents, too."""
 
+    schema: str
     table: Table
-    primary: bool
-    left_out: list[str]
+    suffix: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return f"{self.table.name}{self.suffix}"
+
+    @property
+    def relation(self) -> str:
+        """Its quoted name."""
+        return quoted(self.schema, self.name)
+
+    def part(self, end: str) -> str:
+        """The name of a key or index."""
+        return fitting_name(f"{self.name}_{end}")
+
+    @property
+    def references(self) -> list[Column]:
+        """The columns with rows of other tables."""
+        return [column for column in self.table.columns if column.references]
+
+    def lacks_any(self, there: Collection[str]) -> bool:
+        """Whether its primary key, an index or NOT NULL is not `there`."""
+        return not {self.part("pkey"), *self.indexes, *self.table.required}.issubset(there)
+
+    def foreign_key(self, column: Column) -> str:
+        """The name of a foreign key."""
+        return self.part(f"{column.name}_fkey")
+
+    @property
+    def indexes(self) -> dict[str, tuple[str, ...]]:
+        """Name → columns of the indexes on searched and referring columns, unless the primary key begins with them."""
+        columns = dict.fromkeys([*self.table.indexes, *((column.name,) for column in self.references)])
+        return {self.part("_".join(names)): names for names in columns if names != self.table.key[: len(names)]}
 
 
-class ForeignKey(NamedTuple):
-    """A foreign key that is not validated yet."""
+def parts(session: Session, schema: str) -> dict[str, set[str]]:
+    """Table → the names of its keys and indexes, and of its columns that are NOT NULL."""
+    rows = session.rows(
+        """SELECT relname,
+                  ARRAY(SELECT conname::text FROM pg_constraint WHERE conrelid = kept.oid)
+                  || ARRAY(SELECT own.relname::text FROM pg_index JOIN pg_class AS own ON own.oid = indexrelid WHERE indrelid = kept.oid)
+                  || ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = kept.oid AND attnotnull AND attnum > 0)
+           FROM pg_class AS kept WHERE relkind = 'r' AND relnamespace = to_regnamespace(%s)""",
+        quoted(schema),
+    )
+    return {relation: {*names} for relation, names in rows}
 
-    relation: str
-    name: str
-    otherwise: str
-    """The sentence for the case that rows violate it."""
 
+def add_keys(session: Session, keyed: Keyed, there: Collection[str]) -> list[str]:
+    """Add the primary key, indexes, NOT NULL and statistics that are not `there`. Returns a sentence for each that the rows do not allow.
 
-def add_own_keys(  # noqa: PLR0917  a table and its names
-    session: Session, schema: str, table: Table, tenant: str, snapshot: str, load: str = ""
-) -> KeyedTable:
-    """Add the columns tenant and snapshot, NOT NULL, the primary key, indexes, comments and statistics.
-
-    `load`: the name of the load, which is in the names of its keys; by default that of the snapshot.
+    The table has a key without empty or repeated values.
     """
-    load = load or snapshot
-    unfilled = list(_not_null_columns(session, schema, table, list(snapshot_columns(tenant, snapshot))))
-    broken = _primary_key(session, schema, table, load)
-    left_out = [*broken, *unfilled, *_indexes(session, schema, table, load)]
-    session.run(*comments("TABLE", schema, table.name, table.comment, staged_columns(table)))
-    session.run(f"ANALYZE {quoted(schema, table.name)}")
-    return KeyedTable(table, not broken, left_out)
-
-
-def add_foreign_keys(session: Session, schema: str, tables: Sequence[KeyedTable]) -> tuple[list[ForeignKey], list[str]]:
-    """Add foreign keys between the loaded tables without validation. Returns them, and a sentence for each that was left out.
-
-    They are validated later, in parallel: adding a validated key would lock the table that it refers to.
-    """
-    keyed, loaded = {filled.table.name for filled in tables if filled.primary}, {filled.table.name for filled in tables}
-    made, left_out = list[ForeignKey](), list[str]()
-    for filled in tables:
-        for key in _foreign_keys(session, schema, filled.table, keyed, loaded):
-            if isinstance(key, str):
-                left_out.append(key)
-            else:
-                made.append(key)
-    return made, left_out
-
-
-def validate(session: Session, key: ForeignKey) -> Iterator[str]:
-    """Validate a foreign key. If rows violate it, drop it and yield its sentence."""
-    try:
-        session.run(f"ALTER TABLE {key.relation} VALIDATE CONSTRAINT {key.name}")
-    except psycopg.errors.ForeignKeyViolation:
-        session.run(f"ALTER TABLE {key.relation} DROP CONSTRAINT {key.name}")
-        yield key.otherwise
-
-
-def _constraint_name(table: Table, load: str, end: str) -> str:
-    """The name of a key or index. It has the load in it, because the tables of all loads share a schema."""
-    return quoted(fitting_name(f"{load_name(table.name, load)}_{end}"))
-
-
-def _primary_key(session: Session, schema: str, table: Table, load: str) -> list[str]:
-    name, columns = _constraint_name(table, load, "pkey"), column_list(table.key)
-    relation = quoted(schema, table.name)
-    try:
-        session.run(f"ALTER TABLE {relation} ADD CONSTRAINT {name} PRIMARY KEY ({columns})")
-    except (psycopg.errors.UniqueViolation, psycopg.errors.NotNullViolation) as error:
-        why = "is empty in some rows" if isinstance(error, psycopg.errors.NotNullViolation) else "is not unique"
-        session.run(f"CREATE INDEX {_constraint_name(table, load, 'key')} ON {relation} ({columns})")
-        return [f"{table.name}: no primary key, because ({', '.join(table.key)}) {why}."]
-    return []
-
-
-def _not_null_columns(session: Session, schema: str, table: Table, beside: list[str]) -> Iterator[str]:
-    """Set columns NOT NULL, together with the clauses `beside`, so that Postgres scans the rows once."""
-    relation = quoted(schema, table.name)
-    wanted = {name: f"ALTER COLUMN {quoted(name)} SET NOT NULL" for name in (*table.key, *table.required)}
-    try:
-        session.run(f"ALTER TABLE {relation} {', '.join([*beside, *wanted.values()])}")
-    except psycopg.errors.NotNullViolation:
-        session.run(f"ALTER TABLE {relation} {', '.join(beside)}")
-        for name in table.required:
+    relation, left_out, added = keyed.relation, [*_not_null(session, keyed, there)], False
+    if keyed.part("pkey") not in there:
+        name, added = quoted(keyed.part("pkey")), True
+        session.run(
+            f"CREATE UNIQUE INDEX {name} ON {relation} ({column_list(keyed.table.key)})",
+            f"ALTER TABLE {relation} ADD CONSTRAINT {name} PRIMARY KEY USING INDEX {name}",
+        )
+    for name, columns in keyed.indexes.items():
+        if name not in there:
+            added = True
             try:
-                session.run(f"ALTER TABLE {relation} {wanted[name]}")
-            except psycopg.errors.NotNullViolation:
-                yield f"{table.name}: {name} may be empty, because it is in some rows."
+                session.run(f"CREATE INDEX {quoted(name)} ON {relation} ({column_list(columns)})")
+            except psycopg.errors.ProgramLimitExceeded:
+                left_out.append(
+                    f"{keyed.table.name}: no index on ({', '.join(columns)}), because some values are too long for one."
+                )
+    if added:
+        session.run(f"ANALYZE {relation}")
+    return left_out
 
 
-def _indexes(session: Session, schema: str, table: Table, load: str) -> Iterator[str]:
-    """Create indexes on searched and referring columns, unless the primary key begins with them."""
-    referring = [(column.name,) for column in table.columns if column.references]
-    for columns in dict.fromkeys([*table.indexes, *referring]):
-        if columns == table.key[: len(columns)]:
-            continue
-        name = _constraint_name(table, load, "_".join(columns))
-        try:
-            session.run(f"CREATE INDEX {name} ON {quoted(schema, table.name)} ({column_list(columns)})")
-        except psycopg.errors.ProgramLimitExceeded:
-            yield f"{table.name}: no index on ({', '.join(columns)}), because some values are too long for one."
-
-
-def _foreign_keys(
-    session: Session, schema: str, table: Table, keyed: set[str], loaded: set[str]
-) -> Iterator[ForeignKey | str]:
-    for column in table.columns:
-        if not column.references:
-            continue
+def add_foreign_keys(session: Session, keyed: Keyed, there: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Add the foreign keys that are not `there`, by table. Yields a sentence for each that cannot be added."""
+    for column in keyed.references:
         parent, _, target = column.references.partition(".")
-        begin = f"{table.name}: no foreign key from {column.name} to {column.references}, because"
-        if parent not in loaded:
+        begin = f"{keyed.table.name}: no foreign key from {column.name} to {column.references}, because"
+        name, referred = quoted(keyed.foreign_key(column)), f"{parent}{keyed.suffix}"
+        if keyed.foreign_key(column) in there.get(keyed.name, ()):
+            continue
+        if referred not in there:
             yield f"{begin} {parent} was not loaded with it."
             continue
-        if parent not in keyed:
-            yield f"{begin} that has no primary key."
-            continue
-        relation, name = quoted(schema, table.name), quoted(fitting_name(f"{table.name}_{column.name}_fkey"))
         session.run(
-            f"ALTER TABLE {relation} ADD CONSTRAINT {name} FOREIGN KEY ({quoted(column.name)}) "
-            f"REFERENCES {quoted(schema, parent)} ({quoted(target)}) NOT VALID"
+            f"ALTER TABLE {keyed.relation} ADD CONSTRAINT {name} FOREIGN KEY ({quoted(column.name)}) "
+            f"REFERENCES {quoted(keyed.schema, referred)} ({quoted(target)}) DEFERRABLE INITIALLY DEFERRED NOT VALID"
         )
-        yield ForeignKey(relation, name, f"{begin} some rows name one that is not there.")
+        try:
+            session.run(f"ALTER TABLE {keyed.relation} VALIDATE CONSTRAINT {name}")
+        except psycopg.errors.ForeignKeyViolation:
+            session.run(f"ALTER TABLE {keyed.relation} DROP CONSTRAINT {name}")
+            yield f"{begin} some rows name one that is not there."
+
+
+def dropping(keyed: Keyed, error: psycopg.Error) -> str | None:
+    """The statement that drops what this error is about; None if that is no key of ours."""
+    diagnosis = error.diag
+    if diagnosis.table_name is not None and diagnosis.table_name != keyed.name:
+        return None
+    if isinstance(error, psycopg.errors.NotNullViolation) and diagnosis.column_name in keyed.table.required:
+        return f"ALTER TABLE {keyed.relation} ALTER COLUMN {quoted(diagnosis.column_name)} DROP NOT NULL"
+    name = diagnosis.constraint_name or ""
+    if name in map(keyed.foreign_key, keyed.references):
+        return f"ALTER TABLE {keyed.relation} DROP CONSTRAINT {quoted(name)}"
+    if isinstance(error, psycopg.errors.ProgramLimitExceeded) and name in keyed.indexes:
+        return f"DROP INDEX {quoted(keyed.schema, name)}"
+    return None
+
+
+def _not_null(session: Session, keyed: Keyed, there: Collection[str]) -> Iterator[str]:
+    """Set columns NOT NULL; all in one pass over the rows, if they allow it."""
+    lacking = {name: f"ALTER COLUMN {quoted(name)} SET NOT NULL" for name in keyed.table.required if name not in there}
+    try:
+        if lacking:
+            session.run(f"ALTER TABLE {keyed.relation} {', '.join(lacking.values())}")
+    except psycopg.errors.NotNullViolation:
+        for name, clause in lacking.items():
+            try:
+                session.run(f"ALTER TABLE {keyed.relation} {clause}")
+            except psycopg.errors.NotNullViolation:
+                yield f"{keyed.table.name}: {name} may be empty, because it is in some rows."

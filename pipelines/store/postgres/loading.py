@@ -1,14 +1,14 @@
-"""Loads a snapshot into the database: new tables are filled, keyed, and then swapped in together."""
+"""Loads a snapshot into the database: it is copied beside the library's tables, compared with them, and what differs is written at once."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 import psycopg
@@ -16,48 +16,46 @@ import psycopg
 from pipelines.errors import TemporaryError, TenantBusyError
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import TABLES
-from pipelines.store.postgres.analysts import ROLE_MISSING, may_read, prepare_role
+from pipelines.store.parquet import literal, quoted
+from pipelines.store.postgres.analysts import ROLE_MISSING, grant, prepare_role
 from pipelines.store.postgres.changes import (
-    Differences,
-    NotComparableError,
-    changes_into,
-    copy_changes,
-    differences,
-    load_rules,
-    write_changes,
+    CopiedTable,
+    find_newest_changes,
+    find_older_rows,
+    remove_unseen_rows,
+    separate_keyless,
+    step_back,
+    write_newest,
+    write_older,
 )
 from pipelines.store.postgres.copying import CopyProgress, copy_table
-from pipelines.store.postgres.definitions import create_table
-from pipelines.store.postgres.keys import ForeignKey, KeyedTable, add_foreign_keys, add_own_keys, validate
-from pipelines.store.postgres.observed import loaded_table
+from pipelines.store.postgres.definitions import ROWS, create_copied, create_kept, past_name, rows_name
+from pipelines.store.postgres.keys import Keyed, add_foreign_keys, add_keys, dropping, parts
+from pipelines.store.postgres.loaded import (
+    LOADED_TABLES,
+    create_lists,
+    forget_snapshots,
+    note_loaded,
+    read_loaded,
+    write_snapshots,
+)
+from pipelines.store.postgres.observed import loaded_table, observed_of
 from pipelines.store.postgres.postgres_errors import UNTOUCHED, later_connection_errors, statement_errors
-from pipelines.store.postgres.readers import lock_holders, transactions_before, wait_for_older
+from pipelines.store.postgres.readers import briefly, lock_holders
 from pipelines.store.postgres.schemas import (
     TenantSchemas,
     clear_loading,
+    columns_of,
     prepare_tenant_schemas,
     prepare_views_schema,
     tenant_schemas,
 )
 from pipelines.store.postgres.server import Server, Session
-from pipelines.store.postgres.snapshot_list import create_snapshots, keep_snapshots, replace_snapshots
-from pipelines.store.postgres.swapping import VIEWS_LOCK, Swap, loads_with_dependents, swap
-from pipelines.store.postgres.whole_loads import (
-    Loads,
-    WholeLoad,
-    create_beside,
-    create_loaded_tables,
-    forget_rules,
-    hide_snapshots,
-    loads_afterwards,
-    read_loads,
-    remove_unseen_rows,
-    validate_closed,
-)
+from pipelines.store.postgres.views import make_views
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 PARALLEL_TABLES = 3
-"""Tables that are filled in parallel: while one waits for the server, or has its indexes built, another has rows for it."""
+"""Tables that are copied in parallel: while one waits for the server, another has rows for it."""
 
 
 class LoadResult(msgspec.Struct, kw_only=True):
@@ -71,8 +69,8 @@ class LoadResult(msgspec.Struct, kw_only=True):
     tables: dict[str, int]
     """Table → its rows."""
     seconds: float
-    written: dict[str, int] | None = None
-    """Table → rows that were written or removed, where only the changes were loaded."""
+    written: dict[str, int]
+    """Table → rows that were written or removed."""
     left_out: list[str] = []
     """Keys and indexes that the data does not allow, a sentence each."""
     notes: list[str] = []
@@ -81,6 +79,13 @@ class LoadResult(msgspec.Struct, kw_only=True):
     def rows(self) -> int:
         """Rows of all tables."""
         return sum(self.tables.values())
+
+
+class Copied(NamedTuple):
+    """What was copied of a table, and a sentence about rows without a key of their own."""
+
+    progress: CopyProgress
+    keyless: str
 
 
 class Database:
@@ -109,36 +114,42 @@ class Database:
     def loaded_snapshots(self, tenant: str) -> list[str]:
         """The loaded snapshots of a tenant, oldest first."""
         with self._session(tenant, "Looking at") as session:
-            schemas = tenant_schemas(tenant, self._views)
-            existing = {name for (name,) in session.rows("SELECT nspname FROM pg_namespace")}
-            found = read_loads(session, schemas.main) if schemas.main in existing else {}
-            return sorted({snapshot for loads in found.values() for load in loads for snapshot in load.snapshots})
+            main = tenant_schemas(tenant, self._views).main
+            if LOADED_TABLES not in columns_of(session, main, [LOADED_TABLES]):
+                return []
+            return sorted({snapshot for loaded in read_loaded(session, main).values() for snapshot in loaded})
 
     def load(self, data: DataFolder, snapshot: Snapshot) -> LoadResult:
-        """Load one complete snapshot. The tenant's tables then have the newest of its loaded snapshots.
+        """Load one complete snapshot, in any order, and remove those that the data folder has no more.
 
-        Where the tables have the snapshot before, only the changes are written, if they are few.
+        The library's tables then have the newest of its loaded snapshots, and its history has all of them.
         """
         tenant, begun = snapshot.manifest.tenant, time.monotonic()
         schemas = tenant_schemas(tenant, self._views)
         with self._session(tenant, f"Loading {snapshot.name} into") as session, _load_lock(session, schemas):
-            granted = self._prepare(session, schemas)
+            is_granted = prepare_role(session)
             tables, notes = _readable_tables(data, snapshot)
             tables = [loaded_table(table, snapshot) for table in tables]
-            known, damaged = data.examine_snapshots(tenant)
-            load = _Load(
-                schemas, data, snapshot, tables, read_loads(session, schemas.main), known, [one.id for one in damaged]
-            )
             try:
-                staged = self._load_changes(session, load, granted=granted) or self._load_whole(
-                    session, load, granted=granted
-                )
+                copies = self._prepare(session, schemas, tables, is_granted=is_granted)
+                copied = self._copy(session, copies, data, snapshot)
+                written = self._write(session, schemas, copies, data, snapshot)
+                left_out = self._add_keys(session, schemas)
             finally:
                 with suppress(psycopg.Error):  # the first error is the one to report; the next load clears the schema
                     clear_loading(session, schemas)
-        staged.notes += notes + ([] if granted else [ROLE_MISSING])
-        staged.seconds = round(time.monotonic() - begun, 3)
-        return staged
+        notes += [_nul_note(name, one.progress.replaced) for name, one in copied.items() if one.progress.replaced]
+        return LoadResult(
+            tenant=tenant,
+            snapshot=snapshot.manifest.snapshot,
+            database=self._server.place,
+            schema=schemas.main,
+            tables={name: one.progress.rows for name, one in copied.items()},
+            written=written,
+            seconds=round(time.monotonic() - begun, 3),
+            left_out=[*(one.keyless for one in copied.values() if one.keyless), *left_out],
+            notes=notes + ([] if is_granted else [ROLE_MISSING]),
+        )
 
     @contextmanager
     def _session(self, tenant: str, trying: str) -> Iterator[Session]:
@@ -150,186 +161,152 @@ class Database:
         ):
             yield session
 
-    def _prepare(self, session: Session, schemas: TenantSchemas) -> bool:
-        """Create role and schemas. Returns whether there is a role to grant to."""
-        with session.transaction():
-            session.run(f"SELECT pg_advisory_xact_lock({VIEWS_LOCK})")  # two tenants may be the first at once
+    def _prepare(
+        self, session: Session, schemas: TenantSchemas, tables: Sequence[Table], *, is_granted: bool
+    ) -> list[CopiedTable]:
+        """Make what the load needs and is not there: schemas, tables, columns and views, all of them without rows of it."""
+
+        def make() -> None:
             prepare_views_schema(session, self._views)
             prepare_tenant_schemas(session, schemas)
-        return prepare_role(session)
+            create_lists(session, schemas.main)
+            kept = columns_of(session, schemas.main)
+            for table in tables:
+                _make_table(session, schemas.main, table, kept.get(rows_name(table.name)))
+            make_views(session, schemas, self._views, tables)
+            if is_granted:
+                grant(session, schemas, self._views)
 
-    def _load_changes(self, session: Session, load: _Load, *, granted: bool) -> LoadResult | None:
-        """Write only what changed. Returns None where that cannot be done, or would take longer than a whole load."""
-        schemas, snapshot = load.schemas, load.snapshot
-        follows = changes_into(schemas.main, load.loads, load.tables, snapshot, load.gone)
-        if follows is None or (granted and not may_read(session, self._views)):
-            return None
-        before, changes = follows
-        former = next((one for one in load.known if one.manifest.snapshot == before), None)
-        if former is None or any(
-            former.manifest.tables[change.table.name].sha256 != change.load.sha256 for change in changes
-        ):
-            return None
-        try:
-            with differences(load.data, former, snapshot) as found:
-                if not found.find_records(load.tables):
-                    return None
-                copied = self._copy_changes(load, found)
-            with session.transaction():
-                session.run(f"SET LOCAL lock_timeout = {round(self._seconds * 1000)}")
-                written = write_changes(session, schemas.loading, schemas.main, changes, before, snapshot)
-                hide_snapshots(session, schemas.main, load.loads, load.gone)
-                replace_snapshots(session, schemas.main, load.known, read_loads(session, schemas.main), load.unreadable)
-        except psycopg.errors.LockNotAvailable:
-            who = "; ".join(lock_holders(session, [schemas.main])) or "it has just ended"
-            raise TemporaryError(
-                f"The changes are not written: for {self._seconds:g} seconds a transaction held locks on the tables ({who}). {UNTOUCHED}. "
-                "When it has ended, run `bookferry stage`."
-            ) from None
-        except (NotComparableError, psycopg.errors.IntegrityError, psycopg.errors.ProgramLimitExceeded):
-            clear_loading(session, schemas)
-            prepare_tenant_schemas(session, schemas)
-            return None  # a whole load names the damaged file, or leaves out the key or index that the rows violate, and says so
-        return LoadResult(
-            tenant=schemas.tenant,
-            snapshot=snapshot.manifest.snapshot,
-            database=self._server.place,
-            schema=schemas.main,
-            tables={table.name: snapshot.manifest.tables[table.name].rows for table in load.tables},
-            written=written,
-            seconds=0,
-            notes=[_nul_note(table.name, one.replaced) for table, one in copied if one.replaced],
-        )
-
-    def _copy_changes(self, load: _Load, found: Differences) -> list[tuple[Table, CopyProgress]]:
-        """Copy what changed into the loading schema: the largest table beside all others."""
-        facts = load.snapshot.manifest.tables
-        largest = max(load.tables, key=lambda table: facts[table.name].bytes)
-        parts = [[largest], [table for table in load.tables if table is not largest]]
-        with ThreadPoolExecutor(len(parts)) as pool:
-            done = pool.map(lambda tables: copy_changes(self._server, load.schemas.loading, tables, found), parts)
-            return [one for part in done for one in part]
-
-    def _load_whole(self, session: Session, load: _Load, *, granted: bool) -> LoadResult:
-        """Fill new tables, and swap them in."""
-        schemas = load.schemas
-        kept = loads_with_dependents(session, schemas.main, self._views, load.emptied)
-        wanted = Swap(
-            schemas=schemas,
-            views=self._views,
-            snapshot=load.snapshot.manifest.snapshot,
-            fresh=load.tables,
-            before=load.loads,
-            after=loads_afterwards(load.loads, load.fresh, load.gone, kept),
-            granted=granted,
-        )
-        staged, keyed = self._fill(load, wanted.fresh_loads)
-        create_loaded_tables(session, schemas.loading, wanted.after)
-        create_snapshots(session, schemas.loading, load.known, wanted.after)
-        keep_snapshots(session, schemas, load.unreadable)
-        before = transactions_before(session)
-        absent, violated = self._add_foreign_keys(session, schemas, keyed)
-        if staged.left_out or violated:  # a whole load makes again what rows of this one do not allow
-            forget_rules(session, schemas.loading, wanted.fresh_loads.values())
-        staged.left_out += absent + violated
-        wait_for_older(session, before, self._seconds)
-        swap(session, wanted, self._seconds)
-        for one in wanted.shortened:
-            remove_unseen_rows(session, schemas.main, one)
-        for one in wanted.closing:
-            validate_closed(session, schemas.main, one)
-        staged.notes += [
-            f"The tables of snapshot {name}, which the data folder has no more, stay: other views depend on them. Views over "
-            f"{self._views} would follow the newest tables instead."
-            for name in sorted({name for one in kept for name in one.snapshots})
-        ]
-        return staged
-
-    def _fill(self, load: _Load, loads: Mapping[str, WholeLoad]) -> tuple[LoadResult, list[KeyedTable]]:
-        """Create, fill and key the tables in parallel. `loads`: table → its load."""
-        schemas, snapshot = load.schemas, load.snapshot
-
-        def fill(table: Table) -> tuple[CopyProgress, KeyedTable]:
-            with self._server.copier() as cursor:
-                cursor.execute(
-                    create_table(schemas.loading, table)
-                )  # with its rows: so a server with wal_level = minimal writes them only once
-                copied = copy_table(cursor, schemas.loading, table, load.data, snapshot)
-            with self._server.session() as beside:
-                name = loads[table.name].name
-                keyed = add_own_keys(beside, schemas.loading, table, schemas.tenant, snapshot.manifest.snapshot, name)
-                beside.run(*create_beside(schemas.loading, loads[table.name], table.key[0]))
-                return copied, keyed
-
-        with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
-            filled = dict(zip(load.tables, pool.map(fill, load.tables), strict=True))
-        keyed = [table for _, table in filled.values()]
-        staged = LoadResult(
-            tenant=schemas.tenant,
-            snapshot=snapshot.manifest.snapshot,
-            database=self._server.place,
-            schema=schemas.main,
-            tables={table.name: copied.rows for table, (copied, _) in filled.items()},
-            seconds=0,
-            left_out=[sentence for table in keyed for sentence in table.left_out],
-            notes=[_nul_note(table.name, copied.replaced) for table, (copied, _) in filled.items() if copied.replaced],
-        )
-        return staged, keyed
-
-    def _add_foreign_keys(
-        self, session: Session, schemas: TenantSchemas, keyed: Sequence[KeyedTable]
-    ) -> tuple[list[str], list[str]]:
-        """Add foreign keys. Returns a sentence for each that was left out: without a key to refer to, and because rows violate it."""
-
-        def validated(key: ForeignKey) -> list[str]:
-            with self._server.session() as beside:
-                return list(validate(beside, key))
-
-        made, absent = add_foreign_keys(session, schemas.loading, keyed)
-        with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
-            return absent, [sentence for sentences in pool.map(validated, made) for sentence in sentences]
-
-
-@dataclass(frozen=True)
-class _Load:
-    """What a load begins with: its tables, the loads that are there, and the snapshots of the data folder."""
-
-    schemas: TenantSchemas
-    data: DataFolder
-    snapshot: Snapshot
-    tables: Sequence[Table]
-    loads: Loads
-    known: Sequence[Snapshot]
-    unreadable: Sequence[str]
-    """The snapshots with a damaged manifest: what the database has of them stays."""
-
-    @cached_property
-    def gone(self) -> frozenset[str]:
-        """The snapshots in the database that the data folder has no more."""
-        complete = {snapshot.manifest.snapshot for snapshot in self.known if snapshot.manifest.complete}
-        there = {name for loads in self.loads.values() for load in loads for name in load.snapshots}
-        return frozenset(there - complete - {*self.unreadable})
-
-    @property
-    def emptied(self) -> list[WholeLoad]:
-        """The loads of which no snapshot is left."""
-        return [load for loads in self.loads.values() for load in loads if self.gone.issuperset(load.snapshots)]
-
-    @property
-    def fresh(self) -> list[WholeLoad]:
-        """The loads of new tables."""
-        name, tables = self.snapshot.manifest.snapshot, self.snapshot.manifest.tables
+        briefly(session, [schemas.main, self._views], self._seconds, make)
+        kept = columns_of(session, schemas.main)
         return [
-            WholeLoad(
-                table.name,
-                name,
-                (name,),
-                name,
-                load_rules(table, self.snapshot),
-                tables[table.name].sha256,
+            CopiedTable(
+                schemas.main,
+                schemas.loading,
+                table,
+                tuple(name for name in kept[rows_name(table.name)] if name != "snapshot"),
+                frozenset(column.name for column in TABLES[table.name].columns),
             )
-            for table in self.tables
+            for table in tables
         ]
+
+    def _copy(
+        self, session: Session, copies: Sequence[CopiedTable], data: DataFolder, snapshot: Snapshot
+    ) -> dict[str, Copied]:
+        """Copy the tables and compare them with those that are there, in parallel."""
+        loaded = read_loaded(session, copies[0].main)
+
+        def copy(copied: CopiedTable) -> Copied:
+            name = snapshot.manifest.snapshot
+            with self._server.copier() as cursor:
+                cursor.execute(create_copied(copied.loading, copied.table))
+                progress = copy_table(cursor, copied.loading, copied.table, data, snapshot)
+            with self._server.session() as beside:
+                keyless = separate_keyless(beside, copied)
+                if later := _next_loaded(loaded.get(copied.table.name, ()), name):
+                    find_older_rows(beside, copied, name, later)
+                else:
+                    find_newest_changes(beside, copied)
+            return Copied(progress, keyless)
+
+        with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
+            return {one.table.name: done for one, done in zip(copies, pool.map(copy, copies), strict=True)}
+
+    def _write(
+        self,
+        session: Session,
+        schemas: TenantSchemas,
+        copies: Sequence[CopiedTable],
+        data: DataFolder,
+        snapshot: Snapshot,
+    ) -> dict[str, int]:
+        """Write what differs, in one transaction. A key that the rows do not allow is dropped first."""
+        known, damaged = data.examine_snapshots(schemas.tenant)
+        unreadable = [one.id for one in damaged]
+        while True:
+            try:
+                with session.transaction():
+                    session.run(f"SET LOCAL lock_timeout = {round(self._seconds * 1000)}")
+                    written = _write_rows(session, copies, snapshot.manifest.snapshot)
+                    complete = {one.manifest.snapshot for one in known if one.manifest.complete}
+                    _forget_gone(session, schemas.main, {*complete, *unreadable})
+                    write_snapshots(session, schemas.main, known, unreadable)
+            except psycopg.errors.LockNotAvailable:
+                who = "; ".join(lock_holders(session, [schemas.main])) or "it has just ended"
+                raise TemporaryError(
+                    f"The changes are not written: for {self._seconds:g} seconds a transaction held locks on the tables ({who}). "
+                    f"{UNTOUCHED}. When it has ended, run `bookferry stage`."
+                ) from None
+            except (psycopg.errors.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
+                statements = [dropping(Keyed(schemas.main, table, ROWS), error) for table in TABLES.values()]
+                statement = next(filter(None, statements), None)
+                if statement is None:
+                    raise
+                briefly(session, [schemas.main], self._seconds, partial(session.run, statement))
+            else:
+                return written
+
+    def _add_keys(self, session: Session, schemas: TenantSchemas) -> list[str]:
+        """Add the keys and indexes that the tables lack. Returns a sentence for each that the rows do not allow."""
+        there = parts(session, schemas.main)
+        keyed = [Keyed(schemas.main, table, ROWS) for name, table in TABLES.items() if rows_name(name) in there]
+
+        def add(table: Keyed) -> list[str]:
+            with self._server.session() as beside:
+                return add_keys(beside, table, there[table.name])
+
+        with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
+            lacking = [table for table in keyed if table.lacks_any(there[table.name])]
+            left_out = [sentence for sentences in pool.map(add, lacking) for sentence in sentences]
+        return left_out + [sentence for table in keyed for sentence in add_foreign_keys(session, table, there)]
+
+
+def _make_table(session: Session, main: str, table: Table, kept: Mapping[str, str] | None) -> None:
+    """Make the two tables of a library for a table, or the columns that they lack."""
+    if kept is None:
+        session.run(*create_kept(main, TABLES[table.name]))
+    for column in observed_of(table):
+        if kept is None or column.name not in kept:
+            for name in (rows_name(table.name), past_name(table.name)):
+                session.run(
+                    f"ALTER TABLE {quoted(main, name)} ADD COLUMN {quoted(column.name)} jsonb",
+                    f"COMMENT ON COLUMN {quoted(main, name, column.name)} IS {literal(column.comment)}",
+                )
+
+
+def _next_loaded(loaded: Sequence[str], snapshot: str) -> str:
+    """The oldest loaded snapshot after this one; empty if this is the newest."""
+    return min((name for name in loaded if name > snapshot), default="")
+
+
+def _write_rows(session: Session, copies: Sequence[CopiedTable], snapshot: str) -> dict[str, int]:
+    """Write the rows of a snapshot, and note it. Returns table → rows that were written or removed."""
+    loaded, written = read_loaded(session, copies[0].main), dict[str, int]()
+    for copy in copies:
+        if later := _next_loaded(loaded.get(copy.table.name, ()), snapshot):
+            written[copy.table.name] = write_older(session, copy, snapshot, later)
+        else:
+            written[copy.table.name] = write_newest(session, copy, snapshot)
+    note_loaded(session, copies[0].main, [*written], snapshot)
+    return written
+
+
+def _forget_gone(session: Session, main: str, present: Collection[str]) -> None:
+    """Remove the snapshots that the data folder has no more, and the rows that no other one has."""
+    loaded = read_loaded(session, main)
+    gone = {name for names in loaded.values() for name in names} - {*present}
+    if not gone:
+        return
+    forget_snapshots(session, main, gone)
+    columns = columns_of(session, main)
+    for table, names in loaded.items():
+        if gone.isdisjoint(names):
+            continue
+        left = [name for name in names if name not in gone]
+        if names[-1] in gone:
+            kept = tuple(name for name in columns[rows_name(table)] if name != "snapshot")
+            step_back(session, main, TABLES[table], kept, left[-1] if left else "")
+        remove_unseen_rows(session, main, TABLES[table])
 
 
 def _readable_tables(data: DataFolder, snapshot: Snapshot) -> tuple[list[Table], list[str]]:

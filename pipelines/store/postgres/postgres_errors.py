@@ -29,6 +29,10 @@ _REMEDIES: dict[str, tuple[type[BookferryError], str]] = {
         ConfigurationError,
         "Views of yours depend on it: drop them, then make them anew after",
     ),
+    "23503": (
+        ConfigurationError,
+        "A table of yours refers to rows that are no longer there: drop its foreign key, then run",
+    ),
     "08": (TemporaryError, "The connection was lost: when the server is back, run"),
     "57P": (TemporaryError, "The connection was ended by the server or its administrator: when it is back, run"),
     "57014": (TemporaryError, "Somebody canceled the statement. Run"),

@@ -92,17 +92,19 @@ def _claim(session: Session, schema: str, what: str) -> None:
 
 
 def columns_of(
-    session: Session, schema: str, relations: Iterable[str], kinds: str = "rpv"
+    session: Session, schema: str, relations: Iterable[str] | None = None, kinds: str = "rv"
 ) -> dict[str, dict[str, str]]:
-    """Relation → column → type, in column order, for the relations that exist. `kinds`: r, p and v for (partitioned) tables and views."""
+    """Relation → column → type, in column order, for the relations that exist, by default all. `kinds`: r and v for tables and views."""
+    names = None if relations is None else [*relations]
     rows = session.rows(
         """SELECT relname, attname, format_type(atttypid, atttypmod)
            FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-           WHERE relnamespace = %s::text::regnamespace AND relname = ANY(%s) AND relkind::text = ANY(%s)
+           WHERE relnamespace = to_regnamespace(%s) AND (%s::text[] IS NULL OR relname = ANY(%s)) AND relkind::text = ANY(%s)
              AND attnum > 0 AND NOT attisdropped
            ORDER BY relname, attnum""",
         quoted(schema),
-        list(relations),
+        names,
+        names,
         list(kinds),
     )
     found: dict[str, dict[str, str]] = {}

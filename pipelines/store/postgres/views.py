@@ -1,9 +1,12 @@
-"""The schema with views over all libraries. Names, columns and comments are those of DuckDB's catalogue, so that queries run on both."""
+"""The views: those of a library over its two tables for each table, and those of one schema over the views of all libraries.
+
+Names, columns and comments are those of DuckDB's catalogue, so that queries run on both. A view is made anew only if its columns change, or
+a library comes; what people built on it stays, unless a column must have another type.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
@@ -11,32 +14,29 @@ from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.records.tables.shared_columns import SNAPSHOT_AT
 from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, deleted_rows, deleted_view, table_views, tables_read_rows
-from pipelines.store.parquet import quoted
-from pipelines.store.postgres.definitions import comments, sql_type
-from pipelines.store.postgres.observed import ObservedOf, with_observed
+from pipelines.store.parquet import literal, quoted
+from pipelines.store.postgres.changes import history_rows, own_rows
+from pipelines.store.postgres.definitions import comments, history_name, rows_name, sql_type
+from pipelines.store.postgres.observed import IMPERSONAL, RESOURCE_OF, ObservedOf, observed_columns, with_observed
+from pipelines.store.postgres.schemas import TenantSchemas, columns_of, tenants_in_database
 from pipelines.store.postgres.server import Session
 
 
 @dataclass(frozen=True)
 class Source:
-    """Rows of one tenant. `columns`: name → type of the columns of `relation`, whose alias is `r`."""
+    """Rows of one library. `columns`: name → type of the columns of `relation`, whose alias is `r`."""
 
     schema: str
     relation: str
     columns: Mapping[str, str]
-    snapshot: str = 'r."snapshot"'
-    """The expression of the snapshot."""
     beside: str = ""
     """What follows the relation in FROM."""
-    others: Mapping[str, str] = field(default_factory=dict)
-    """Column → the expression that stands in its place."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Column → the expression of its value, where the relation does not have it."""
 
 
 Columns = Mapping[str, Mapping[str, str]]
 """View → column → type."""
-
-Sources = Mapping[str, Sequence[Source]]
-"""View → the tables with its rows."""
 
 
 @dataclass(frozen=True)
@@ -52,68 +52,99 @@ class View:
         return {column.name: sql_type(column) for column in self.table.columns}
 
 
-def wanted_views(sources: Sources, observed: ObservedOf) -> list[View]:
-    """All views; each comes after the views it needs. `observed`: the columns of the tables besides the described ones."""
-    tables = [with_observed(table.impersonal, observed) for table in TABLES.values()]
-    plain = [SNAPSHOTS, *(view for table in tables for view in table_views(table))]
-    views = [View(table, _union(table, sources.get(table.name, ()))) for table in plain]
-    views.append(View(TABLES_READ, tables_read_rows()))
-    for resource, (records, *_) in STAGED.items():
-        gone = deleted_view(with_observed(records.impersonal, observed))
-        names = ", ".join(quoted(column.name) for column in gone.columns)
-        views.append(View(gone, f"SELECT {names} FROM ({deleted_rows(records, resource)}) AS gone"))  # noqa: S608  names of ours
-    return views
+def make_views(session: Session, schemas: TenantSchemas, views: str, fresh: Sequence[Table]) -> None:
+    """Make the views of a library and those in the schema `views`, where they are not there as they should be, in the caller's transaction.
 
-
-def views_to_replace(existing: Columns, changed: AbstractSet[str], observed: ObservedOf) -> set[str]:
-    """The views to create or replace when the tables behind `changed` change.
-
-    A view can only get new columns at its end. If a description changed otherwise, all views are replaced. `existing`: the columns of the
-    existing views.
+    `fresh`: the tables that are about to be loaded, with the observed columns of their snapshot.
     """
-    views = {view.table.name: view for view in wanted_views({}, observed)}
-    if any(not _extends(view.columns, existing.get(name, {})) for name, view in views.items()):
-        return set(views)
-    longer = {name for name, view in views.items() if list(existing.get(name, {})) != list(view.columns)}
-    return longer | (changed & views.keys())
+    names = [name for table in TABLES for name in (table, history_name(table))]
+    own_there, shared_there = columns_of(session, schemas.main, names), columns_of(session, views, kinds="v")
+    own = _own_views(session, schemas, fresh)
+    changed = [view for view in own if list(own_there.get(view.table.name, {}).items()) != list(view.columns.items())]
+    unfit = [view.table.name for view in changed if not _extends(view.columns, own_there.get(view.table.name, {}))]
+    if unfit:
+        _drop_views(session, views, shared_there)
+        session.run(f"DROP VIEW {', '.join(quoted(schemas.main, name) for name in unfit)}")
+        shared_there = {}
+    for view in changed:
+        session.run(*_create(schemas.main, view))
+    _make_shared_views(session, views, shared_there)
 
 
-def create_views(  # noqa: PLR0917  what is there and what is wanted
-    session: Session, schema: str, sources: Sources, existing: Columns, names: AbstractSet[str], observed: ObservedOf
-) -> None:
-    """Create the views of these names, in the caller's transaction."""
-    views = [view for view in wanted_views(sources, observed) if view.table.name in names]
-    if any(not _extends(view.columns, existing.get(view.table.name, {})) for view in views):
-        drop_views(session, schema, existing)
-        existing = {}
+def _own_views(session: Session, schemas: TenantSchemas, fresh: Sequence[Table]) -> list[View]:
+    """The newest rows and the history of each table of a library."""
+    kept = columns_of(session, schemas.main, [rows_name(table) for table in TABLES])
+    observed = observed_columns(session, [], RESOURCE_OF, fresh, first=schemas.main)
+    made = list[View]()
+    for name, table in TABLES.items():
+        if rows_name(name) not in kept:
+            continue
+        newest, history = table_views(with_observed(table, observed))
+        given = {"tenant": literal(schemas.tenant) + "::text", "snapshot": "n.snapshot"}
+        for view, relations in ((newest, own_rows), (history, history_rows)):
+            sources = [
+                Source(schemas.main, relation, kept[rows_name(name)], beside, given)
+                for relation, beside in relations(schemas.main, name)
+            ]
+            made.append(View(view, _union(view, sources)))
+    return made
+
+
+def _make_shared_views(session: Session, schema: str, there: Columns) -> None:
+    """The views over all libraries; those that need another come after it."""
+    tenants = tenants_in_database(session)
+    sources: dict[str, list[Source]] = {}
+    for tenant in tenants:
+        for relation, columns in columns_of(session, tenant.main).items():
+            sources.setdefault(relation, []).append(Source(tenant.main, relation, columns))
+    observed = observed_columns(session, [tenant.main for tenant in tenants], IMPERSONAL, first=schema)
+    views = list(_shared_views(sources, observed))
+    if any(not _extends(view.columns, there.get(view.table.name, {})) for view in views):
+        _drop_views(session, schema, there)
+        there = {}
+    used = _schemas_used(session, schema)
     statements = [f"SET LOCAL search_path = {quoted(schema)}, pg_catalog"]
     for view in views:
-        statements.append(f"CREATE OR REPLACE VIEW {quoted(schema, view.table.name)} AS {view.rows}")
-        if list(existing.get(view.table.name, {})) != list(view.columns):
-            statements += comments("VIEW", schema, view.table.name, view.table.comment, view.table.columns)
-    if any(view.table.name not in existing for view in views):  # dropped views take functions with them
+        name = view.table.name
+        wanted = {source.schema for source in sources.get(name, ())}
+        if list(there.get(name, {})) != list(view.columns) or wanted - used.get(name, set()):
+            statements += _create(schema, view)
+    if any(view.table.name not in there for view in views):  # dropped views take functions with them
         statements += _functions(schema)
     session.run(*statements, "SET LOCAL search_path = pg_catalog")
 
 
-def own_views(sources: Sources, observed: ObservedOf) -> list[View]:
-    """The views in the schema of one tenant: the newest snapshot and the history of each table, with all columns."""
-    views = (view for table in TABLES.values() for view in table_views(with_observed(table, observed)))
-    return [View(view, _union(view, sources[view.name])) for view in views if view.name in sources]
+def _shared_views(sources: Mapping[str, Sequence[Source]], observed: ObservedOf) -> Iterator[View]:
+    tables = [with_observed(table.impersonal, observed) for table in TABLES.values()]
+    for view in (SNAPSHOTS, *(view for table in tables for view in table_views(table))):
+        yield View(view, _union(view, sources.get(view.name, ())))
+    yield View(TABLES_READ, tables_read_rows())
+    for resource, (records, *_) in STAGED.items():
+        gone = deleted_view(with_observed(records.impersonal, observed))
+        names = ", ".join(quoted(column.name) for column in gone.columns)
+        yield View(gone, f"SELECT {names} FROM ({deleted_rows(records, resource)}) AS gone")  # noqa: S608  names of ours
 
 
-def create_own_views(session: Session, schema: str, views: Sequence[View], existing: Columns) -> None:
-    """Create or replace the views of one tenant, and drop those of `existing` that are not wanted, in the caller's transaction."""
-    unfit = existing.keys() - {
-        one.table.name for one in views if _extends(one.columns, existing.get(one.table.name, {}))
-    }
-    if unfit:
-        session.run(f"DROP VIEW {', '.join(quoted(schema, name) for name in sorted(unfit))}")
-    for view in views:
-        session.run(
-            f"CREATE OR REPLACE VIEW {quoted(schema, view.table.name)} AS {view.rows}",
-            *comments("VIEW", schema, view.table.name, view.table.comment, view.table.columns),
-        )
+def _schemas_used(session: Session, schema: str) -> dict[str, set[str]]:
+    """View → the schemas of what it selects from."""
+    rows = session.rows(
+        """SELECT DISTINCT shown.relname, used_schema.nspname
+           FROM pg_rewrite AS rule JOIN pg_class AS shown ON shown.oid = rule.ev_class
+           JOIN pg_depend AS needs ON needs.objid = rule.oid AND needs.classid = 'pg_rewrite'::regclass
+           JOIN pg_class AS used ON used.oid = needs.refobjid AND needs.refclassid = 'pg_class'::regclass
+           JOIN pg_namespace AS used_schema ON used_schema.oid = used.relnamespace
+           WHERE shown.relnamespace = %s::text::regnamespace""",
+        quoted(schema),
+    )
+    used: dict[str, set[str]] = {}
+    for view, name in rows:
+        used.setdefault(view, set()).add(name)
+    return used
+
+
+def _create(schema: str, view: View) -> Iterator[str]:
+    yield f"CREATE OR REPLACE VIEW {quoted(schema, view.table.name)} AS {view.rows}"
+    yield from comments("VIEW", schema, view.table.name, view.table.comment, view.table.columns)
 
 
 def _functions(schema: str) -> Iterator[str]:
@@ -123,7 +154,7 @@ def _functions(schema: str) -> Iterator[str]:
             yield _sql("as_of").format(schema=quoted(schema), table=table.name, resource=resource)
 
 
-def drop_views(session: Session, schema: str, existing: Mapping[str, object]) -> None:
+def _drop_views(session: Session, schema: str, existing: Iterable[str]) -> None:
     """Drop these views, and the functions that return their rows."""
     functions = session.rows(
         "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = %s::text::regnamespace AND prorettype <> 'text[]'::regtype",
@@ -151,18 +182,18 @@ def _union(table: Table, sources: Sequence[Source]) -> str:
 
 def _column(column: Column, source: Source) -> str:
     name, kind = quoted(column.name), sql_type(column)
-    if column.name == "snapshot":
-        return f"{source.snapshot} AS {name}"
-    if column.name == SNAPSHOT_AT.name:
-        return f"({source.snapshot})::{kind} AS {name}"
+    if column.name in source.given:
+        return f"{source.given[column.name]} AS {name}"
+    if column.name == SNAPSHOT_AT.name and "snapshot" in source.given:
+        return f"({source.given['snapshot']})::{kind} AS {name}"
     own = source.columns.get(column.name)
     if own is None:
         return f"NULL::{kind} AS {name}"
-    if column.name in source.others:
-        return f"{source.others[column.name]} AS {name}"
     if own == kind:
         return f"r.{name}"
-    return f"to_jsonb(r.{name}) AS {name}" if column.json else f"r.{name}::{kind} AS {name}"
+    if column.json:
+        return f"to_jsonb(r.{name}) AS {name}"
+    return f"(r.{name} #>> '{{}}')::{kind} AS {name}" if own == "jsonb" else f"r.{name}::{kind} AS {name}"
 
 
 def _sql(name: str) -> str:

@@ -149,8 +149,6 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     tables: dict[str, TableFacts] = {}
     residue: dict[str, dict[str, int]] = {}
     """Resource → residue key → number of records with it."""
-    staging_rules: dict[str, str] = {}
-    """Resource → the name of the rules of its staged tables (pipelines/records/rules.py)."""
     shapes: dict[str, RecordShape] = {}
     """Resource → the fields of its records."""
     observed: dict[str, list[ObservedColumn]] = {}

@@ -76,8 +76,6 @@ class Manifest(msgspec.Struct, kw_only=True):
     """Resource → the fields of its records."""
     observed: dict[str, list[ObservedColumn]] = {}
     """Resource → the columns of its table besides the described ones."""
-    staging_rules: dict[str, str] = {}
-    """Resource → the name of the rules of its staged tables: equal records have equal rows where it is the same."""
     manifest_sha256: str = ""
     """SHA-256 of this file with an empty string in this place."""
 
@@ -151,7 +149,6 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
         description=facts.description,
         shapes=facts.shapes,
         observed={resource: columns for resource, columns in facts.observed.items() if columns},
-        staging_rules=facts.staging_rules,
     )
 
 

@@ -17,6 +17,9 @@ VIEWS = [
     *(f"{tables[0].name}_deleted" for tables in STAGED.values()),
 ]
 
+CHECKSUM = "sha256"
+"""In Postgres it is that of the first snapshot that had the row: a checksum that changes alone is no change."""
+
 
 def assert_same_views(data: DataFolder, ask: Ask, *instants: datetime) -> None:
     """Compare every view, and every table of the library `old` as of these instants. All snapshots must be loaded."""
@@ -28,10 +31,14 @@ def assert_same_views(data: DataFolder, ask: Ask, *instants: datetime) -> None:
             columns, rows = [column[0] for column in expected.description or ()], expected.fetchall()
             residue = columns.index("residue") if "residue" in columns else None
             parsed = [
-                tuple(json.loads(value) if place == residue and value else value for place, value in enumerate(row))
+                tuple(
+                    json.loads(value) if place == residue and value else value
+                    for place, value in enumerate(row)
+                    if columns[place] != CHECKSUM
+                )
                 for row in rows
             ]
-            names = ", ".join(f'"{column}"' for column in columns)
+            names = ", ".join(f'"{column}"' for column in columns if column != CHECKSUM)
             found = ask(f"SELECT {names} FROM ({sql}) AS shown")
             assert sorted(str([*map(_comparable, row)]) for row in found) == sorted(
                 str([*map(_comparable, row)]) for row in parsed

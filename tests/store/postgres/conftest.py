@@ -59,12 +59,6 @@ def ask(address: str) -> Iterator[Ask]:
 
 
 @pytest.fixture
-def whole(ask: Ask) -> Callable[[], None]:
-    """Makes the next load of the library `old` a whole one, as an update of Bookferry does: the rows that are there get other rules."""
-    return lambda: ask("UPDATE old.loaded_tables SET rules = 'others'") and None
-
-
-@pytest.fixture
 def data(tmp_path: Path) -> DataFolder:
     """A data folder that does not exist yet."""
     return DataFolder(tmp_path / "library-data")

@@ -10,10 +10,10 @@ from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.postgres.conftest import Ask
 
 INDEXES = """
-    SELECT replace(tablename, '_20261120t020000z', ''),
+    SELECT replace(tablename, '_rows', ''),
         string_agg(regexp_replace(indexdef, '^.* USING ', ''), '; ' ORDER BY indexdef COLLATE "C")
     FROM pg_indexes
-    WHERE schemaname = %s AND tablename LIKE 'publication%%' AND tablename !~ '_(past|checksums)$' GROUP BY 1 ORDER BY 1"""
+    WHERE schemaname = %s AND tablename LIKE 'publication%%' AND tablename !~ '_past$' GROUP BY 1 ORDER BY 1"""
 
 
 @pytest.mark.long

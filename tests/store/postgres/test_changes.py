@@ -1,11 +1,11 @@
-"""A night whose changes alone are written: every view shows what a whole load of each night would show."""
+"""Nights in any order: every view shows what the files say, and only what differs is written."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from itertools import permutations
@@ -17,10 +17,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pipelines.backup.database import stage_again
-from pipelines.errors import TemporaryError
-from pipelines.records import rules
+from pipelines.errors import ConfigurationError, TemporaryError
 from pipelines.store.encryption import PersonalKey, PersonalKeys
-from pipelines.store.postgres import changes
 from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.postgres import database
@@ -80,7 +78,7 @@ NIGHTS = st.lists(
     st.tuples(
         NUMBERS,
         st.sampled_from([True, True, False]),
-        st.sampled_from(["", "", "", "later", "again", "whole", "prune"]),
+        st.sampled_from(["", "", "", "later", "again", "prune"]),
         st.integers(0, 2),
     ),
     min_size=2,
@@ -97,24 +95,14 @@ NIGHTS = st.lists(
 @given(
     nights=NIGHTS,
     pruned=st.integers(0, 5),
-    few=st.sampled_from([1, 3, changes.FEW]),
-    compared=st.sampled_from([changes.COMPARED, 0.5, 1]),
 )
-def test_every_night_is_what_its_files_say(  # noqa: PLR0917  two fixtures, and what hypothesis gives
+def test_every_night_is_what_its_files_say(
     server: str,
     tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
     nights: list[tuple[dict[int, int], bool, str, int]],
     pruned: int,
-    few: int,
-    compared: float,
 ) -> None:
-    """Nights of any content, of all resources or of publications alone, in any order, loaded again, pruned, or loaded whole.
-
-    `compared`: the share of records that differ from which their rows are compared; `few`: changed records that are written alone.
-    """
-    monkeypatch.setattr(changes, "FEW", few)
-    monkeypatch.setattr(changes, "COMPARED", compared)
+    """Nights of any content, of all resources or of publications alone, in any order, loaded again, or pruned."""
     data = DataFolder(tmp_path_factory.mktemp("nights") / "data")
     with database(server) as address, psycopg.connect(address, autocommit=True) as connection:
         ask = asking(connection)
@@ -126,8 +114,6 @@ def test_every_night_is_what_its_files_say(  # noqa: PLR0917  two fixtures, and 
             if what == "later":
                 later.append(snapshot)
                 continue
-            if what == "whole" and loaded:
-                ask("UPDATE old.loaded_tables SET rules = 'others'")
             if what == "prune" and loaded:
                 shutil.rmtree(loaded.pop(pruned % len(loaded)).path)
             postgres.load(data, snapshot)
@@ -155,8 +141,8 @@ def versions(*numbers: int) -> dict[str, list[str]]:
 def test_only_rows_that_differ_are_written(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """A changed title is one row; its authors stay as they are. Unchanged rows are not touched."""
     records = library(4)
-    assert postgres.load(data, library_snapshot(data, records)).written is None
-    before = dict(ask("SELECT id, ctid::text FROM old.publications_20261120t020000z"))
+    assert postgres.load(data, library_snapshot(data, records)).written["publications"] == 4
+    before = dict(ask("SELECT id, ctid::text FROM old.publications_rows"))
     changed = {"publications": [record.replace('"Title 2"', '"Another"') for record in records["publications"][:3]]}
     loaded = postgres.load(data, library_snapshot(data, changed, day=1))
     assert loaded.tables["publication_authors"] == 6
@@ -167,14 +153,14 @@ def test_only_rows_that_differ_are_written(data: DataFolder, postgres: Database,
         "publication_categories": 1,
         "publication_files": 1,
     }
-    after = dict(ask("SELECT id, ctid::text FROM old.publications_20261120t020000z"))
+    after = dict(ask("SELECT id, ctid::text FROM old.publications_rows"))
     assert {one for one, place in before.items() if after.get(one) != place} == {2, 4}
-    assert ask("SELECT id, snapshot, until FROM old.publications_20261120t020000z_past ORDER BY id") == [
+    assert ask("SELECT id, snapshot, until FROM old.publications_past ORDER BY id") == [
         (2, "20261120T020000Z", "20261121T020000Z"),
         (4, "20261120T020000Z", "20261121T020000Z"),
     ]
     nothing = postgres.load(data, library_snapshot(data, changed, day=2))
-    assert set((nothing.written or {}).values()) == {0}
+    assert set(nothing.written.values()) == {0}
     assert_same_views(data, ask, *instants(2))
 
 
@@ -182,7 +168,7 @@ def test_only_rows_that_differ_are_written(data: DataFolder, postgres: Database,
 def test_records_with_a_text_for_an_id_are_there(
     data: DataFolder, postgres: Database, ask: Ask, order: tuple[list[int | str], ...]
 ) -> None:
-    """They have no number, by which changes would be found: such a night is loaded whole."""
+    """They have no number to compare them by: each night has its own."""
     for day, ids in enumerate(order):
         tasks = [json.dumps({"id": one, "title": f"Task {one}"}) for one in ids]
         postgres.load(data, library_snapshot(data, {"tasks": tasks}, day=day))
@@ -192,27 +178,24 @@ def test_records_with_a_text_for_an_id_are_there(
 
 
 def test_history_takes_the_space_of_its_changes(data: DataFolder, postgres: Database, address: str) -> None:
-    """`stage --history` writes what a nightly load of each would: one whole table, and the rows that ended."""
+    """`stage --history` writes what a nightly load of each would: the newest rows, and those that ended."""
     nights = [library_snapshot(data, versions(*[4] * 50, day), day=day) for day in range(6)]
     loads = stage_again(postgres, data, "old", history=True)
     assert [load.snapshot for load in loads] == [night.manifest.snapshot for night in nights]
-    assert [load.written is None for load in loads] == [True, *[False] * 5]
     assert rows_of(address) == 51 + 5
 
 
-@pytest.mark.long
 def test_history_before_a_night_that_is_there_takes_the_space_of_its_changes(
     data: DataFolder, postgres: Database, address: str, ask: Ask
 ) -> None:
-    """The newest night was loaded first, as after the first backup with a database: the others are one whole table more."""
+    """The newest night was loaded first, as after the first backup with a database. The others take no more space than in their order."""
     nights = [library_snapshot(data, versions(*[4] * 50, day), day=day) for day in range(6)]
     stage_again(postgres, data, "old")
     loads = stage_again(postgres, data, "old", history=True)
     assert [load.snapshot for load in loads] == [night.manifest.snapshot for night in nights[:-1]]
-    assert [load.written is None for load in loads] == [True, *[False] * 4]
-    assert rows_of(address) == 51 + 51 + 4
+    assert rows_of(address) == 51 + 5
     night = library_snapshot(data, versions(*[4] * 50, 6), day=6)
-    assert postgres.load(data, night).written is not None
+    postgres.load(data, night)
     assert_same_views(data, ask, *instants(3), *instants(6))
     shutil.rmtree(nights[2].path)
     postgres.load(data, library_snapshot(data, versions(*[5] * 51), day=7))
@@ -224,7 +207,7 @@ def rows_of(address: str) -> int:
     with psycopg.connect(address) as connection:
         connection.execute("ANALYZE")
         rows = "SELECT sum(reltuples)::int FROM pg_class WHERE relnamespace = 'old'::regnamespace"
-        found = connection.execute(f"{rows} AND relname ~ '^publications_2026' AND relkind = 'r'").fetchone()
+        found = connection.execute(f"{rows} AND relname ~ '^publications_(rows|past)$'").fetchone()
     return found[0] if found else 0
 
 
@@ -233,121 +216,74 @@ def test_rows_of_pruned_nights_go(data: DataFolder, postgres: Database, ask: Ask
     nights = [library_snapshot(data, versions(*[day] * 3), day=day) for day in range(5)]
     for night in nights:
         postgres.load(data, night)
-    past = "SELECT count(*) FROM old.publications_20261120t020000z_past"
+    past = "SELECT count(*) FROM old.publications_past"
     assert ask(past) == [(12,)]
     for night in (nights[1], nights[3]):
         shutil.rmtree(night.path)
-    assert postgres.load(data, library_snapshot(data, versions(4, 4, 4), day=5)).written is not None
+    postgres.load(data, library_snapshot(data, versions(4, 4, 4), day=5))
     assert ask(past) == [(6,)]
     assert_same_views(data, ask, *instants(2), *instants(5))
     assert postgres.loaded_snapshots("old") == [f"202611{day}T020000Z" for day in (20, 22, 24, 25)]
 
 
 def test_addresses_that_are_signed_anew_change_no_row(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """The checksums of such records are those of each night all the same; a night that signs nothing keeps those of the night before."""
-    nights = list[Snapshot]()
+    """The checksum of such a record is another one each night, and nothing else is."""
+    written = list[int]()
     for day, (signed, changed) in enumerate(((0, 1), (1, 2), (1, 3), (2, 3))):
         records = {one: publication(one, changed if one == 1 else 1, signed) for one in range(1, 9)}
-        nights.append(library_snapshot(data, payloads({"publications": records}), day=day))
-        written = postgres.load(data, nights[-1]).written
-        assert (written or {}).get("publications") == (None, 1, 1, 0)[day]
-    checksums = "SELECT snapshot, count(*) FROM old.publications_20261120t020000z_checksums GROUP BY 1 ORDER BY 1"
-    assert ask(checksums) == [("20261121T020000Z", 7), ("20261122T020000Z", 7), ("20261123T020000Z", 8)]
+        night = library_snapshot(data, payloads({"publications": records}), day=day)
+        written.append(postgres.load(data, night).written["publications"])
+    assert written == [8, 1, 1, 0]
     assert_same_views(data, ask, *instants(1), *instants(3))
-    for view in ("publications", "publications_history"):
-        assert "checksums" not in str(ask(f"EXPLAIN SELECT id, title FROM {view}"))
-    shutil.rmtree(nights[1].path)
-    assert postgres.load(data, library_snapshot(data, versions(*[1] * 8), day=4)).written is not None
-    assert "20261121T020000Z" not in dict(ask(checksums))
-    assert_same_views(data, ask, *instants(3), *instants(4))
 
 
-def others_named(data: DataFolder, ask: Ask) -> None:
-    ask("UPDATE old.loaded_tables SET rules = 'others'")
-
-
-def left_out(data: DataFolder, ask: Ask) -> None:
-    ask("UPDATE old.loaded_tables SET rules = ''")
-
-
-def other_file(data: DataFolder, ask: Ask) -> None:
-    ask("UPDATE old.loaded_tables SET sha256 = 'another' WHERE table_name = 'publication_files'")
-
-
-def pruned_night(data: DataFolder, ask: Ask) -> None:
-    shutil.rmtree(data.snapshots("old")[0].path)
-
-
-def damaged_night(data: DataFolder, ask: Ask) -> None:
-    (data.snapshots("old")[0].path / "publication_authors.parquet").write_bytes(b"PAR1")
-
-
-def table_of_its_own(data: DataFolder, ask: Ask) -> None:
-    ask("CREATE TABLE old.mine (id bigint REFERENCES old.publications_20261120t020000z)")
-    ask("INSERT INTO old.mine VALUES (2)")
-
-
-@pytest.mark.parametrize(
-    "happens",
-    [others_named, left_out, other_file, pruned_night, damaged_night, table_of_its_own],
-    ids=lambda one: one.__name__,
-)
-def test_a_night_that_cannot_follow_is_loaded_whole(
-    data: DataFolder, postgres: Database, ask: Ask, happens: Callable[[DataFolder, Ask], None]
+@pytest.mark.parametrize("is_pruned", [True, False], ids=["pruned", "damaged"])
+def test_a_night_needs_no_file_of_the_one_before(
+    data: DataFolder, postgres: Database, ask: Ask, *, is_pruned: bool
 ) -> None:
-    """Other rules, a key that was left out, a night that is no longer there as it was, or a row that somebody else refers to."""
+    """What differs is found on the server. A night that the data folder has no more goes from the history."""
+    before = library_snapshot(data, versions(1, 1))
+    postgres.load(data, before)
+    if is_pruned:
+        shutil.rmtree(before.path)
+    else:
+        (before.path / "publication_authors.parquet").write_bytes(b"PAR1")
+    assert postgres.load(data, library_snapshot(data, versions(2, 1), day=1)).written["publications"] == 1
+    assert ask("SELECT title FROM publications ORDER BY id") == [("Title 1, 0",), ("Title 2, 0",)]
+    assert len(ask("SELECT DISTINCT snapshot FROM publications_history")) == (1 if is_pruned else 2)
+
+
+def test_a_table_of_somebody_else_that_refers_to_a_row_is_named(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """The load stops before anything is written, and says what stands in its way."""
     postgres.load(data, library_snapshot(data, versions(1, 1)))
+    ask("CREATE TABLE old.mine (id bigint REFERENCES old.publications_rows); INSERT INTO old.mine VALUES (2)")
     night = library_snapshot(data, versions(2), day=1)
-    happens(data, ask)
-    loaded = postgres.load(data, night)
-    assert (loaded.written, loaded.left_out) == (None, [])
-    assert ask("SELECT title FROM publications") == [("Title 1, 0",)]
-    ask("DROP TABLE IF EXISTS old.mine")
-    shutil.rmtree(night.path.with_name("snapshot=20261120T020000Z"), ignore_errors=True)
-    assert postgres.load(data, night).written is None  # the first night goes
-    assert postgres.load(data, library_snapshot(data, versions(3), day=2)).written is not None
-
-
-def test_a_night_that_other_code_staged_is_loaded_whole(
-    data: DataFolder, postgres: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Equal records may have other rows then. The night after follows again."""
-    postgres.load(data, library_snapshot(data, versions(1)))
-    monkeypatch.setattr(rules, "VERSION", "a later one")
-    loads = [postgres.load(data, library_snapshot(data, versions(1), day=day)) for day in (1, 2)]
-    assert [load.written is None for load in loads] == [True, False]
-
-
-def test_many_changes_are_loaded_whole(data: DataFolder, postgres: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More than a tenth of the records, unless they are few."""
-    monkeypatch.setattr(changes, "FEW", 1)
-    kinds = list[bool]()
-    for day, numbers in enumerate(([1] * 20, [2, 2] + [1] * 18, [3, 3, 3] + [1] * 17)):
-        kinds.append(postgres.load(data, library_snapshot(data, versions(*numbers), day=day)).written is None)
-    assert kinds == [True, False, True]
+    with pytest.raises(ConfigurationError, match=r'violates foreign key.*"mine".*A table of yours refers to rows'):
+        postgres.load(data, night)
+    assert ask("SELECT count(*) FROM publications") == [(2,)]
+    ask("DROP TABLE old.mine")
+    postgres.load(data, night)
+    assert_same_views(data, ask, *instants(1))
 
 
 @pytest.mark.parametrize("again", [{"id": 1, "title": "Twice"}, {"title": "Nameless"}], ids=["repeated", "without"])
-def test_records_that_ids_do_not_tell_apart_are_loaded_whole(
+def test_records_that_ids_do_not_tell_apart_are_there(
     data: DataFolder, postgres: Database, ask: Ask, again: dict[str, Any]
 ) -> None:
-    """Their table has no primary key. Later nights are whole loads, until the ids are right again."""
+    """They are not under the primary key, and the result says so."""
     records = versions(1, 1)
-    postgres.load(data, library_snapshot(data, records))
     odd = {"publications": [*records["publications"], json.dumps(again)]}
-    loads = [postgres.load(data, library_snapshot(data, odd, day=day)) for day in (1, 2)]
-    loads += [postgres.load(data, library_snapshot(data, records, day=day)) for day in (3, 4)]
-    assert [(load.written is None, bool(load.left_out)) for load in loads] == [
-        (True, True),
-        (True, True),
-        (True, False),
-        (False, False),
+    left_out = [
+        postgres.load(data, library_snapshot(data, of_night, day=day)).left_out
+        for day, of_night in enumerate((records, odd, odd, records))
     ]
-    assert_same_views(data, ask, *instants(4))
+    assert [bool(sentences) for sentences in left_out] == [False, True, True, False]
+    assert left_out[1][0].startswith("publications: ")
+    assert_same_views(data, ask, *instants(1), *instants(3))
 
 
 def test_a_reference_that_breaks_is_reported(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """The key that the changes violate is left out of a whole load, and comes back with it."""
+    """A key that the rows violate is dropped, and comes back when they allow it."""
     copies = {"hard_copies": {1: {"id": 1, "publication": {"id": 2}}}}
     loads = [
         postgres.load(data, library_snapshot(data, versions(*numbers) | payloads(copies), day=day))
@@ -355,8 +291,7 @@ def test_a_reference_that_breaks_is_reported(data: DataFolder, postgres: Databas
     ]
     absent = "hard_copies: no foreign key from location_id to locations.id, because locations was not loaded with it."
     broken = "hard_copies: no foreign key from publication_id to publications.id, because some rows name one that is not there."
-    assert [load.left_out for load in loads] == [[absent], [absent, broken], [absent], []]
-    assert [load.written is None for load in loads] == [True, True, True, False]
+    assert [load.left_out for load in loads] == [[absent], [broken, absent], [absent], [absent]]
     assert_same_views(data, ask, *instants(3))
 
 
@@ -366,7 +301,7 @@ def test_only_what_people_is_about_is_encrypted(data: DataFolder, postgres: Data
     for day, name in enumerate(("Ada", "Ada", "Grace")):
         records = versions(day) | payloads({"users": {1: {"id": 1, "name": name, "roles": ["admin"]}}})
         loaded = postgres.load(keyed, library_snapshot(keyed, records, day=day))
-        assert (loaded.written or {}).get("users") == (None, 0, 1)[day]
+        assert loaded.written["users"] == (1, 0, 1)[day]
     assert ask("SELECT name FROM old.users") == [("Grace",)]
     later = library_snapshot(keyed, records, day=3)
     assert "users" not in postgres.load(data, later).tables
@@ -392,24 +327,5 @@ def test_changes_that_are_interrupted_leave_the_night_before(
         with pytest.raises(TemporaryError, match=why):
             loading.result()
         assert ask("SELECT count(*), min(snapshot) FROM publications") == [(2, "20261120T020000Z")]
-    assert postgres.load(data, night).written is not None
+    postgres.load(data, night)
     assert_same_views(data, ask, *instants(1))
-
-
-def test_a_load_goes_although_rows_of_another_refer_to_it(
-    data: DataFolder, postgres: Database, ask: Ask, whole: Callable[[], None]
-) -> None:
-    """Publications were loaded whole since, the copies were not: their key ends with the publications that they refer to."""
-    copies = payloads({"hard_copies": {1: {"id": 1, "publication": {"id": 1}}}})
-    first = library_snapshot(data, versions(1, 1) | copies)
-    postgres.load(data, first)
-    later = library_snapshot(data, copies, day=1)
-    assert postgres.load(data, later).written == {"hard_copies": 0}
-    whole()
-    postgres.load(data, library_snapshot(data, versions(1, 2), day=2))
-    keys = "SELECT count(*) FROM pg_constraint WHERE conrelid = 'old.hard_copies_20261120t020000z'::regclass AND contype = 'f'"
-    assert ask(keys) == [(1,)]
-    shutil.rmtree(first.path)
-    postgres.load(data, library_snapshot(data, versions(1, 3), day=3))
-    assert ask(keys) == [(0,)]
-    assert_same_views(data, ask, *instants(1), *instants(3))

@@ -1,0 +1,95 @@
+"""Which snapshots a library's schema has: `loaded_tables` by table, and `snapshots`, what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from pipelines.errors import StorageError
+from pipelines.records.tables.registry import STAGED
+from pipelines.store.catalogue import SNAPSHOTS, row_of
+from pipelines.store.parquet import literal, quoted
+from pipelines.store.postgres.definitions import column_list, comments, fitting_name, sql_type
+from pipelines.store.postgres.schemas import columns_of
+from pipelines.store.postgres.server import Session
+from pipelines.store.snapshots.snapshots import Snapshot
+
+LOADED_TABLES = "loaded_tables"
+
+Loaded = Mapping[str, list[str]]
+"""Table → the snapshots that are loaded, oldest first."""
+
+
+def create_lists(session: Session, schema: str) -> None:
+    """Create both tables, if they are not there. Raises `StorageError` for those of another format."""
+    lists = columns_of(session, schema, [LOADED_TABLES, SNAPSHOTS.name])
+    if lists.get(LOADED_TABLES, _LOADED_COLUMNS) != _LOADED_COLUMNS:
+        raise StorageError(
+            f"The tables in the schema {schema} have the format of an earlier Bookferry. Drop it (DROP SCHEMA {quoted(schema)} CASCADE) "
+            "and run `bookferry stage --history`, which loads every snapshot again."
+        )
+    if lists:
+        return
+    loaded = quoted(schema, LOADED_TABLES)
+    columns = ", ".join(f"{name} {kind} NOT NULL" for name, kind in _LOADED_COLUMNS.items())
+    described = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in SNAPSHOTS.columns)
+    key = quoted(fitting_name(f"{SNAPSHOTS.name}_pkey"))
+    session.run(
+        f"CREATE TABLE {loaded} ({columns}, PRIMARY KEY (table_name, snapshot))",
+        f"COMMENT ON TABLE {loaded} IS 'Which snapshots the tables have.'",
+        f"CREATE TABLE {quoted(schema, SNAPSHOTS.name)} ({described}, CONSTRAINT {key} PRIMARY KEY ({column_list(SNAPSHOTS.key)}))",
+        *comments(
+            "TABLE",
+            schema,
+            SNAPSHOTS.name,
+            f"{SNAPSHOTS.comment} Complete ones are listed where they are loaded.",
+            SNAPSHOTS.columns,
+        ),
+    )
+
+
+_LOADED_COLUMNS = {"table_name": "text", "snapshot": "text"}
+
+
+def read_loaded(session: Session, schema: str) -> dict[str, list[str]]:
+    """The snapshots in a library's schema, which has the list."""
+    loaded: dict[str, list[str]] = {}
+    for table, snapshot in session.rows(f"SELECT table_name, snapshot FROM {quoted(schema, LOADED_TABLES)} ORDER BY 2"):  # noqa: S608  quoted
+        loaded.setdefault(table, []).append(snapshot)
+    return loaded
+
+
+def snapshots_of(schema: str, table: str) -> str:
+    """A SELECT of the loaded snapshots of a table."""
+    return f"SELECT snapshot FROM {quoted(schema, LOADED_TABLES)} WHERE table_name = {literal(table)}"  # noqa: S608  quoted
+
+
+def note_loaded(session: Session, schema: str, tables: Collection[str], snapshot: str) -> None:
+    """Note a snapshot of these tables."""
+    rows = ", ".join(f"({literal(table)}, {literal(snapshot)})" for table in tables)
+    session.run(f"INSERT INTO {quoted(schema, LOADED_TABLES)} VALUES {rows} ON CONFLICT DO NOTHING")  # noqa: S608  quoted
+
+
+def forget_snapshots(session: Session, schema: str, gone: Collection[str]) -> None:
+    """Remove snapshots from the list."""
+    names = ", ".join(map(literal, gone))
+    session.run(f"DELETE FROM {quoted(schema, LOADED_TABLES)} WHERE snapshot IN ({names})")  # noqa: S608  quoted
+
+
+def write_snapshots(session: Session, schema: str, known: Sequence[Snapshot], unreadable: Collection[str]) -> None:
+    """Write the rows of `snapshots` anew. `known`: those of the data folder; what is there of `unreadable` ones stays as it is."""
+    others = f"snapshot <> ALL (ARRAY[{', '.join(map(literal, unreadable))}]::text[])"
+    rows = _rows(schema, known, read_loaded(session, schema))
+    session.run(f"DELETE FROM {quoted(schema, SNAPSHOTS.name)} WHERE {others}", *rows)  # noqa: S608  quoted
+
+
+def _rows(schema: str, known: Sequence[Snapshot], loaded: Loaded) -> Iterator[str]:
+    for snapshot in known:
+        manifest = snapshot.manifest
+        resources = [
+            resource for resource in manifest.resources if manifest.snapshot in loaded.get(STAGED[resource][0].name, ())
+        ]
+        if manifest.complete and not resources:
+            continue
+        row = {**row_of(snapshot), **({"resources": ",".join(resources)} if manifest.complete else {})}
+        values = ", ".join(f"{literal(str(row[column.name]))}::{sql_type(column)}" for column in SNAPSHOTS.columns)
+        yield f"INSERT INTO {quoted(schema, SNAPSHOTS.name)} VALUES ({values})"  # noqa: S608  quoted
