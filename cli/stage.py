@@ -79,8 +79,7 @@ def print_load(console: Console, staged: LoadResult) -> None:
     """Print a load; anything unexpected comes first."""
     for sentence in (*staged.left_out, *staged.notes):
         print_warning(console, sentence)
-    written = sum(staged.written.values())
-    changed = f" ({written:,} changed)" if written else ""
+    changed = f" ({sum(staged.written.values()):,} changed)"
     console.print(f"Postgres shows {_contents(staged, changed)}. {staged.database}, schema {staged.schema}")
 
 
