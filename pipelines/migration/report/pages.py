@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pipelines.humanize import counted, duration, size
-from pipelines.inventory import LAST_DAY_OF_V2
+from pipelines.humanize import counted, size
 from pipelines.migration.decide.page import PageRows, policy, script, style
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Finding
@@ -139,11 +138,9 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "lines": headline(facts, now),
         "alarm": _alarm(facts, now),
         "notes": [safe_text(note, 1000) for note in facts.notes],
-        "tiles": _tiles(facts, summary, now),
         "actions": [(colour, ACTIONS[action]) for action, colour in colours.items()],
         "resources": resources,
         "most_records": longest_bar(resources),
-        "times": _times(facts, now),
         "mails": counted(facts.mails, "person") if facts.mails else "",
         "partial_dates": counted(partial, "date") if (partial := facts.not_moved.count("part_of_date")) else "",
         "merges": counted(facts.count(Action.MERGE), "record") if facts.count(Action.MERGE) else "",
@@ -195,47 +192,6 @@ def _alarm(facts: PlanFacts, now: datetime) -> str:
     return (
         f"It would be done {_moment(finishes_at(facts, now))}; {margin(facts, now)}. Little time is left for problems."
     )
-
-
-def _tiles(facts: PlanFacts, summary: PlanSummary, now: datetime) -> list[tuple[str, str]]:
-    tiles = [(f"{facts.count(Action.CREATE):,}", "to be created"), (f"{facts.count(Action.PATCH):,}", "to be changed")]
-    if facts.count(Action.MERGE):
-        tiles.append(
-            (f"{facts.count(Action.MERGE):,}", "to be merged with others of the name, which no undo can split")
-        )
-    if summary.replaced:
-        tiles.append((f"{summary.replaced:,}", "in which a value is replaced"))
-    if facts.count(Action.CONFLICT):
-        tiles.append((f"{facts.count(Action.CONFLICT):,}", "to be decided by a person"))
-    if facts.files.upload:
-        tiles.append((f"{facts.files.upload:,}", f"files to be uploaded, {size(facts.files.bytes)}"))
-    if not facts.empty:
-        tiles.append((duration(facts.minutes * 60), f"for {counted(facts.requests, 'request')}"))
-    if facts.source.api == "v2":
-        days = days_left(facts, now)
-        tiles.append(
-            (f"{abs(days):,}", "days from then until version 2 ends" if days >= 0 else "days after version 2 ends")
-        )
-    return tiles
-
-
-def _times(facts: PlanFacts, now: datetime) -> list[tuple[str, str]]:
-    times = [
-        ("Requests", f"{facts.requests:,}"),
-        ("Budget", f"{facts.requests_per_minute:,} requests a minute"),
-        ("Takes", duration(facts.minutes * 60)),
-        ("Start, if it is now", _moment(now)),
-        ("End", _moment(finishes_at(facts, now))),
-    ]
-    if facts.source.api == "v2":
-        days = days_left(facts, now)
-        times.append(
-            (
-                "Version 2 ends",
-                f"{day(LAST_DAY_OF_V2)}, {counted(abs(days), 'day')} {'later' if days >= 0 else 'earlier'}",
-            )
-        )
-    return times
 
 
 def _patched(facts: PlanFacts, field: PatchedField) -> dict[str, Any]:
