@@ -66,7 +66,7 @@ def outcome_of(resource: ResourceType, match: Match, fields: Sequence[str], *, o
     source = resource.compared(match.source.values)
     target = source if match.target is not None and match.target.values == match.source.values else {}
     if match.target is not None and target is not source:
-        target = resource.compared(match.target.whole)
+        target = resource.compared(match.target.values)
     verdicts = _verdicts(resource, match, fields, (source, target), overwrite=overwrite)
     if match.decision == Decision.SKIP:
         return Outcome(Action.SKIPPED, None, verdicts, source, target)

@@ -274,6 +274,7 @@ def _find_duplicated(database: DuckDBPyConnection, resource: str, resource_type:
         FROM target_keys AS k
         ANTI JOIN before AS b ON b.id = k.id
         ANTI JOIN written_ids AS w ON w.target_id = k.id
+        ANTI JOIN checked AS c ON c.target_id = k.id
         WHERE rank IS NOT NULL;
 
         CREATE OR REPLACE TABLE duplicates AS

@@ -11,7 +11,6 @@ from pipelines.errors import AccessDeniedError
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.plan import Plan, PlanRow
-from pipelines.migration.model.resource_types import AUTHORITIES, WRITING_ORDER
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import (
@@ -170,24 +169,3 @@ def test_a_value_that_the_service_set_otherwise_stays_and_is_named(pair: Library
     assert (finding.code, finding.field) == ("differing", "variants")
     [conflict] = plan_rows(pair.plan(snapshot, resources=RESOURCES), "authorities", Action.CONFLICT)
     assert (conflict.target_id, conflict.reason) == (made["id"], "fields_differ")
-
-
-@pytest.mark.parametrize(("manner", "twins"), [("matched", 1), ("own", 2)])
-def test_a_plan_with_authorities_first_is_applied_as_it_is(
-    pair: LibraryPair, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, manner: str, twins: int
-) -> None:
-    """Version 0.1 wrote them before the publications. Such a plan sends the requests that it counted; the next one proposes merges."""
-    order = (AUTHORITIES, *(one for one in WRITING_ORDER if one != AUTHORITIES))
-    for module in ("pipelines.migration.plan.other_resources", "pipelines.migration.model.resource_types"):
-        monkeypatch.setattr(f"{module}.WRITING_ORDER", order)
-    plan = pair.plan(snapshot, resources=RESOURCES)
-    monkeypatch.undo()
-    assert plan.facts.resources == ["authorities", "publications", "collections"]
-    make_authorities(pair, manner)
-    result = pair.apply(plan)
-    assert (result.requests, result.applied.adopted, posts(pair)) == (plan.facts.requests, 0, len(creates(plan)))
-    assert (result.applied.failed, max(names(pair).values())) == (0, twins)
-    later = pair.plan(snapshot, resources=RESOURCES)
-    proposed = {row.title for row in plan_rows(later, "authorities") if row.reason == "twins"}
-    assert proposed == ({name for name, _kind in of_authors(plan)} if twins > 1 else set())
-    assert later.facts.empty
