@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.command_lines import with_command_lines
-from cli.nightly import NIGHTLY
+from cli.nightly_check import NIGHTLY
 from cli.output import Output, print_verdict
 from cli.progress import say_wait
 from pipelines.doctor.checks import CHECKS

@@ -1,4 +1,4 @@
-"""What `bookferry doctor` and `status` say of Dagster: whether its scheduler runs, and how the last runs ended."""
+"""Dagster's scheduler and its last runs, as `status` and `doctor` see them. Dagster itself is not imported for it."""
 
 from __future__ import annotations
 
@@ -7,67 +7,18 @@ import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cli.dagster_instance import dagster_folder
-from cli.output import ago
-from pipelines.doctor.checks import Check
-from pipelines.doctor.findings import CheckResult, note, ok, problem, warning
-from pipelines.doctor.look import Look
-from pipelines.errors import ExitStatus
 from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.settings.settings import Settings
-from pipelines.store.encryption import personal_keys
-from pipelines.store.snapshots.snapshots import newest_complete
-from pipelines.store.stores import open_data
 from resources.run_tags import DATA, TENANT, data_address, loaded_configuration
 
 ALIVE_SECONDS = 300
 """The daemon reports every thirty seconds. After so long without a report it is gone."""
-
-
-def nightly_runs(look: Look) -> CheckResult:
-    """The nightly backup is scheduled, for information only: cron or a systemd timer may do the same."""
-    settings, tenant = look.settings, look.tenant
-    home, now = dagster_folder(settings), datetime.now(UTC)
-    if not (home / "dagster.yaml").is_file():
-        return note(f"no scheduler: there is no Dagster instance in {home}", _RUN_IT, scheduler=None)
-    if tenant in outdated_tenants(settings, now):
-        return problem(
-            f"`bookferry ui` runs with an earlier {settings.path.name}, which has {tenant} not at all, or otherwise",
-            f"{RESTART}.",
-            exit_status=ExitStatus.USAGE,
-            scheduler=True,
-        )
-    newest = newest_complete(open_data(settings, personal_keys(settings)).snapshots(tenant))
-    backed_up = {tenant: datetime.fromisoformat(newest.manifest.finished_at)} if newest is not None else {}
-    scheduler, failed = scheduler_runs(settings, now), failed_runs(settings, now - SHOWN, backed_up)
-    launcher = _setting(home, "run_launcher").get("class", _ON_THIS_MACHINE[0])
-    if launcher not in _ON_THIS_MACHINE and (settings.state == "local" or settings.bucket is None):
-        return problem(
-            f"Dagster's {launcher} may start the runs of a library on several machines, and what they must share is on this one",
-            'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/operating.md, "Several machines".',
-            exit_status=ExitStatus.USAGE,
-            launcher=launcher,
-        )
-    if scheduler is None or failed is None:
-        return note(f"Dagster's history in {home} cannot be read", scheduler=None)
-    text = "the scheduler is running" if scheduler else "no scheduler is running"
-    if lost := [run for run in failed if run.tenant == tenant and not run.done_again]:
-        age = ago((now - lost[-1].ended_at).total_seconds())
-        return warning(
-            f"Dagster's run of {lost[-1].job} FAILED, {age}; {text}",
-            f"`bookferry ui` shows why; `bookferry backup {tenant}` tries again.",
-            scheduler=scheduler,
-        )
-    return ok(text, scheduler=True) if scheduler else note(text, _RUN_IT, scheduler=False)
-
-
-NIGHTLY = Check("nightly", nightly_runs)
-"""A check of `doctor`; it is here because pipelines know nothing of Dagster."""
 
 
 def outdated_tenants(settings: Settings, now: datetime) -> list[str]:
@@ -84,18 +35,7 @@ def outdated_tenants(settings: Settings, now: datetime) -> list[str]:
     return [name for name in {**current, **loaded["tenants"]} if current.get(name) != loaded["tenants"].get(name)]
 
 
-SHOWN = timedelta(days=7)
-"""Runs that failed before are not shown."""
-
 RESTART = "Restart `bookferry ui`"
-
-_ON_THIS_MACHINE = ("DefaultRunLauncher", "SyncInMemoryRunLauncher")
-"""Launchers whose runs are on the machine of the code location."""
-
-_RUN_IT = (
-    "`bookferry ui` runs the nightly backup while it is up; so does `bookferry nightly` from cron or a systemd timer."
-)
-
 
 BACKUP_JOB = "nightly_backup"
 
@@ -188,7 +128,7 @@ def _history(settings: Settings, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query.encode()).fetchall()
 
 
-def _setting(home: Path, name: str) -> dict[str, Any]:
+def dagster_setting(home: Path, name: str) -> dict[str, Any]:
     """A table of Dagster's settings; empty where `dagster.yaml` has none of this name, or cannot be read."""
     with suppress(Exception):  # the file is another program's
         text = (home / "dagster.yaml").read_text("utf-8")
@@ -201,7 +141,7 @@ def _setting(home: Path, name: str) -> dict[str, Any]:
 
 def _history_address(home: Path) -> str | None:
     """The address of a history in Postgres; None where it is in a file."""
-    storage = _setting(home, "storage")
+    storage = dagster_setting(home, "storage")
     if not storage:
         return None
     from psycopg.conninfo import make_conninfo  # noqa: PLC0415  most histories are in a file
