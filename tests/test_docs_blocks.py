@@ -135,13 +135,3 @@ CHECKS: dict[str, Callable[[Block, Path], object]] = {
 def test_a_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> None:
     assert block.language in CHECKS, f"no test knows blocks of {block.language!r}"
     CHECKS[block.language](block, tmp_path)
-
-
-def test_every_page_is_looked_through() -> None:
-    """A fence that the pattern does not find would be a block that nobody checks."""
-    fences = {
-        str(path.relative_to(ROOT)): len(re.findall(r"^ *(?:```|~~~)", path.read_text(encoding="utf-8"), re.MULTILINE))
-        for path in tracked("*.md")
-    }
-    found = [block.page for block in blocks()]
-    assert {page: count for page, count in fences.items() if count} == {page: 2 * found.count(page) for page in found}

@@ -106,14 +106,6 @@ def _exported_account() -> tuple[str, str]:
     return user, password
 
 
-def test_it_begins_with_two_commands() -> None:
-    made = [word for line in COMMANDS for word in re.findall(r"\bmake (\w+)", line)]
-    assert made == ["demo", "test"]
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    mentioned = re.findall(r"`make (\w+)`", README)
-    assert {*made, *mentioned} <= set(targets)
-
-
 @pytest.mark.long
 def test_every_block_works_as_written(reader: Reader, sandbox: SandboxProcess) -> None:
     """In the order of the README, up to the proof of a migration. The name of the plan is the one that `migrate plan` printed."""
@@ -138,9 +130,3 @@ def test_every_block_works_as_written(reader: Reader, sandbox: SandboxProcess) -
     assert len(typed) >= 8
     assert {command for command, _ in typed} >= {"tables", "snapshots", "query", "init", "doctor", "backup", "migrate"}
     assert {("migrate", "plan"), ("migrate", "apply"), ("migrate", "verify")} <= set(typed)
-
-
-def test_files_that_it_names_are_there() -> None:
-    linked = re.findall(r"\]\((?!https?://)([^)#]+)", README)
-    named = re.findall(r"`((?:pipelines|sql|docs|sandbox|cli)/[^`*]+)`", README)
-    assert [name for name in (*linked, *named) if not (ROOT / name).exists()] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 import sysconfig
@@ -14,15 +13,14 @@ from email.parser import BytesParser
 from pathlib import Path
 
 import pytest
-import readme_renderer.markdown
 
 import bookferry
 from tests.cli.command import ROOT, environment
 from tests.test_project import PACKAGES, PYPROJECT, tracked
 
+pytestmark = pytest.mark.long
+
 VERSION = PYPROJECT["project"]["version"]
-REPOSITORY = "https://github.com/bookferry/bookferry"
-RAW = "https://raw.githubusercontent.com/bookferry/bookferry"
 ONLY_FOR_UI = ("dagster_webserver", "dagster_graphql", "uvicorn", "starlette")
 """What the extra `ui` alone installs."""
 
@@ -58,29 +56,6 @@ def test_it_holds_every_file_of_its_packages_and_the_licences(wheel: Path) -> No
     assert top == set(PACKAGES)
 
 
-def test_it_says_who_made_it_and_where_it_is(metadata: Message) -> None:
-    assert (metadata["Author"], metadata["License-Expression"]) == ("The Bookferry developers", "Apache-2.0")
-    links = dict(value.split(", ") for value in metadata.get_all("Project-URL", []))
-    assert set(links) == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
-    assert f"git clone {links['Source']}.git" in (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_the_readme_can_be_read_outside_the_repository(metadata: Message) -> None:
-    """As PyPI shows it: every link and picture is absolute, and leads to a file that this version has."""
-    text = metadata.get_payload(decode=True).decode()  # type: ignore[union-attr]
-    page = readme_renderer.markdown.render(text)
-    assert page is not None
-    addresses = set(re.findall(r'(?:href|src)="([^"]*)"', page))
-    assert [one for one in addresses if not re.match("https?://|#", one)] == []
-    pictures = [one for one in addresses if one.startswith(RAW)]
-    files = [one for one in addresses if one.startswith(f"{REPOSITORY}/blob/")]
-    assert len(pictures) == 1
-    assert len(files) >= 5
-    for address in (*pictures, *files):
-        path = address.removeprefix(f"{REPOSITORY}/blob").removeprefix(RAW).removeprefix(f"/v{VERSION}/")
-        assert (ROOT / path.partition("#")[0]).is_file(), address
-
-
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bookferry` of an empty environment with the wheel in it; this one lends other people's packages, but no web interface."""
@@ -107,7 +82,6 @@ def _run(command: Path, *arguments: str, folder: Path, status: int = 0) -> tuple
     return done.stdout, done.stderr
 
 
-@pytest.mark.long
 def test_it_runs_elsewhere_and_without_the_web_interface(installed: Path, tmp_path: Path) -> None:
     """From a folder outside the checkout, with nothing of the checkout on its path."""
     where = "import cli, sandbox; print(cli.__file__, sandbox.__file__)"

@@ -9,24 +9,13 @@ import sys
 import pytest
 
 from pipelines.publication_fields import (
-    ASSET_KEYS,
-    IDENTIFIER_FIELDS,
-    IDENTIFIER_LIST,
     PUBLICATION_FIELDS,
-    STORED_KEYS,
     FieldType,
 )
 from pipelines.records.batches import batch_of_columns
-from pipelines.records.files import FileRow
-from pipelines.records.identifiers.verdicts import Identifier
-from pipelines.records.residue import ADDRESSES
-from pipelines.records.stager import Stager
 from pipelines.records.tables.publications import (
-    PUBLICATION_FILES,
-    PUBLICATION_IDENTIFIERS,
     PUBLICATIONS,
 )
-from pipelines.records.tables.registry import TABLES
 from tests.records.json_values import SHAPE
 
 WITH_NEW_FIELDS = """
@@ -58,6 +47,7 @@ print(json.dumps({"staged": staged.tables["publications"].to_pylist()[0], "sent"
 """Adds a field of each simple type to the description, then stages, sends and compares a record that has them."""
 
 
+@pytest.mark.long
 def test_a_field_is_added_in_one_place() -> None:
     """With an entry in the description, a field has its columns, is sent, and is compared."""
     done = subprocess.run([sys.executable, "-c", WITH_NEW_FIELDS], capture_output=True, text=True, check=True)
@@ -100,16 +90,6 @@ def test_the_columns_of_publications_follow_the_names_of_the_fields() -> None:
         assert list(field.columns) == expected
 
 
-def test_a_file_has_the_columns_of_its_table_in_order() -> None:
-    """Rows are tuples, because they are many; their fields are the columns of the description."""
-    assert FileRow._fields == tuple(column.name for column in PUBLICATION_FILES.columns)
-
-
-def test_an_identifier_has_the_columns_of_its_table() -> None:
-    """Identifiers are staged by name; the publication's id comes from the record."""
-    assert {*Identifier._fields, "publication_id"} == {column.name for column in PUBLICATION_IDENTIFIERS.columns}
-
-
 def test_staged_columns_that_differ_from_the_description_are_named() -> None:
     """A contributor who forgets a column, or stages one too many, reads its name and its table."""
     columns: dict[str, list[object]] = {column.name: [] for column in PUBLICATIONS.columns}
@@ -117,20 +97,3 @@ def test_staged_columns_that_differ_from_the_description_are_named() -> None:
     columns["subtitle"] = []
     with pytest.raises(ValueError, match="publications differ from its description in: subtitle, title"):
         batch_of_columns(PUBLICATIONS, columns)
-
-
-def test_addresses_are_the_same_everywhere() -> None:
-    """What a stored file and an asset have is known by the names that the residue ignores."""
-    assert ADDRESSES <= STORED_KEYS & ASSET_KEYS
-
-
-def test_empty_batches_have_every_column() -> None:
-    """Also where there are no records."""
-    for name, batch in Stager("publications")([], []).tables.items():
-        assert batch.schema.equals(TABLES[name].schema)
-
-
-def test_flat_identifier_fields_are_no_documented_fields() -> None:
-    """v2's flat identifiers come from the kinds of identifiers, so that a tenant can configure more of them."""
-    assert not {field.name for field in PUBLICATION_FIELDS} & set(IDENTIFIER_FIELDS)
-    assert IDENTIFIER_LIST in {field.name for field in PUBLICATION_FIELDS}

@@ -17,7 +17,7 @@ from pipelines.records.spreadsheets import LONGEST
 from pipelines.report import workbook
 from pipelines.report.pages import Report
 from pipelines.report.tables import COLUMNS, SHEET
-from pipelines.report.workbook import Cell, Column, columns_for, open_workbook
+from pipelines.report.workbook import Cell, Column, open_workbook
 from tests.report.library import HOSTILE, lines_of
 
 TWO = (Column("record", 8), Column("link", 40, is_link=True))
@@ -39,6 +39,7 @@ def sheet_of(path: str) -> Worksheet:
     return sheet
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["real", "hostile"])
 def test_it_has_the_lines_of_the_text(name: str, request: pytest.FixtureRequest) -> None:
     """Every line of issues.tsv; texts are texts without an apostrophe, and no cell is a formula."""
@@ -52,15 +53,6 @@ def test_it_has_the_lines_of_the_text(name: str, request: pytest.FixtureRequest)
         for cell, text in zip(row, line.values(), strict=True):
             assert str(cell.value or "").lstrip("'") == text.replace(";'", ";").lstrip("'") or "'" in text
             assert isinstance(cell.value, int) == (cell.column_letter == "A" and cell.value is not None)
-
-
-def test_it_is_made_for_reading(real: Report) -> None:
-    """The heading stays in sight, each column has a filter and a width, and numbers as text get no warning sign."""
-    sheet = sheet_of(real.paths.workbook)
-    assert sheet.freeze_panes == "A2"
-    assert sheet.auto_filter.ref == f"A1:H{sheet.max_row}"
-    assert all(8 < sheet.column_dimensions[letter].width < 80 for letter in "ABCDEFGH")
-    assert sheet["A1"].font.bold
 
 
 def test_links_can_be_clicked_up_to_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,14 +88,6 @@ def test_a_long_table_continues_on_another_sheet(tmp_path: Path) -> None:
 def test_an_empty_table_is_a_heading(tmp_path: Path) -> None:
     [sheet] = written(tmp_path / "a.xlsx", [])
     assert list(sheet.iter_rows(values_only=True)) == [("record", "link")]
-
-
-def test_the_same_rows_make_the_same_bytes(tmp_path: Path) -> None:
-    rows = [(1, "https://a/1"), (2, "9780306406157")]
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        written(tmp_path / name / "a.xlsx", rows)
-    assert (tmp_path / "one" / "a.xlsx").read_bytes() == (tmp_path / "two" / "a.xlsx").read_bytes()
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -142,6 +126,7 @@ def test_numbers_are_numbers_where_they_are_exact(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     """I11. Ten times the rows take at most a few kilobytes more."""
 
@@ -166,10 +151,3 @@ def test_a_disk_that_takes_no_more_is_a_storage_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"a\.xlsx"), open_workbook(target, "Rows", TWO) as book:
         book.write((1, ""))
     assert [one.name for one in tmp_path.iterdir()] == ["a.xlsx"]
-
-
-def test_columns_are_as_wide_as_their_content() -> None:
-    assert columns_for(["id", "title"], [(1, "x" * 200), (2, None)]) == [
-        Column("id", 6),
-        Column("title", workbook.WIDEST),
-    ]

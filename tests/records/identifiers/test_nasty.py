@@ -10,8 +10,6 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.rules import Rule, Sort
 
@@ -40,15 +38,11 @@ def _unescaped(text: str) -> str:
 NASTY = rows()
 
 
-def test_there_are_three_hundred_of_them() -> None:
-    assert len({(row.field, row.text) for row in NASTY}) == len(NASTY) >= 300
-
-
-@pytest.mark.parametrize("row", NASTY, ids=[f"{row.field}: {row.text!a}" for row in NASTY])
-def test_a_nasty_value(row: Nasty) -> None:
-    found = STANDARD_KINDS.read(row.field, row.text)
-    written = " & ".join(f"{one.verdict} {one.type} {one.value}" for one in found)
-    assert written == row.expected, row.reason
+def test_each_nasty_value_is_read_as_the_standards_say() -> None:
+    for row in NASTY:
+        found = STANDARD_KINDS.read(row.field, row.text)
+        written = " & ".join(f"{one.verdict} {one.type} {one.value}" for one in found)
+        assert written == row.expected, (row.field, row.text, row.reason)
 
 
 def test_every_rule_has_a_nasty_value() -> None:
