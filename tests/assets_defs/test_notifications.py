@@ -161,4 +161,4 @@ def test_failures_of_verification_and_retention(installation: DagsterInstallatio
     (snapshot.path / "publication_files.parquet").write_bytes(b"")
     assert not ends("prune_backups")
     assert sensor.evaluate() == [("retention", "", "failed")]
-    assert "publication_files.parquet" in sensor.calls[-1].message
+    assert f"`bookferry snapshots verify {snapshot.name}` says what else is damaged" in sensor.calls[-1].message
