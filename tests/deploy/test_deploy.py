@@ -52,7 +52,7 @@ def test_the_image_has_every_package_and_each_file_that_it_copies() -> None:
     copied = [one for line in instructions("COPY") if "--from" not in line for one in line.split()[:-1]]
     assert [one for one in copied if not (ROOT / one).exists()] == []
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
-    packages = {*wheel["packages"], *wheel["shared-data"], "README.md", "LICENSE"}
+    packages = {*wheel["packages"], "README.md", "LICENSE"}
     assert packages <= {one.rstrip("/") for one in copied}
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
     assert {one.rstrip("/") for one in copied} <= {one.removeprefix("!") for one in ignored}
