@@ -79,7 +79,7 @@ def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryCli
             for table in (PRESENT, FINDINGS):
                 create_table(database, table)
             rows = [
-                (1, RECORD, kind, number, "a file", hashlib.sha256(content).hexdigest(), len(content), "Title")
+                (1, RECORD, kind, number, "a file", hashlib.sha256(content).hexdigest(), len(content))
                 for kind, number, content in planned
             ]
             append_rows(database, PRESENT, rows)
