@@ -203,7 +203,7 @@ def files_json(record: Mapping[str, Any]) -> str | None:
     cover, assets = record.get("cover"), record.get("assets")
     if cover is None and not assets:
         return None
-    return compact_json(without_addresses({"id": record["id"], "cover": cover, "assets": assets}))
+    return compact_json(without_addresses({"id": record.get("id"), "cover": cover, "assets": assets}))
 
 
 def read_now(side: Side, listing: TargetListing, resource: ResourceType, merged: Merged) -> TargetNow:
