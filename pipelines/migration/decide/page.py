@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pipelines.migration.model.comparable import Form
 from pipelines.migration.model.formatting import SHORT, cut_both, display_pair, display_text, value_of
 from pipelines.migration.model.plan import CONFLICTS, Plan, PlanRow
 from pipelines.migration.model.reasons import decisions_about
@@ -189,7 +190,7 @@ class _Records:
         ids = ([row.source_id for row in rows], [number for row in rows for number in _shown_candidates(row)])
         sides = zip((self._plan.source, self._plan.target), ids, strict=True)
         self._found = [
-            {number: comparable(form.values) for number, form in side.forms(some).items()} if side.exists else {}
+            {number: _fields_of(form) for number, form in side.forms(some).items()} if side.exists else {}
             for side, some in sides
         ]
 
@@ -206,6 +207,12 @@ class _Records:
             one, *others = (side.get(name) for side in (source[line.source_id], *sides))
             if name not in asked and any(text is not None for text in (one, *others)):
                 yield name, _shown(name, one), *(0 if other == one else _shown(name, other) for other in others)
+
+
+def _fields_of(form: Form) -> Mapping[str, str]:
+    """The fields of a record, and its date also where that is only a year, which is not sent."""
+    date = form.unsent.get("published_on")
+    return comparable(form.values if date is None else {**form.values, "published_on": date})
 
 
 def _shown_candidates(row: PlanRow) -> Iterable[int]:

@@ -59,7 +59,7 @@ def hostile() -> list[PlanRow]:
     found = []
     for number, text in enumerate(texts, start=100):
         found.append(differs(number, text, f"{text} ", text, title=text))
-        found.append(fits(number + 500, number, number + 1, title=text, reason=text))
+        found.append(fits(number + 500, number, number + 1, title=text))
     return found
 
 
