@@ -99,7 +99,7 @@ def test_a_password_by_command(installation: Installation) -> None:
     assert done.status == 0, done.err
     doctor = installation.run("doctor", "small", "--json", variables=user).document["tenants"][0]["checks"]
     [found] = [check for check in doctor if check["name"] == "secrets"]
-    assert found["message"] == f"TEST_USER is set, and {sys.executable} prints the password"
+    assert found["message"] == "all that are named can be used"
     for path in (installation.folder / "library-data").rglob("*"):
         if path.is_file():
             assert password.encode() not in path.read_bytes(), path
