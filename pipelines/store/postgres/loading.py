@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 import psycopg
 
-from pipelines.errors import TemporaryError, TenantBusyError
+from pipelines.errors import TenantBusyError
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import TABLES
 from pipelines.store.parquet import literal, quoted
@@ -40,8 +40,8 @@ from pipelines.store.postgres.loaded import (
     write_snapshots,
 )
 from pipelines.store.postgres.observed import loaded_table, observed_of
-from pipelines.store.postgres.postgres_errors import UNTOUCHED, later_connection_errors, statement_errors
-from pipelines.store.postgres.readers import briefly, lock_holders
+from pipelines.store.postgres.postgres_errors import later_connection_errors, statement_errors
+from pipelines.store.postgres.readers import briefly, held
 from pipelines.store.postgres.schemas import (
     TenantSchemas,
     clear_loading,
@@ -184,7 +184,7 @@ class Database:
                 schemas.main,
                 schemas.loading,
                 table,
-                tuple(name for name in kept[rows_name(table.name)] if name != "snapshot"),
+                _kept_columns(kept, table.name),
                 frozenset(column.name for column in TABLES[table.name].columns),
             )
             for table in tables
@@ -232,10 +232,8 @@ class Database:
                     _forget_gone(session, schemas.main, {*complete, *unreadable})
                     write_snapshots(session, schemas.main, known, unreadable)
             except psycopg.errors.LockNotAvailable:
-                who = "; ".join(lock_holders(session, [schemas.main])) or "it has just ended"
-                raise TemporaryError(
-                    f"The changes are not written: for {self._seconds:g} seconds a transaction held locks on the tables ({who}). "
-                    f"{UNTOUCHED}. When it has ended, run `bookferry stage`."
+                raise held(
+                    session, [schemas.main], self._seconds, "The changes are not written", "the tables"
                 ) from None
             except (psycopg.errors.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
                 statements = [dropping(Keyed(schemas.main, table, ROWS), error) for table in TABLES.values()]
@@ -274,6 +272,11 @@ def _make_table(session: Session, main: str, table: Table, kept: Mapping[str, st
                 )
 
 
+def _kept_columns(there: Mapping[str, Mapping[str, str]], table: str) -> tuple[str, ...]:
+    """The columns of both tables of a library for a table, without `snapshot` and `until`. `there`: relation → column → type."""
+    return tuple(name for name in there[rows_name(table)] if name != "snapshot")
+
+
 def _next_loaded(loaded: Sequence[str], snapshot: str) -> str:
     """The oldest loaded snapshot after this one; empty if this is the newest."""
     return min((name for name in loaded if name > snapshot), default="")
@@ -304,8 +307,7 @@ def _forget_gone(session: Session, main: str, present: Collection[str]) -> None:
             continue
         left = [name for name in names if name not in gone]
         if names[-1] in gone:
-            kept = tuple(name for name in columns[rows_name(table)] if name != "snapshot")
-            step_back(session, main, TABLES[table], kept, left[-1] if left else "")
+            step_back(session, main, TABLES[table], _kept_columns(columns, table), left[-1] if left else "")
         remove_unseen_rows(session, main, TABLES[table])
 
 

@@ -39,11 +39,7 @@ def briefly(session: Session, schemas: Iterable[str], seconds: float, work: Call
                 return work()
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             if time.monotonic() >= until:
-                who = "; ".join(lock_holders(session, schemas)) or "it has just ended"
-                raise TemporaryError(
-                    f"Tables and views cannot be changed: for {seconds:g} seconds a transaction held locks on them ({who}). {UNTOUCHED}. "
-                    "When it has ended, run `bookferry stage`."
-                ) from None
+                raise held(session, schemas, seconds, "Tables and views cannot be changed", "them") from None
             time.sleep(next(pauses, PAUSES[-1]) * random.uniform(1, 2))  # noqa: S311  no secret
 
 
@@ -53,7 +49,15 @@ def _lock_seconds(session: Session) -> float:
     return max(0.01, min(MOST_LOCK_SECONDS, milliseconds / 1000 * 0.4))
 
 
-def lock_holders(session: Session, schemas: Iterable[str]) -> list[str]:
+def held(session: Session, schemas: Iterable[str], seconds: float, why: str, what: str) -> TemporaryError:
+    """The error of a wait for locks on tables of these schemas, with those who hold them."""
+    who = "; ".join(_lock_holders(session, schemas)) or "it has just ended"
+    return TemporaryError(
+        f"{why}: for {seconds:g} seconds a transaction held locks on {what} ({who}). {UNTOUCHED}. When it has ended, run `bookferry stage`."
+    )
+
+
+def _lock_holders(session: Session, schemas: Iterable[str]) -> list[str]:
     """The sessions with locks on tables and views of these schemas, a phrase each."""
     rows = session.rows(
         """SELECT DISTINCT pid, coalesce(usename, '?'), coalesce(application_name, ''), coalesce(state, ''),
