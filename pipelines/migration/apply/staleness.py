@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
@@ -71,46 +72,39 @@ def _lost_fields(plan: Plan, now: Mapping[str, TargetNow], begun: Collection[tup
     return [f"{plural(resource)} have no `{name}` any more, and the plan writes it" for resource, name in sorted(lost)]
 
 
+@dataclass(frozen=True)
 class _Check:
-    def __init__(  # noqa: PLR0917  both sides, and what does not count
-        self,
-        plan: Plan,
-        now: Mapping[str, TargetNow],
-        workdir: Path,
-        journal: Journal,
-        ids: TargetIds,
-        begun: Collection[tuple[str, int]],
-        may_be_new: Collection[str],
-    ) -> None:
-        self._plan = plan
-        self._now = now
-        self._workdir = workdir
-        self._journal = journal
-        self._ids = ids
-        self._begun = begun
-        self._may_be_new = may_be_new
+    """Both sides, and what does not count."""
+
+    plan: Plan
+    now: Mapping[str, TargetNow]
+    workdir: Path
+    journal: Journal
+    ids: TargetIds
+    begun: Collection[tuple[str, int]]
+    may_be_new: Collection[str]
 
     def problems(self, resource: str) -> Iterator[str]:
         """Yield why each row of a resource that is still to be written does not fit any more."""
-        pending = self._plan.columns(resource, ["source_id"], *WRITTEN_ACTIONS)
-        numbers = (number for (number,) in pending if (resource, number) not in self._begun)
+        pending = self.plan.columns(resource, ["source_id"], *WRITTEN_ACTIONS)
+        numbers = (number for (number,) in pending if (resource, number) not in self.begun)
         if (first := next(numbers, None)) is None:
             return
-        plan, reading = self._plan, self._now[resource]
-        fields = compared_fields(reading.type, self._ids)
+        plan, reading = self.plan, self.now[resource]
+        fields = compared_fields(reading.type, self.ids)
         with compare(
             reading.type,
             plan.side(SOURCE, resource),
             reading.side,
-            self._workdir,
-            journal=self._journal,
-            find_target=self._ids.target_of,
+            self.workdir,
+            journal=self.journal,
+            find_target=self.ids.target_of,
             decisions=decision_batches(self._decided(resource), resource),
             same_library=plan.facts.same_library,
         ) as comparison:
             matches = comparison.matches(chain([first], numbers))
-            rows = self._plan.rows(*WRITTEN_ACTIONS, resources=[resource])
-            still = (row for row in rows if (resource, row.source_id) not in self._begun)
+            rows = self.plan.rows(*WRITTEN_ACTIONS, resources=[resource])
+            still = (row for row in rows if (resource, row.source_id) not in self.begun)
             for row, match in zip(still, matches, strict=True):
                 problem = (
                     _merge_problem(row, comparison)
@@ -123,7 +117,7 @@ class _Check:
     def _decided(self, resource: str) -> Iterator[RecordDecision]:
         """What a person decided about matches, from the rows of the plan: without it, other records would match what these took."""
         names = ("source_id", "target_id", "action", "matched_by")
-        for source_id, target_id, action, matched_by in self._plan.columns(resource, names):
+        for source_id, target_id, action, matched_by in self.plan.columns(resource, names):
             if matched_by == "decision":
                 match = Decision.CREATE if target_id is None else Decision.MATCH
                 decision = Decision.SKIP if action == Action.SKIPPED else match
@@ -131,10 +125,10 @@ class _Check:
 
     def _problem(self, row: PlanRow, match: Match, resource_type: ResourceType, fields: list[str]) -> str | None:
         is_decided = row.matched_by == "decision"
-        outcome = outcome_of(resource_type, match, fields, overwrite=self._plan.facts.overwrite)
+        outcome = outcome_of(resource_type, match, fields, overwrite=self.plan.facts.overwrite)
         what = f"{row.resource} {row.source_id}"
         if row.action == Action.CREATE:
-            if outcome.action in (Action.CREATE, Action.QUARANTINED) or row.resource in self._may_be_new:
+            if outcome.action in (Action.CREATE, Action.QUARANTINED) or row.resource in self.may_be_new:
                 return None
             there = [match.target_id] if match.target_id is not None else match.candidates
             ids = f" ({', '.join(map(str, there[:3]))})" if there else ""
