@@ -11,7 +11,6 @@ import httpx._config
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.measured import listed
 from tests.postgres import postgres_server
 from tests.state_places import Place, postgres_place
 
@@ -39,16 +38,8 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, lambda _number, _frame: None)
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m "not long"` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of the list are long, too.
-
-    Files with long tests begin, so that none of them runs alone at the end while the other processes have nothing left to do.
-    """
-    measured = listed()
-    for item in items:
-        if item.nodeid in measured:
-            item.add_marker("long")
+    """Files with long tests begin, so that none of them runs alone at the end while the other processes have nothing left to do."""
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in long)
 
@@ -60,7 +51,7 @@ def state_server() -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(params=["file", "database"])
+@pytest.fixture(params=["file", pytest.param("database", marks=pytest.mark.long)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Each place of the state in turn."""
     if request.param == "file":

@@ -43,6 +43,7 @@ def anchors(document: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.long
 def test_each_fact_of_the_service_that_is_cited_stands_in_its_document() -> None:
     """`service.md#lists` is a heading of docs/service.md."""
     citations = cited(r"service\.md#([\w-]+)")
@@ -50,6 +51,7 @@ def test_each_fact_of_the_service_that_is_cited_stands_in_its_document() -> None
     assert [one for one in citations if one[1] not in anchors("docs/service.md")] == []
 
 
+@pytest.mark.long
 def test_each_invariant_that_is_cited_stands_in_its_document() -> None:
     """`I8` is a heading of docs/invariants.md, and each of these is cited by a test."""
     headings = set(re.findall(r"^## (I\d+) ", files()["docs/invariants.md"], re.MULTILINE))
@@ -71,6 +73,7 @@ def test_each_test_that_an_invariant_names_exists_and_cites_it() -> None:
         assert (number, missing, silent) == (number, [], [])
 
 
+@pytest.mark.long
 def test_each_assumption_that_is_cited_stands_in_its_document() -> None:
     """`A12` is an entry of docs/assumptions.md; the addresses of cells in spreadsheets are something else."""
     entries = set(re.findall(r"^(?:#+ |\| ?|- )\**(A\d+)\b", files()["docs/assumptions.md"], re.MULTILINE))

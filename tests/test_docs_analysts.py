@@ -78,6 +78,7 @@ def test_the_sql_works_as_written(checkout: Path) -> None:
         assert "publications_deleted" in statement.query or answer.fetchone() is not None, statement.query
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of DuckDB, for a time with its zone
 def test_the_python_works_as_written(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(checkout)
@@ -88,6 +89,7 @@ def test_the_python_works_as_written(checkout: Path, monkeypatch: pytest.MonkeyP
     assert (len(names["books"]), names["batch"].num_rows) == (1867, 445)
 
 
+@pytest.mark.long
 def test_every_reader_has_the_columns_that_came_later(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +173,7 @@ def _output(output: dict[str, Any]) -> dict[str, Any]:
     return {"kind": output["output_type"], "text": output.get("text"), **data}
 
 
+@pytest.mark.long
 def test_the_notebook_shows_what_a_run_shows(checkout: Path) -> None:
     """On the demonstration; what is stored in the file was made by a run, and is not stale."""
     (checkout / "docs").mkdir()
@@ -187,18 +190,3 @@ def test_the_notebook_shows_what_a_run_shows(checkout: Path) -> None:
     assert shown(checkout / "run.ipynb") == stored, "docs/analysts.ipynb is stale: run `make docs`"
     pictures = [one for _, outputs in stored for one in outputs if "image/png" in one]
     assert len(pictures) == 2
-
-
-def test_it_leads_to_what_is_there() -> None:
-    linked = re.findall(r"\]\(([^)]+)\)", PAGE)
-    titles = {
-        re.sub(r"[^\w -]", "", line).strip().lower().replace(" ", "-")
-        for line in re.findall(r"^#+ (.*)$", PAGE, re.MULTILINE)
-    }
-    missing = [
-        link
-        for link in linked
-        if (link.startswith("#") and link[1:] not in titles)
-        or (not link.startswith("#") and not (ROOT / "docs" / link.partition("#")[0]).exists())
-    ]
-    assert missing == []

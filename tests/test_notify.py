@@ -94,6 +94,7 @@ def test_a_command_gets_the_facts_and_no_secret(configure: Configure, tmp_path: 
     assert not {*secrets} & {*call["env"]}
 
 
+@pytest.mark.long
 def test_only_a_complete_backup_is_a_success(configure: Configure, tmp_path: Path) -> None:
     """Partial, failed, stopped and damaged are failures; without a receiver, no call is made."""
     good, bad = tmp_path / "good", tmp_path / "bad"
@@ -110,6 +111,7 @@ def test_only_a_complete_backup_is_a_success(configure: Configure, tmp_path: Pat
     assert told(configure(""), COMPLETE) == (None, [])
 
 
+@pytest.mark.long
 def test_a_tenant_may_have_a_switch_of_its_own(configure: Configure, tmp_path: Path) -> None:
     """One switch for two libraries would be held by either of them."""
     file, own = tmp_path / "told", tmp_path / "own"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import ROOT
-from tests.measured import listed
 
 LOCK_NAMES = ("requirements.lock", "requirements-dev.lock", "deploy/requirements.lock")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -32,36 +30,7 @@ def tracked(*folders: str) -> list[Path]:
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
-@pytest.mark.parametrize(
-    "target", ["demo", "test", "test-all", "lint", "format", "docs", "site", "lock", "bench", "release-check", "clean"]
-)
-def test_make_knows_its_targets(target: str) -> None:
-    subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=True)
-
-
-def test_make_demo_is_the_demonstration() -> None:
-    assert re.search(
-        r"^demo:.*\n\t\$\(BIN\)/bookferry demo$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
-    )
-
-
-@pytest.mark.parametrize("path", sorted({node.partition("::")[0] for node in listed()}))
-def test_the_list_of_long_tests_names_tests(path: str) -> None:
-    """A test that was renamed would be in `make test` again and nobody would know why."""
-    text = (ROOT / path).read_text("utf-8")
-    for node in listed():
-        if node.startswith(f"{path}::"):
-            name = node.partition("[")[0].rpartition("::")[2]
-            assert f"def {name}(" in text, node
-
-
-def test_ci_runs_lint_and_tests() -> None:
-    script = ROOT / ".ci" / "run"
-    assert script.stat().st_mode & 0o111
-    assert re.findall(r"^make (lint|test)\b", script.read_text(encoding="utf-8"), re.MULTILINE) == ["lint", "test"]
-
-
+@pytest.mark.long
 def test_the_suite_runs_in_the_background(tmp_path: Path) -> None:
     """`nohup make test &` ignores Ctrl-C; what a test starts does not, with and without several processes of tests."""
     (tmp_path / "test_child.py").write_text(
@@ -124,6 +93,7 @@ def test_each_lock_has_everything_that_is_declared_for_it() -> None:
     assert not {"pytest", "mypy", "dlt"} & {name for name, _ in _locked("requirements.lock")}
 
 
+@pytest.mark.long
 def test_tracked_files_name_no_place_of_this_machine() -> None:
     """Nor an index that only this machine can reach."""
     places = [str(place).encode() for place in {ROOT, Path(sys.prefix), Path.home() / "x"}]

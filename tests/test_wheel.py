@@ -44,6 +44,7 @@ def metadata(wheel: Path) -> Message:
         return BytesParser().parsebytes(archive.read(name))
 
 
+@pytest.mark.long
 def test_it_holds_every_file_of_its_packages_and_the_licences(wheel: Path) -> None:
     """SQL, the real library, pages and licences come along; tests and benchmarks do not."""
     names = set(zipfile.ZipFile(wheel).namelist())
@@ -98,6 +99,7 @@ def test_it_runs_elsewhere_and_without_the_web_interface(installed: Path, tmp_pa
     assert 'pip install "bookferry[ui]"' in err
 
 
+@pytest.mark.long
 def test_an_old_python_gets_one_line() -> None:
     """Python 3.6 can read the file, and whatever it imports before it looks at the version."""
     source = (ROOT / "bookferry.py").read_text(encoding="utf-8")

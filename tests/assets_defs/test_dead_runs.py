@@ -154,6 +154,7 @@ def ended_process() -> int:
     return process.pid
 
 
+@pytest.mark.long
 def test_a_killed_run_is_ended_and_reported(
     installation: DagsterInstallation, watch: Watch, sandbox: SandboxProcess
 ) -> None:
@@ -247,6 +248,7 @@ class TestOnceMore:
         assert len(job.asset_layer.selected_asset_keys) == len(request.asset_selection)
 
 
+@pytest.mark.long
 def test_runs_of_others_are_left_alone(watch: Watch) -> None:
     """Of another code location, of its command line, and of another Bookferry, all with a job of the same name; dead ones, too."""
     gone = this_process("").pid, "another start"
@@ -316,6 +318,7 @@ def test_of_a_run_elsewhere_the_shared_lease_decides(
     assert watch.status(run) is FAILURE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("worker", "status"), [("RUNNING", STARTED), ("UNKNOWN", STARTED), ("NOT_FOUND", FAILURE), ("FAILED", FAILURE)]
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import dagster as dg
@@ -57,6 +56,7 @@ def test_any_number_of_tenants(tmp_path: Path, tenants: tuple[str, ...]) -> None
     assert defs.resolve_schedule_def("nightly_backup_schedule").job_name == "nightly_backup"
 
 
+@pytest.mark.long
 def test_no_variable_is_needed_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets are read when a library is signed in to, never when definitions are loaded; nothing is made on disk."""
     monkeypatch.delenv("TEST_USER", raising=False)
@@ -97,20 +97,7 @@ def both(tmp_path: Path) -> dg.Definitions:
     return build_definitions(load_settings(config))
 
 
-def test_descriptions_are_for_people(both: dg.Definitions) -> None:
-    """Nothing that Dagster shows cites an invariant by its number."""
-    texts = [spec.description or "" for spec in specs(both).values()]
-    texts += [
-        spec.description or ""
-        for definition in (*(both.assets or ()), *(both.asset_checks or ()))
-        for spec in getattr(definition, "check_specs", ())
-    ]
-    texts += [job.description or "" for job in both.resolve_all_job_defs()]
-    texts += [one.description or "" for one in (*(both.schedules or ()), *(both.sensors or ()))]
-    assert len(texts) > 60
-    assert [text for text in texts if re.search(r"\(I\d", text)] == []
-
-
+@pytest.mark.long
 def test_nothing_runs_twice_by_itself(tmp_path: Path) -> None:
     """Dagster's retries turn "Terminate" into another try: there are none, and a run that hangs has an end."""
     job = build_definitions(settings_for(tmp_path, "old")).resolve_job_def("nightly_backup")
@@ -120,6 +107,7 @@ def test_nothing_runs_twice_by_itself(tmp_path: Path) -> None:
     assert job.executor_def is dg.in_process_executor
 
 
+@pytest.mark.long
 def test_tenants_have_pools_of_their_own(tmp_path: Path) -> None:
     """Two tenants do not wait for each other; two runs of one do."""
     job = build_definitions(settings_for(tmp_path, "old", "new")).resolve_job_def("nightly_backup")

@@ -64,6 +64,7 @@ def test_steps_of_several_processes_are_refused(
     assert sandbox.counts("library")["requests"] == 0
 
 
+@pytest.mark.long
 def test_a_job_in_one_process_runs(installation: DagsterInstallation, sandbox: SandboxProcess) -> None:
     with dg.execute_job(dg.reconstructable(in_process), instance=installation.instance) as result:
         assert result.success

@@ -74,6 +74,7 @@ class Watch:
         return event.passed, event.severity.value, event.description
 
 
+@pytest.mark.long
 def test_a_partial_snapshot_does_not_count_as_fresh(tmp_path: Path) -> None:
     """The newest complete one is what counts, whatever ran since."""
     data, watch = DataFolder(tmp_path / "library-data"), Watch(settings_in(tmp_path))

@@ -11,6 +11,9 @@ from assets_defs.definitions import build_definitions
 from pipelines.settings.loading import load_settings
 from tests.assets_defs.installation import DagsterInstallation, plain, red
 
+pytestmark = pytest.mark.long
+
+
 KEY = dg.AssetKey(["old", "iceberg"])
 
 

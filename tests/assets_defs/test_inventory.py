@@ -17,6 +17,9 @@ from tests.assets_defs.installation import INSTANCE, DagsterInstallation
 from tests.backup.other_resources.signing import sign_in
 from tests.sandbox.process import SandboxProcess
 
+pytestmark = pytest.mark.long
+
+
 CONFIG = """
 data = "library-data"
 tokens = "sign-ins"

@@ -93,6 +93,7 @@ def runs(shared_sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactor
 class TestCompleteBackup:
     """Every table is materialized, checked and previewed; the snapshot is complete."""
 
+    @pytest.mark.long
     def test_snapshots_of_both_libraries(self, runs: BackupRuns) -> None:
         """One run may back several libraries up; each has its own snapshot, signed in to in its own way."""
         assert runs.good.success

@@ -79,6 +79,7 @@ def test_one_call_for_each_run_and_tenant(
     assert sensor.evaluate() == [], "one call only"
 
 
+@pytest.mark.long
 def test_a_partial_backup_is_a_failure(
     installation: DagsterInstallation, sensor: NotificationSensor, sandbox: SandboxProcess
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_partial_backup_is_a_failure(
     assert sensor.calls[0].message.startswith("publications: The service announced 121 records")
 
 
+@pytest.mark.long
 def test_a_run_that_died_is_silent_until_dagster_ends_it(
     installation: DagsterInstallation, sensor: NotificationSensor
 ) -> None:
@@ -107,6 +109,7 @@ def test_a_terminated_run_is_reported_as_stopped(installation: DagsterInstallati
     assert sensor.calls[0].message == "Stopped before the end.", "as the command line says; no class of Dagster's"
 
 
+@pytest.mark.long
 def test_runs_of_others_are_not_reported(installation: DagsterInstallation, sensor: NotificationSensor) -> None:
     """Of another Bookferry on the same instance."""
     other = {"bookferry/data": "/srv/elsewhere/library-data"}
@@ -129,6 +132,7 @@ def test_a_call_that_fails_is_seen_and_not_repeated(
     assert len(sensor.calls) == 1
 
 
+@pytest.mark.long
 def test_an_old_success_does_not_reset_a_switch(installation: DagsterInstallation, sensor: NotificationSensor) -> None:
     """The daemon was off for days: a success of then says nothing of today; a failure is still one."""
     assert installation.run("old").success

@@ -6,12 +6,15 @@ import threading
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from dagster._core.events.log import EventLogEntry
 from dagster._core.instance.ref import InstanceRef
 
 from assets_defs.definitions import build_definitions
 from tests.assets_defs.installation import DagsterInstallation
 from tests.postgres import database, postgres_server
+
+pytestmark = pytest.mark.long
 
 
 def test_a_run_is_stored_and_its_events_are_announced(installation: DagsterInstallation, tmp_path: Path) -> None:

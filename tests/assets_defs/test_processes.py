@@ -41,6 +41,7 @@ def output_of(process: subprocess.Popen[str]) -> str:
     return output
 
 
+@pytest.mark.long
 def test_terminated_in_the_middle_of_a_listing(installation: DagsterInstallation, sandbox: SandboxProcess) -> None:
     """While one run listens to a service that does not answer, a second one is refused; SIGTERM ends the first within seconds.
 
@@ -127,6 +128,7 @@ def pages_listed(sandbox: SandboxProcess) -> int:
     return len([request for request in sandbox.requests("library") if "page=" in request["query"]])
 
 
+@pytest.mark.long
 def test_repeated_from_failure(installation: DagsterInstallation, sandbox: SandboxProcess) -> None:
     """What failed after the listing is repeated without listing again: runs of one root share their capture."""
     job = ReconstructableRepository.for_module("assets_defs.definitions", "defs", str(ROOT)).get_reconstructable_job(
@@ -147,6 +149,7 @@ def test_repeated_from_failure(installation: DagsterInstallation, sandbox: Sandb
     ]
 
 
+@pytest.mark.long
 class TestTools:
     """`workspace.yaml`, `pyproject.toml` and `-m assets_defs.definitions` all lead to the same definitions."""
 

@@ -53,6 +53,7 @@ def test_a_run_opens_the_object_without_a_secret_or_the_network(
     assert [type(one) for one in received] == [opened]
 
 
+@pytest.mark.long
 def test_leases_end_with_the_run(config_file: str) -> None:
     """Also when a step fails: the next run must not find the library busy."""
 

@@ -65,6 +65,7 @@ def test_nothing_is_removed_without_a_policy(tmp_path: Path) -> None:
         definitions(tmp_path, "[retention]\nkeep_dayly = 1")
 
 
+@pytest.mark.long
 def test_what_the_policy_does_not_keep_is_removed(tmp_path: Path, data: DataFolder) -> None:
     """Also of a library that is no longer configured; the result is beside the snapshots and in the run."""
     result = run_job(tmp_path)

@@ -78,9 +78,9 @@ def test_a_missed_night_is_skipped(at: str, late: timedelta, runs: bool) -> None
         assert wanted.skip_message == "The night of 2026-11-20 was missed. No backup can be made for it later."
 
 
-@pytest.mark.parametrize("at", ["02:00", "02:30", "00:00", "23:59", "03:00"])
+@pytest.mark.parametrize("at", ["02:30", "00:00"])
 @pytest.mark.parametrize("change", [datetime(2026, 3, 29, tzinfo=UTC), datetime(2026, 10, 25, tzinfo=UTC)])
-@pytest.mark.parametrize("zone", ["Europe/Vienna", "America/New_York", "Australia/Lord_Howe", "UTC"])
+@pytest.mark.parametrize("zone", ["Europe/Vienna", "Australia/Lord_Howe"])
 def test_one_run_a_day_across_clock_changes(at: str, change: datetime, zone: str) -> None:
     """The night on which 02:00 does not exist has one run, and so has the one on which it comes twice."""
     settings = settings_for("old", at=at, zone=zone)

@@ -58,6 +58,7 @@ def test_a_good_snapshot(tmp_path: Path, snapshot: Snapshot) -> None:
     assert saved.ok
 
 
+@pytest.mark.long
 def test_a_damaged_one_fails_the_run(tmp_path: Path, snapshot: Snapshot) -> None:
     """With the name of the file."""
     file = snapshot.path / "publication_authors.parquet"

@@ -47,6 +47,7 @@ def announcements(manifest: Manifest) -> list[str]:
     return [note for note in manifest.notes if "announces" in note]
 
 
+@pytest.mark.long
 def test_a_name_is_loud_once_and_then_stays_in_the_notes(back_up: Backups) -> None:
     """The first backup is loud; the next one names it with the day since when."""
     first, second = back_up(EARLY), back_up(EARLY + timedelta(days=1))
@@ -60,6 +61,7 @@ def test_a_name_is_loud_once_and_then_stays_in_the_notes(back_up: Backups) -> No
     assert second.complete
 
 
+@pytest.mark.long
 def test_a_new_name_and_a_new_day_are_loud(back_up: Backups, sandbox: SandboxProcess) -> None:
     """Compared with the snapshots before; what was known already stays quiet."""
     back_up(EARLY)
@@ -78,6 +80,7 @@ def test_a_new_name_and_a_new_day_are_loud(back_up: Backups, sandbox: SandboxPro
     ]
 
 
+@pytest.mark.long
 def test_an_announcement_survives_a_stop(tmp_path: Path, sandbox: SandboxProcess) -> None:
     """I9: the steps of a backup may run in several processes."""
     runner = runner_on(tmp_path, sandbox, EARLY)
@@ -90,6 +93,7 @@ def test_an_announcement_survives_a_stop(tmp_path: Path, sandbox: SandboxProcess
         assert library.publish("old", "run").manifest.news == [LOUD.format("import_state")]
 
 
+@pytest.mark.long
 def test_the_report_and_the_notification_have_it(tmp_path: Path, sandbox: SandboxProcess) -> None:
     """The librarians' page shows the notes; the call of [notify] carries what is new, also when the backup is complete."""
     runner = runner_on(tmp_path, sandbox, datetime(2026, 12, 1, tzinfo=UTC))
@@ -126,6 +130,7 @@ def test_the_days_that_v2_has_left(back_up: Backups, day: datetime, left: int, e
     )
 
 
+@pytest.mark.long
 def test_more_than_sixty_days_before_the_end_there_is_no_note(back_up: Backups) -> None:
     """61 days are left."""
     manifest = back_up(datetime(2026, 10, 31, tzinfo=UTC))

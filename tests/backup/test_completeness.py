@@ -85,13 +85,6 @@ def test_a_movement_that_could_not_be_followed_is_partial_and_excuses_nothing() 
     assert len(short.problems) == 2, "the missing records are named, too"
 
 
-def test_a_movement_is_described_by_its_totals() -> None:
-    moved = {"first_total": 1100, "last_total": 1103, "totals_seen": 2, "followed": True, "moved": True, "again": 2}
-    facts = verdict(moved, {"rows": 1103, "distinct": 1103})
-    assert "(1,100 at first, 1,103 at last)" in facts.notes[0]
-    assert "2 pages were read again" in facts.notes[0]
-
-
 def test_a_walk_down_a_quiet_list_has_nothing_to_note() -> None:
     assert verdict({"followed": True}).notes == []
     assert len(verdict({"followed": True, "moved": True}).notes) == 1

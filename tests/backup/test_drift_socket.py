@@ -43,6 +43,7 @@ def test_a_complete_snapshot_has_every_record_that_stayed(tmp_path: Path, busy: 
     assert verified.ok, verified.problems
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("newest_first", [False, True])
 def test_a_library_where_people_work_has_complete_snapshots(tmp_path: Path, *, newest_first: bool) -> None:
     """A change in one of two requests is no reason for a partial snapshot, if the list has the order of its ids."""

@@ -123,6 +123,7 @@ def test_a_wrong_base_url(tmp_path: Path, sandbox: SandboxProcess, day: datetime
     )
 
 
+@pytest.mark.long
 def test_a_page_that_is_missing_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:
     """Version 2 lives: its list answers."""
     sandbox.fault("status", status=404, path="v2/publications.*page=2(&|$)", times=50)

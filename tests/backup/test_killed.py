@@ -28,6 +28,9 @@ from tests.backup.files.file_library import FileLibrary
 from tests.backup.runner import BackupRunner
 from tests.cli.command import ROOT, environment
 
+pytestmark = pytest.mark.long
+
+
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "3"))
 """Number of kills, at instants spread over a whole backup."""
 

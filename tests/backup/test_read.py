@@ -120,6 +120,7 @@ def page_of(*records: object) -> bytes:
     return json.dumps({"records": records}).encode()
 
 
+@pytest.mark.long
 class TestPayloads:
     """The raw payload is stored byte for byte (I6)."""
 
@@ -190,6 +191,7 @@ class TestPayloads:
 class TestProof:
     """Complete only if distinct ids = X-Total and nothing moved meanwhile; otherwise partial, and never the newest complete one (I4)."""
 
+    @pytest.mark.long
     @pytest.mark.parametrize(("error", "announced"), [(1, "121"), (-1, "119"), (-120, "0")])
     def test_x_total_disagrees(self, runner: BackupRunner, sandbox: SandboxProcess, error: int, announced: str) -> None:
         """More or fewer records than announced make a snapshot partial; the last complete one stays in the views."""
@@ -204,6 +206,7 @@ class TestProof:
         assert runner.counts_in_catalogue() == [(good.manifest.snapshot, RECORDS)]
         assert runner.library().data.find_snapshot("old").name == good.name
 
+    @pytest.mark.long
     def test_x_total_changes(self, tmp_path: Path, sandbox: SandboxProcess) -> None:
         """Records are added before the last page is read, which comes second: they are in the snapshot, and the note names the movement."""
         sandbox.fault("edit", "moving", path=r"page=3(&|$)", add=3)
@@ -215,6 +218,7 @@ class TestProof:
             "1 page was read again: every record that was there from the beginning to the end is in it, once"
         )
 
+    @pytest.mark.long
     def test_x_total_returns_to_what_it_was(self, canned: Callable[..., BackupRunner]) -> None:
         """A total that changed and returned has changed; the message does not claim a change from 3 to 3."""
         manifest = (
@@ -241,6 +245,7 @@ class TestProof:
         assert (facts.records, facts.x_total, manifest.complete) == (RECORDS, None if sent else RECORDS, not sent)
         assert notes_on_reading(manifest) == []
 
+    @pytest.mark.long
     def test_no_x_total(self, runner: BackupRunner, sandbox: SandboxProcess) -> None:
         """Without X-Total the other rules of I4 decide, and the manifest says that it was missing."""
         sandbox.change(variations={"x_total": "absent"})
@@ -251,10 +256,12 @@ class TestProof:
         ]
         assert manifest.resources["publications"].x_total is None
 
+    @pytest.mark.long
     def test_with_x_total_there_is_nothing_to_note(self, runner: BackupRunner) -> None:
         """A complete proof has no notes."""
         assert notes_on_reading(runner.back_up().manifest) == []
 
+    @pytest.mark.long
     def test_x_total_on_some_pages_only(self, canned: Callable[..., BackupRunner]) -> None:
         """One page with a total is enough for the comparison."""
         pages = [page_of({"id": 1}), page_of({"id": 2})]
@@ -273,6 +280,7 @@ class TestProof:
         facts = manifest.resources["publications"]
         assert (facts.records, facts.distinct_ids, facts.without_id) == (3, 2, 0)
 
+    @pytest.mark.long
     def test_records_without_an_id(self, canned: Callable[..., BackupRunner]) -> None:
         """A record without an id cannot be proved to be there once; it is stored all the same."""
         runner = canned(page_of({"title": "none"}, {"id": None}, {"id": "x"}, {"id": 4}, [1], "text"), totals=[6])
@@ -284,6 +292,7 @@ class TestProof:
         assert [row["id"] for row in runner.raw_rows(snapshot)] == [None, None, None, 4, None, None]
         assert snapshot.manifest.tables["publications"].rows == 6
 
+    @pytest.mark.long
     def test_no_records(self, tmp_path: Path, sandbox: SandboxProcess) -> None:
         """An empty library has a complete snapshot with every table."""
         runner = runner_for(tmp_path, sandbox.base_url("bare"))
@@ -292,11 +301,13 @@ class TestProof:
         assert {facts.rows for facts in snapshot.manifest.tables.values()} == {0}
         assert snapshot.manifest.resources["publications"].x_total == 0
 
+    @pytest.mark.long
     def test_no_records_and_no_x_total(self, canned: Callable[..., BackupRunner]) -> None:
         """Complete like any listing without X-Total, with the same note."""
         manifest = canned(b'{"records": []}').back_up().manifest
         assert (manifest.complete, len(notes_on_reading(manifest)), manifest.requests) == (True, 1, 1)
 
+    @pytest.mark.long
     def test_without_the_backup_endpoint(self, runner: BackupRunner, sandbox: SandboxProcess) -> None:
         """The service does not say which versions have `/publications/all` (service.md#not-shown): without it the plain list is read."""
         sandbox.change(variations={"all_endpoint": "missing"})
@@ -366,6 +377,7 @@ class TestFailure:
 class TestSteps:
     """Steps of one run work on one capture, under one lease."""
 
+    @pytest.mark.long
     def test_a_second_run_is_refused_until_the_first_has_ended(
         self, runner: BackupRunner, sandbox: SandboxProcess
     ) -> None:
@@ -397,6 +409,7 @@ class TestSteps:
                 step(library)
         assert runner.counts_in_catalogue()[0][1] == RECORDS
 
+    @pytest.mark.long
     def test_a_repeated_step_reads_nothing_again(self, runner: BackupRunner, sandbox: SandboxProcess) -> None:
         """I9: whether the same run repeats it, or a run that continues it."""
         with runner.library() as library:
@@ -424,6 +437,7 @@ class TestSteps:
             assert set(third.facts.resources) == {"publications", "more"}
 
 
+@pytest.mark.long
 class TestStaging:
     """Publications are staged while they are read, and can be staged again from their raw table."""
 

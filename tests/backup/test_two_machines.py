@@ -143,6 +143,7 @@ def test_another_machine_continues_a_backup_whose_worker_is_gone(
     )
 
 
+@pytest.mark.long
 def test_a_backup_that_began_before_the_state_was_shared_is_continued(
     machine: Callable[[str], Path], sandbox: SandboxProcess
 ) -> None:
@@ -159,6 +160,7 @@ def test_a_backup_that_began_before_the_state_was_shared_is_continued(
         assert verify(backup.data, snapshot.key, now=backup._now()).ok
 
 
+@pytest.mark.long
 def test_prune_on_another_machine_keeps_what_an_unfinished_backup_relies_on(
     machine: Callable[[str], Path], sandbox: SandboxProcess
 ) -> None:
@@ -172,6 +174,7 @@ def test_prune_on_another_machine_keeps_what_an_unfinished_backup_relies_on(
     assert any("is an unfinished backup" in note for note in result.notes)
 
 
+@pytest.mark.long
 def test_prune_beside_a_running_backup_of_another_machine_leaves_its_blobs(machine: Callable[[str], Path]) -> None:
     one, other = machine("one"), machine("other")
     with Backup.open(one) as running:

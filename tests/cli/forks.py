@@ -22,8 +22,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tests.measured import measure_command
-
 COMMANDS = sorted(path.stem for path in (Path(__file__).parents[2] / "cli").glob("*.py") if path.stem != "__init__")
 MODULES = (
     *(f"cli.{name}" for name in COMMANDS),
@@ -74,7 +72,6 @@ class Forks:
                     "arguments": list(arguments),
                     "folder": str(folder),
                     "environment": dict(environment),
-                    "test": os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0],
                 }
                 with self._lock:
                     socket.send_fds(
@@ -163,7 +160,6 @@ def main() -> None:
         os.dup2(stream, number)
         os.close(stream)
     os.chdir(request["folder"])
-    measure_command(request["test"])
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.path[0] = ""

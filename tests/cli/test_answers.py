@@ -49,6 +49,7 @@ def _rows(installation: BackedUp, sql: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.long
 def test_a_result_as_json(library: BackedUp) -> None:
     done = library.run("query", "SELECT count(*) AS n FROM publications", "--json")
     total = library.sandbox.publications()
@@ -102,6 +103,7 @@ def test_a_table_that_was_not_read_is_named(library: BackedUp) -> None:
     assert "not_read" not in library.run("query", "SELECT count(*) FROM publications", "--json").document
 
 
+@pytest.mark.long
 def test_any_value_has_a_form_in_json(library: BackedUp) -> None:
     """Two columns of the same name stay two. Values that JSON cannot express are text or null."""
     (row,) = _rows(library, UNUSUAL_VALUES)
@@ -126,6 +128,7 @@ def test_any_value_is_shown_as_it_is(library: BackedUp) -> None:
     assert done.lines[-1] == "1 row"
 
 
+@pytest.mark.long
 def test_rows_too_wide_for_a_table_are_printed_one_below_the_other(library: BackedUp) -> None:
     """Every value is readable, also where a table would be too narrow."""
     columns = ", ".join(f"repeat('{letter}', 30) AS column_{letter}" for letter in "abcdefghijkl")
@@ -144,6 +147,7 @@ def test_the_terminal_gets_a_hundred_rows_and_json_all(library: BackedUp) -> Non
     assert len(_rows(library, many)) == 250
 
 
+@pytest.mark.long
 def test_a_query_from_a_file(library: BackedUp, tmp_path: Path) -> None:
     file = tmp_path / "ask.sql"
     file.write_text("-- two statements; the last one answers\nSELECT 1;\nSELECT 'ü' AS letter;\n", encoding="utf-8")
@@ -248,6 +252,7 @@ def test_an_error_after_many_rows_is_part_of_the_one_document(library: BackedUp)
     assert (library_csv.status, library_csv.err.count("error: ")) == (2, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["--json", "--to=all.parquet"])
 def test_a_long_result_is_never_in_memory(library: BackedUp, form: str) -> None:
     """I11: a gigabyte of rows, in a process that may not have so much."""
@@ -304,6 +309,7 @@ def test_before_the_first_backup_there_is_nothing_to_query(tmp_path: Path) -> No
     run("snapshots", "show", "library", "--json", folder=tmp_path).assert_failed(2, "bookferry backup TENANT")
 
 
+@pytest.mark.long
 def test_a_reader_that_closes_the_pipe_is_no_error(library: BackedUp) -> None:
     """`bookferry query … | head`: no traceback, no message, and the status of other tools: 128 + SIGPIPE."""
     query = ["query", "SELECT * FROM raw_publications", "--limit", "0"]
@@ -325,6 +331,7 @@ def test_a_reader_that_closes_the_pipe_is_no_error(library: BackedUp) -> None:
         assert process.wait(PATIENCE) == 141
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -382,6 +389,7 @@ def test_what_failed_after_an_error_stands_behind_it(capfd: pytest.CaptureFixtur
     assert capfd.readouterr().err == "error: Too many records failed. The plan was not shared.\n"
 
 
+@pytest.mark.long
 def test_a_full_disk_behind_stdout_is_reported(library: BackedUp) -> None:
     """A result that did not arrive is not a success."""
     for form in ([], ["--json"]):
@@ -426,6 +434,7 @@ def test_the_list_of_snapshots(library: BackedUp) -> None:
     library.run("snapshots", "list", "librari", "--json").assert_failed(2, "did you mean 'library'?")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["{tenant}/{snapshot}", "{snapshot}", "{tenant}"])
 def test_one_snapshot_by_any_of_its_names(library: BackedUp, form: str) -> None:
     first = library.first.document
@@ -470,5 +479,6 @@ def test_the_columns_of_a_table_are_those_that_a_query_sees(library: BackedUp, n
     assert all(column["comment"] for column in described["columns"])
 
 
+@pytest.mark.long
 def test_a_table_that_is_not_there(tmp_path: Path) -> None:
     run("tables", "publication", "--json", folder=tmp_path).assert_failed(2, "publications")

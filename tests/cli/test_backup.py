@@ -24,6 +24,7 @@ HOURS = 10_000
 CONTRACT = {"tenant", "snapshot", "complete", "counts", "files", "requests", "seconds", "path"}
 
 
+@pytest.mark.long
 def test_json_is_one_document_with_the_keys_of_the_contract(library: BackedUp) -> None:
     document = library.first.document
     assert library.first.status == 0
@@ -38,6 +39,7 @@ def test_json_is_one_document_with_the_keys_of_the_contract(library: BackedUp) -
     assert (Path(document["path"]) / "manifest.json").is_file()
 
 
+@pytest.mark.long
 def test_several_libraries_may_begin_a_data_folder_at_once(sandbox: SandboxProcess, tmp_path: Path) -> None:
     """As cron starts them: what the first use of a data folder makes, Dagster's tables too, is made once."""
     names = ("one", "two")
@@ -63,6 +65,7 @@ def test_requests_are_one_for_every_fifty_records(library: BackedUp) -> None:
     assert library.first.document["requests"] == -(-library.sandbox.publications() // 50)
 
 
+@pytest.mark.long
 def test_a_service_without_the_backup_endpoint_costs_one_more_request(small: BackedUp) -> None:
     """And the last line has the number of requests."""
     small.sandbox.change("small", variations={"all_endpoint": "missing"})
@@ -76,11 +79,13 @@ def test_a_service_without_the_backup_endpoint_costs_one_more_request(small: Bac
     assert last.endswith(f" Snapshot small/{Path(path).name.removeprefix('snapshot=')}.")
 
 
+@pytest.mark.long
 def test_an_empty_library_is_backed_up(sandbox: SandboxProcess, tmp_path: Path) -> None:
     document = Installation.make(tmp_path, sandbox, "bare").backup("--json").document
     assert (document["complete"], document["counts"]) == (True, {"publications": 0})
 
 
+@pytest.mark.long
 def test_a_total_that_disagrees_is_partial(small: BackedUp) -> None:
     """Exit 3: the snapshot is stored, the last line calls it partial, and the newest complete snapshot stays current (I4)."""
     before = small.snapshots()
@@ -147,6 +152,7 @@ def _plain_http(installation: Installation) -> dict[str, object]:
     return {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("trouble", "status", "messages"),
     [
@@ -200,6 +206,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.long
 def test_a_full_disk_is_reported_as_such(tiny_disk: Path, sandbox: SandboxProcess) -> None:
     """Wherever the space ends, in the budget's file or in Dagster's history: exit 1, one message, and what was published stays (I5)."""
     installation = Installation.make(tiny_disk, sandbox, "library")
@@ -213,6 +220,7 @@ def test_a_full_disk_is_reported_as_such(tiny_disk: Path, sandbox: SandboxProces
         assert installation.snapshots() == before
 
 
+@pytest.mark.long
 def test_a_limit_on_file_size_is_reported_as_such(small: BackedUp) -> None:
     """`ulimit -f`, which SQLite calls a disk error."""
     before = small.snapshots()
@@ -253,6 +261,7 @@ def test_a_service_that_is_down_or_dies_ends_the_backup(tmp_path: Path, small: B
             assert installation.snapshots() == {}
 
 
+@pytest.mark.long
 def test_a_tenant_that_is_being_read_is_refused(small: BackedUp, tmp_path: Path) -> None:
     """One library is never read by two runs at once: the second one says so at once."""
     installation = Installation.make(tmp_path, small.sandbox, "small")
@@ -264,11 +273,13 @@ def test_a_tenant_that_is_being_read_is_refused(small: BackedUp, tmp_path: Path)
     assert json.loads(out)["complete"] is True
 
 
+@pytest.mark.long
 def test_unknown_tenant_and_unknown_resource(small: BackedUp) -> None:
     small.run("backup", "smal", "--json").assert_failed(2, "no tenant 'smal'", "did you mean 'small'?")
     small.backup("--resources", "publications,stamps", "--json").assert_failed(2, "stamps", "publications")
 
 
+@pytest.mark.long
 def test_the_configuration_is_found_where_it_was_named(small: BackedUp, tmp_path: Path) -> None:
     """--config, then $BOOKFERRY_CONFIG, then the working folder; paths in the file are relative to it."""
     config = str(small.folder / "bookferry.toml")

@@ -50,6 +50,7 @@ def proposals(text: str) -> Iterator[str]:
     return (found[1] for found in re.finditer(r"`([^`]*bookferry [^`]*)`", text))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "called", [".venv/bin/bookferry", "{program}", "{python} -m bookferry"], ids=["relative", "absolute", "module"]
 )
@@ -67,15 +68,6 @@ def test_a_command_in_an_error_can_be_pasted(called: str, folder: Path, program:
     assert next_line == line.replace(query, "backup TENANT")
     listed = shell(next_line.replace("backup TENANT", "snapshots list"), folder)
     assert (listed.returncode, listed.stderr) == (0, "")
-
-
-def test_a_command_of_doctor_can_be_pasted(folder: Path) -> None:
-    """It is on one line, also on a narrow terminal, which may break it as it likes."""
-    lines = [
-        line.strip() for line in run("doctor", "--config", ELSEWHERE, folder=folder, variables={"COLUMNS": "60"}).lines
-    ]
-    command = f"`bookferry backup old --config {shlex.quote(ELSEWHERE)}`"
-    assert [line for line in lines if command in line], lines
 
 
 def test_the_shortest_name_of_the_program(monkeypatch: pytest.MonkeyPatch, folder: Path, program: Path) -> None:

@@ -89,12 +89,14 @@ def test_what_is_offered(line: str, names: list[str], folder: Path) -> None:
     assert offered(line, folder).split() == names
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("content", ["not TOML", "tenants = 3", "data = 3\n[tenants.old]", b"\xff".decode("latin-1")])
 def test_a_configuration_that_does_not_load_offers_what_it_can(content: str, tmp_path: Path) -> None:
     (tmp_path / "bookferry.toml").write_bytes(content.encode("latin-1"))
     assert offered("bookferry snapshots show ", tmp_path).split() == (["old"] if "old" in content else [])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells(shell: str, folder: Path) -> None:
     answer = offered("bookferry --config mine.toml backup ", folder, shell)
@@ -121,6 +123,7 @@ def _with_program(tmp_path: Path) -> dict[str, str]:
     return environment(PATH=f"{program.parent}:{os.environ['PATH']}", HOME=str(home))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 def test_in_bash(folder: Path) -> None:
     """Installed by the option, in a new bash; it finds the shell that called it by itself."""

@@ -61,6 +61,7 @@ def test_a_command_imports_only_what_it_uses(command: str, without: set[str], tm
     assert found & {*NEVER, *without} == set()
 
 
+@pytest.mark.long
 def test_a_backup_imports_no_migration_and_no_other_library(tmp_path: Path) -> None:
     """Dagster comes after the answer, without what its web interface needs."""
     with SandboxProcess("--tenant", "small=real:5") as sandbox:

@@ -36,6 +36,7 @@ def installation_into(folder: Path, service: SandboxProcess, target: str) -> Ins
     return installation
 
 
+@pytest.mark.long
 def test_plan_apply_verify_and_undo(service: SandboxProcess, tmp_path: Path) -> None:
     """Plan with a fresh backup, apply, verify, a second plan, undo."""
     installation = installation_into(tmp_path, service, "new")
@@ -185,6 +186,7 @@ def test_what_is_lost_is_said_first_and_last(service: SandboxProcess, tmp_path: 
     assert problem["message"] == f"plan {planned['plan']} waits for 1 decision"
 
 
+@pytest.mark.long
 def test_restore_creates_what_is_missing_once(service: SandboxProcess, tmp_path: Path) -> None:
     """`restore` plans, applies and verifies; run twice, it writes nothing."""
     installation = installation_into(tmp_path, service, "other")
@@ -215,6 +217,7 @@ def test_decide_takes_a_file_over_or_says_why_not(service: SandboxProcess, tmp_p
     installation.run("migrate", "decide", plan, "nowhere.tsv").assert_failed(2, "There is no file nowhere.tsv")
 
 
+@pytest.mark.long
 def test_mistakes_exit_with_2_and_a_remedy(service: SandboxProcess, tmp_path: Path) -> None:
     """The message says what was tried, what came back and what to do."""
     installation = installation_into(tmp_path, service, "other")

@@ -132,10 +132,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_list_is_long() -> None:
-    assert len(COMMANDS) + len(CONFIGURATIONS) >= 60
-
-
 @pytest.mark.parametrize(("line", "status", "words"), COMMANDS, ids=[line for line, *_ in COMMANDS])
 def test_a_mistake_in_a_command(line: str, status: int, words: tuple[str, ...], folder: Path) -> None:
     check(run(*line.split(), "--json", folder=folder), status, words)
@@ -147,17 +143,20 @@ def test_a_mistake_in_the_configuration(text: str, words: tuple[str, ...], tmp_p
     check(run("backup", "a", "--json", folder=tmp_path), 2, words)
 
 
+@pytest.mark.long
 def test_a_typing_error_in_the_name_of_a_snapshot(library: BackedUp) -> None:
     done = library.run("snapshots", "show", "libary")
     check(done, 2, ("There is no snapshot 'libary'", "did you mean 'library'?", "`bookferry snapshots list`"))
 
 
+@pytest.mark.long
 def test_a_wrong_password(sandbox: SandboxProcess, tmp_path: Path) -> None:
     installation = Installation.make(tmp_path, sandbox, "small")
     done = installation.run("backup", "small", variables={"TEST_USER": sandbox.user, "TEST_PASSWORD": "geheim"})
     check(done, 4, ("401", "Check user name and password", "bookferry.toml"))
 
 
+@pytest.mark.long
 def test_a_library_that_is_not_there(sandbox: SandboxProcess, tmp_path: Path) -> None:
     """A wrong path, a web page in the place of the API, and no server at all. Each asks whether base_url is right."""
     installation = Installation.make(tmp_path, sandbox, "small")

@@ -51,6 +51,7 @@ def calls(installation: Installation) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.long
 def test_a_backup_reports_its_result(installation: Installation) -> None:
     """Once. Only a complete backup is a success. A failure has its reason, and no secret (I10)."""
     done = installation.backup("--json")
@@ -74,6 +75,7 @@ def test_a_backup_reports_its_result(installation: Installation) -> None:
     assert (installation.run("backup", "smal").status, results(installation)) == (2, []), "no tenant was backed up"
 
 
+@pytest.mark.long
 def test_a_stop_is_reported_and_a_kill_is_not(installation: Installation) -> None:
     """After a kill no call arrives, and the dead-man's switch raises the alarm."""
     installation.sandbox.change("small", latency=10_000)
@@ -87,6 +89,7 @@ def test_a_stop_is_reported_and_a_kill_is_not(installation: Installation) -> Non
         assert (process.returncode, results(installation)) == (status, messages)
 
 
+@pytest.mark.long
 def test_a_call_that_fails_is_printed_and_changes_nothing(sandbox: SandboxProcess, tmp_path: Path) -> None:
     """The exit status is that of the backup, and --json stays one document."""
     sandbox.reset(tenant="small")

@@ -28,6 +28,7 @@ def installation(tmp_path: Path, sandbox: SandboxProcess) -> Iterator[Installati
     sandbox.reset(tenant="small")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("umask", [0o022, 0])
 def test_a_killed_backup_leaves_nothing_open(installation: Installation, umask: int) -> None:
     """Pages, the list of files and the databases with -wal and -shm, as the kill left them."""

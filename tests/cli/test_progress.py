@@ -127,6 +127,7 @@ def slow() -> Iterator[SandboxProcess]:
         yield sandbox
 
 
+@pytest.mark.long
 def test_a_terminal_shows_a_bar_and_then_the_result(slow: SandboxProcess, tmp_path: Path) -> None:
     """The bar is drawn in its place and wiped away; only the answer stays. Nothing of Dagster's is on the terminal."""
     installation = Installation.make(tmp_path, slow, "slow")
@@ -143,6 +144,7 @@ def test_a_terminal_shows_a_bar_and_then_the_result(slow: SandboxProcess, tmp_pa
     assert output.count("\x1b[?25l") == output.count("\x1b[?25h"), "the cursor is shown again"
 
 
+@pytest.mark.long
 def test_a_terminal_shows_the_wait_and_is_tidy_after_ctrl_c(slow: SandboxProcess, tmp_path: Path) -> None:
     installation = Installation.make(tmp_path, slow, "slow", requests_per_minute=3)
     status, output = _on_a_terminal(installation, 100, until=r"waiting [0-9]+ s: the budget is used up")
@@ -152,6 +154,7 @@ def test_a_terminal_shows_the_wait_and_is_tidy_after_ctrl_c(slow: SandboxProcess
     assert output.count("\x1b[?25l") == output.count("\x1b[?25h"), "the cursor is shown again"
 
 
+@pytest.mark.long
 def test_a_log_gets_a_line_from_time_to_time(slow: SandboxProcess, tmp_path: Path) -> None:
     """What was read, what is left, and why nothing moves; while it starts, only that."""
     installation = Installation.make(tmp_path, slow, "slow", requests_per_minute=3)

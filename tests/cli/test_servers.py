@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import socket
 import subprocess
@@ -29,6 +28,7 @@ PAGES = """
 """
 
 
+@pytest.mark.long
 def test_the_sandbox_runs_until_sigterm(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*BOOKFERRY, "sandbox", "--json", "--tenant", "old=real:3"],
@@ -129,6 +129,7 @@ def test_a_port_that_is_taken_is_reported_before_anything_starts(library: Backed
     library.run("ui", "--host", "192.0.2.1", "--json").assert_failed(2, "192.0.2.1")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
 def test_the_sandbox_reports_mistakes_as_other_commands_do(form: list[str], tmp_path: Path) -> None:
     with _taken_port() as port:
@@ -137,25 +138,6 @@ def test_the_sandbox_reports_mistakes_as_other_commands_do(form: list[str], tmp_
     assert bool(done.out) == bool(form)
     run("sandbox", *form, "--tenant", "A", folder=tmp_path).assert_failed(2, "--tenant")
     run("sandbox", *form, "--host", "192.0.2.1", folder=tmp_path).assert_failed(2, "192.0.2.1")
-
-
-def test_the_sandbox_speaks_to_people_in_words(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [*BOOKFERRY, "sandbox", "--tenant", "old=real:3", "--tenant", "new=empty"],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(6)]
-    process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=PATIENCE) == ("", "")
-    assert re.fullmatch(r"The sandbox runs at http://127\.0\.0\.1:\d+  \(Ctrl-C ends it\)\n", lines[0])
-    assert re.fullmatch(r"  old: http://127\.0\.0\.1:\d+/old with 3 publications\n", lines[1])
-    assert "with 0 publications" in lines[2]
-    assert re.fullmatch(r"Account: \S+@\S+  Password: \S+\n", lines[3])
 
 
 @contextmanager

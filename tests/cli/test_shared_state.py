@@ -70,6 +70,7 @@ def test_without_a_database_nothing_is_sent(sandbox: SandboxProcess, tmp_path: P
     assert sandbox.counts()["requests"] == 0
 
 
+@pytest.mark.long
 def test_two_work_folders_of_one_bucket_exclude_each_other(shared_place: Place, tmp_path: Path) -> None:
     """Each machine has its own lock files; the lease is for the data, wherever its working files are."""
     clock = SystemClock()

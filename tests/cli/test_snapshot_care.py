@@ -18,6 +18,7 @@ def two_backups(sandbox: SandboxProcess, tmp_path: Path) -> tuple[Installation, 
     return installation, [f"small/{document['snapshot']}" for document in documents]
 
 
+@pytest.mark.long
 def test_a_backup_is_verified_and_the_list_says_so(two_backups: tuple[Installation, list[str]]) -> None:
     """Exit 0, dated; nothing is written into the snapshot."""
     installation, (first, newest) = two_backups
@@ -35,6 +36,7 @@ def test_a_backup_is_verified_and_the_list_says_so(two_backups: tuple[Installati
     installation.run("snapshots", "verify", "--read-data", "2/1", "--json").assert_failed(2, "--read-data '2/1'")
 
 
+@pytest.mark.long
 def test_damage_is_exit_6_and_named(two_backups: tuple[Installation, list[str]]) -> None:
     """By the file, in both forms, and in the list."""
     installation, (_first, newest) = two_backups

@@ -43,6 +43,7 @@ def codes(library: dict[str, Any]) -> list[str]:
     return [problem["code"] for problem in library["problems"]]
 
 
+@pytest.mark.long
 def test_before_and_after_the_first_backup(installation: Installation) -> None:
     """Nothing is written and no library is asked: before the first backup there is no data folder, and no sign-in either."""
     before = run("status", "--json", folder=installation.folder)
@@ -64,6 +65,7 @@ def test_before_and_after_the_first_backup(installation: Installation) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_one_screen(columns: int, library: Installation) -> None:
     """Every number is there whole, at each width; the last line is the verdict."""

@@ -35,11 +35,6 @@ def _end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[float,
     return time.monotonic() - asked, out, err
 
 
-def _at_once(_home: Installation) -> None:
-    """While it is still importing."""
-    time.sleep(0.3)
-
-
 def _starting(_home: Installation) -> None:
     """Around the end of its imports."""
     time.sleep(1.0)
@@ -59,7 +54,6 @@ def _foreground() -> None:
 @pytest.mark.parametrize(
     ("number", "moment"),
     [
-        (signal.SIGINT, _at_once),
         (signal.SIGTERM, _starting),
         (signal.SIGINT, _waiting_for_an_answer),
         (signal.SIGTERM, _waiting_for_an_answer),
@@ -85,6 +79,7 @@ def test_a_stop_ends_a_backup_and_leaves_what_was(
     assert small.snapshots() == before
 
 
+@pytest.mark.long
 def test_a_stop_while_the_budget_is_used_up(small: BackedUp, tmp_path: Path) -> None:
     """A stop also ends a long wait for the budget, and the next backup works."""
     installation = Installation.make(tmp_path, small.sandbox, "small")
@@ -98,6 +93,7 @@ def test_a_stop_while_the_budget_is_used_up(small: BackedUp, tmp_path: Path) -> 
     assert installation.backup("--json").document["complete"] is True
 
 
+@pytest.mark.long
 def test_a_stop_after_publication_is_a_success(small: BackedUp) -> None:
     """After publication, "Nothing was published" would be wrong."""
     before = small.snapshots()
@@ -110,6 +106,7 @@ def test_a_stop_after_publication_is_a_success(small: BackedUp) -> None:
     assert Path(document["path"]).is_dir()
 
 
+@pytest.mark.long
 def test_a_background_job_ignores_the_terminal(small: BackedUp) -> None:
     """`bookferry backup … &` in a script: the shell has SIGINT ignored, and it stays ignored."""
     small.sandbox.change("small", latency=0.5)

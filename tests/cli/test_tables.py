@@ -14,6 +14,7 @@ from tests.cli.terminal import printed
 WIDTHS = (60, 80, 120)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_a_list_of_snapshots_is_whole(library: BackedUp, columns: int) -> None:
     """At 80 columns a line would have to crop its numbers; its values are below each other then."""
@@ -25,13 +26,7 @@ def test_a_list_of_snapshots_is_whole(library: BackedUp, columns: int) -> None:
     assert ("row 1" in lines) == (columns < 120)
 
 
-def test_a_list_of_snapshots_in_a_pipe_is_a_table(library: BackedUp) -> None:
-    header, _, line = library.run("snapshots", "list").lines
-    assert len(header.split("┃")) == len(line.split("│")) == 8
-    assert "5,445" in line
-
-
-@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("columns", [80])
 @pytest.mark.parametrize(
     "command",
     [("snapshots", "show", "library"), ("tables",), ("tables", "publications"), ("query", "--list-examples")],
@@ -45,6 +40,7 @@ def test_no_table_is_wider_than_the_terminal(library: BackedUp, command: tuple[s
     assert whole - set(" ".join(lines).split()) == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_what_a_query_finds_can_be_copied(library: BackedUp, columns: int) -> None:
     """A DOI is never broken over two lines, also where it is longer than the terminal is wide: the terminal itself breaks it then."""
@@ -68,7 +64,7 @@ def test_a_cut_title_ends_in_an_ellipsis(library: BackedUp) -> None:
         assert row["title"] == (title if len(title) <= 60 else f"{title[:60]}…")
 
 
-@pytest.mark.parametrize("width", range(20, 130))
+@pytest.mark.parametrize("width", [20, 47, 80, 129])
 def test_every_width_keeps_words_whole(width: int) -> None:
     """Wide letters, too, which take two columns each."""
     cells = ("library/20260101T000000Z", "1,234,567", "a title of several words, 東京大学附属図書館 among them")

@@ -47,6 +47,7 @@ bookferry.main()
 """
 
 
+@pytest.mark.long
 def test_the_version_needs_next_to_nothing(tmp_path: Path) -> None:
     """Scripts ask for it often: it imports neither Typer nor anything else that the commands need."""
     done = subprocess.run(
@@ -58,6 +59,7 @@ def test_the_version_needs_next_to_nothing(tmp_path: Path) -> None:
     assert len(imported) < 200
 
 
+@pytest.mark.long
 def test_help_names_every_command_and_the_exit_statuses(tmp_path: Path) -> None:
     done = run("--help", folder=tmp_path)
     assert (done.status, done.err) == (0, "")
@@ -65,14 +67,7 @@ def test_help_names_every_command_and_the_exit_statuses(tmp_path: Path) -> None:
         assert word in done.out
 
 
-def test_help_is_grouped_and_begins_with_what_comes_first(tmp_path: Path) -> None:
-    out = run("-h", folder=tmp_path).out
-    headings = [line.split()[1] for line in out.splitlines() if line.startswith("╭")]
-    assert headings == ["Options", "Start", "Snapshots", "Analysis", "Migration", "Upkeep"]
-    first = [out.index(f"│ {command} ") for command in ("init", "doctor", "backup", "snapshots", "restore", "query")]
-    assert first == sorted(first)
-
-
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_its_help(command: str, tmp_path: Path) -> None:
     done = run(*command.split(), "--help", folder=tmp_path)
@@ -92,6 +87,7 @@ def test_without_a_command_there_is_help(group: list[str], tmp_path: Path) -> No
     assert "COMMAND" in done.out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "messages"),
     [
@@ -112,6 +108,7 @@ def test_a_mistake_in_the_command_is_one_message(
     assert bool(done.out) == bool(form)
 
 
+@pytest.mark.long
 def test_options_before_the_command(tmp_path: Path) -> None:
     """--config and --json mean the same before a command as after it; what stands after it has the last word."""
     before = run("--json", "--config", "mine.toml", "init", folder=tmp_path)
@@ -134,6 +131,7 @@ def test_colors_in_a_pipe(variables: dict[str, str], colored: bool, tmp_path: Pa
         assert (done.status, "\x1b[" in done.out) == (0, colored), done
 
 
+@pytest.mark.long
 def test_as_a_module(tmp_path: Path) -> None:
     """`python -m bookferry` is the same program."""
     done = subprocess.run(
@@ -147,6 +145,7 @@ def test_as_a_module(tmp_path: Path) -> None:
     assert done.stdout == f"bookferry {version('bookferry')}\n"
 
 
+@pytest.mark.long
 def test_init_writes_a_file_that_loads(tmp_path: Path) -> None:
     """And says what to do next; --json too."""
     done = run("init", "--tenant", "old", "--base-url", "https://library.example.com", folder=tmp_path)
@@ -158,6 +157,7 @@ def test_init_writes_a_file_that_loads(tmp_path: Path) -> None:
     assert (tenant.username_env, tenant.password_env) == ("OLD_USER", "OLD_PASSWORD")
 
 
+@pytest.mark.long
 def test_init_never_overwrites(tmp_path: Path) -> None:
     config = tmp_path / "bookferry.toml"
     config.write_text("# mine")
@@ -217,6 +217,7 @@ def test_init_leaves_a_file_as_it_is(arguments: list[str], messages: list[str], 
     assert (config.read_bytes(), list(tmp_path.iterdir())) == (before, [config])
 
 
+@pytest.mark.long
 def test_init_takes_any_folder_name(tmp_path: Path) -> None:
     name = 'büch"er # 📚'
     assert run("init", "--data", name, folder=tmp_path).status == 0

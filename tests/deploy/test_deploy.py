@@ -64,6 +64,7 @@ def test_the_image_runs_as_nobody_and_says_whether_it_is_well() -> None:
     assert len(instructions("FROM")) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", INSTANCES)
 def test_dagster_accepts_the_instance(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: str) -> None:
     """Its storage, its launcher and its limits, with a real database for the history."""
@@ -336,6 +337,7 @@ class TestLoopback:
         assert json.loads(done.stdout)["files"]["kept"] > 0
 
 
+@pytest.mark.long
 def test_compose_sets_the_variables_that_its_configuration_names(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = read("compose/compose.yaml")["x-bookferry"]["environment"]
     for name, value in environment.items():
@@ -346,6 +348,7 @@ def test_compose_sets_the_variables_that_its_configuration_names(monkeypatch: py
     settings.check_sign_in("demo")
 
 
+@pytest.mark.long
 def test_the_extras_bring_the_launchers_at_versions_that_fit() -> None:
     """`pip install "bookferry[k8s]"`, `[celery]` and `[docker]`, imported as an instance imports them."""
     import dagster_celery.launcher  # noqa: PLC0415  three seconds together

@@ -19,6 +19,7 @@ PAGE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
 
 
+@pytest.mark.long
 @needs_systemd
 def test_systemd_finds_no_fault(tmp_path: Path) -> None:
     """With a program at the place of ours: a missing program is a fault, too."""
@@ -56,7 +57,3 @@ def test_one_folder_can_be_written_but_not_the_program(path: Path) -> None:
     program = settings["ExecStart"].removeprefix(f"{settings['ReadOnlyPaths']}/bin/").partition(" ")[0]
     assert program in {"bookferry", "celery"}
     assert (settings["ProtectSystem"], settings["UMask"], settings["User"]) == ("strict", "0077", "bookferry")
-
-
-def test_the_page_leads_to_each_unit() -> None:
-    assert {path.name for path in UNITS.iterdir()} == set(re.findall(r"\(\.\./deploy/systemd/([^)]+)\)", PAGE))

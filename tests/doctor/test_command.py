@@ -43,6 +43,7 @@ def test_a_healthy_library(patient: Patient) -> None:
     assert [line for line in done.lines if line != line.rstrip()] == []
 
 
+@pytest.mark.long
 def test_json_is_one_document(patient: Patient) -> None:
     done = doctor(patient, "library", "--json")
     assert (done.status, done.err) == (0, "")
@@ -64,6 +65,7 @@ def test_a_wrong_password_is_exit_4(patient: Patient, form: list[str]) -> None:
     assert "401" in done.out
 
 
+@pytest.mark.long
 def test_a_missing_variable_is_exit_2(patient: Patient) -> None:
     done = run("doctor", "--json", folder=patient.folder, variables={"TEST_USER": "somebody"})
     assert done.status == 2
@@ -71,6 +73,7 @@ def test_a_missing_variable_is_exit_2(patient: Patient) -> None:
     assert "TEST_PASSWORD" in problem["message"]
 
 
+@pytest.mark.long
 def test_several_tenants(patient: Patient) -> None:
     """One that works does not hide one that does not; nobody has signed in to v3: exit 4."""
     (patient.folder / "bookferry.toml").write_text(TWO.format(base_url=patient.sandbox.base_url()))
@@ -103,10 +106,12 @@ def test_a_configuration_that_cannot_be_used_is_exit_2(tmp_path: Path, content: 
     assert run("doctor", folder=tmp_path).lines[-1] == "PROBLEM: the nightly backup would not work."
 
 
+@pytest.mark.long
 def test_an_unknown_tenant_is_a_mistake_in_the_command(patient: Patient) -> None:
     doctor(patient, "nobody", "--json").assert_failed(2, "there is no tenant 'nobody'", "library")
 
 
+@pytest.mark.long
 def test_what_dagster_knows(patient: Patient) -> None:
     """After a backup by the command line there is an instance, which has run nothing; a scheduler is not running."""
     before = {check["name"]: check for check in doctor(patient, "--json").document["tenants"][0]["checks"]}

@@ -86,6 +86,7 @@ def signed_in(patient: Patient) -> SignedIn:
     return SignedIn(patient)
 
 
+@pytest.mark.long
 def test_a_healthy_connection(signed_in: SignedIn) -> None:
     """All scopes, a fresh token: nothing but what the sandbox's library does not show."""
     signed_in.keep(*SCOPES)
@@ -99,6 +100,7 @@ def test_a_healthy_connection(signed_in: SignedIn) -> None:
     assert examined.requests == signed_in.patient.sandbox.counts()["requests"] <= MAX_REQUESTS
 
 
+@pytest.mark.long
 def test_no_secret_is_shown(signed_in: SignedIn) -> None:
     """I10: neither token is in anything that is printed."""
     signed_in.keep(*SCOPES)
@@ -156,6 +158,7 @@ def test_a_token_that_the_service_does_not_know(signed_in: SignedIn) -> None:
     assert "made-up-access-token" not in str([finding.document for finding in examined.findings])
 
 
+@pytest.mark.long
 def test_trap_a11_a_token_without_assets_read(signed_in: SignedIn) -> None:
     """A token without `assets:read` silently lacks `url`: a backup without one file."""
     scopes = [scope for scope in SCOPES if scope != "assets:read"]
@@ -233,6 +236,7 @@ def test_a_store_that_is_damaged(signed_in: SignedIn) -> None:
     assert worst(examined.findings) is ExitStatus.SIGN_IN
 
 
+@pytest.mark.long
 def test_a_wrong_clock_is_told(signed_in: SignedIn) -> None:
     """Tokens are aged by the machine's steady clock, so an hour's difference ends nothing."""
     signed_in.keep(*SCOPES)
@@ -256,6 +260,7 @@ def person(service: SandboxProcess, tmp_path: Path) -> SignInHome:
     return home
 
 
+@pytest.mark.long
 def test_a_token_that_ended_early_is_renewed_and_kept(service: SandboxProcess, person: SignInHome) -> None:
     """Never a refresh whose result is not stored: an hour later on the service's clock, doctor renews, once, and the store has it (I3)."""
     before = person.grant
@@ -268,6 +273,7 @@ def test_a_token_that_ended_early_is_renewed_and_kept(service: SandboxProcess, p
     assert person.refreshes() == 2
 
 
+@pytest.mark.long
 def test_a_sign_in_that_was_revoked(service: SandboxProcess, person: SignInHome) -> None:
     """Exit 4, with the command that helps, and no token in the words."""
     service.control("POST", "oauth/grants/end", {"tenant": "library", "person": service.user})

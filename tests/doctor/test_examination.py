@@ -30,6 +30,7 @@ def statuses(patient: Patient) -> dict[str, CheckStatus]:
     return {finding.name: finding.status for finding in patient.examine().findings}
 
 
+@pytest.mark.long
 def test_a_healthy_library(patient: Patient) -> None:
     """Every check is made, none is worse than a note, and the service is asked a dozen times at most."""
     examined = patient.amid(clock=ShiftedClock(timedelta())).examine()
@@ -44,6 +45,7 @@ def test_a_healthy_library(patient: Patient) -> None:
     assert examined.requests == patient.sandbox.counts()["requests"] <= MAX_REQUESTS
 
 
+@pytest.mark.long
 def test_it_only_reads(patient: Patient) -> None:
     """And asks v3, if at all, without a sign-in."""
     patient.examine()
@@ -52,6 +54,7 @@ def test_it_only_reads(patient: Patient) -> None:
     assert {request["sign_in"] for request in seen if "/api/v3/" in request["path"]} <= {None}
 
 
+@pytest.mark.long
 def test_an_empty_library(service: SandboxProcess, patient_of: PatientOf) -> None:
     """Nothing to be seen of records, and no reason to fail."""
     examined = patient_of(service, tenant="bare").examine()
@@ -59,6 +62,7 @@ def test_an_empty_library(service: SandboxProcess, patient_of: PatientOf) -> Non
     assert [finding.name for finding in examined.findings if finding.unchecked] == ["file addresses"]
 
 
+@pytest.mark.long
 def test_a_wrong_password(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 4, and nothing more is asked of a service that refuses us."""
     monkeypatch.setenv("TEST_PASSWORD", PASSWORD)
@@ -97,6 +101,7 @@ def test_the_key_for_personal_data(patient: Patient, monkeypatch: pytest.MonkeyP
     assert examined.requests == 0
 
 
+@pytest.mark.long
 def test_an_unreachable_host(service: SandboxProcess, patient_of: PatientOf) -> None:
     """Port 1 of this machine answers nobody."""
     found = patient_of(service, "http://127.0.0.1:1/library").find("service")
@@ -169,12 +174,14 @@ def test_a_wrong_base_url_is_not_the_end_of_v2(patient: Patient) -> None:
     assert found["end of v2"].status is CheckStatus.WARNING
 
 
+@pytest.mark.long
 def test_the_rate_is_above_what_the_service_asks_for(patient: Patient) -> None:
     patient.configure(base_url=patient.sandbox.base_url(), requests_per_minute=600)
     found = patient.find("rate")
     assert (found.status, found.facts["requests_per_minute"]) == (CheckStatus.WARNING, 600)
 
 
+@pytest.mark.long
 def test_requests_of_other_runs_are_seen(patient: Patient) -> None:
     """The budget is one for all that works on the data folder (I1)."""
     first = patient.examine().requests
@@ -391,11 +398,13 @@ def test_odd_records_are_told_not_tripped_over(
     assert found["page links"].status is CheckStatus.PROBLEM
 
 
+@pytest.mark.long
 def test_the_same_person_reads_it_twice(patient: Patient, tmp_path: Path) -> None:
     """Examining changes nothing but the budget's account: the second time says what the first said."""
     assert statuses(patient) == statuses(patient)
 
 
+@pytest.mark.long
 def test_v2_tells_how_to_read_the_lists_that_it_does_not_document(patient: Patient) -> None:
     """A second tenant of the same library, with version 3."""
     found = patient.find("other lists")

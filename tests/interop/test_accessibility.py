@@ -19,7 +19,10 @@ from tests.sandbox.process import SandboxProcess
 
 __all__ = ["browser", "callback", "sandbox"]  # fixtures
 
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed"),
+]
 
 
 @pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light")], ids=lambda param: f"{param[0]}-{param[1]}")

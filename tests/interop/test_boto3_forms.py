@@ -15,6 +15,9 @@ from botocore.exceptions import ClientError
 
 from tests.sandbox.process import SandboxProcess
 
+pytestmark = pytest.mark.long
+
+
 CONTENT = b"%PDF-1.7 as real as it gets\r\n--boundary\r\n" * 50
 FIELDS = {"Content-Type": "application/pdf", "Content-Disposition": 'inline; filename="a b.pdf"'}
 CONDITIONS: list[Any] = [

@@ -23,7 +23,10 @@ from tests.spec.oauth_client import challenge_of
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed"),
+]
 
 VERIFIER = "v" * 50
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--window-size=900,1200")

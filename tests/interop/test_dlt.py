@@ -8,7 +8,7 @@ import pytest
 
 from tests.sandbox.process import SandboxProcess
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 def sign_in(sandbox: SandboxProcess, version: str) -> dict[str, Any]:

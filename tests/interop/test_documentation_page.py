@@ -14,7 +14,10 @@ from selenium.webdriver.support.ui import WebDriverWait
 from tests.interop.test_consent_page import BROWSER, DRIVER, SECONDS, browser
 from tests.sandbox.process import SandboxProcess
 
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed"),
+]
 __all__ = ["browser"]  # the fixture
 
 

@@ -13,7 +13,7 @@ from pipelines.report.workbook import Column, open_workbook
 
 OFFICE = shutil.which("soffice")
 
-pytestmark = pytest.mark.skipif(OFFICE is None, reason="LibreOffice is not installed")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(OFFICE is None, reason="LibreOffice is not installed")]
 
 AS_CSV = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true,false"
 """Comma, quotation mark, UTF-8, from the first line; cells as they are displayed."""

@@ -118,6 +118,7 @@ def verified(pair: LibraryPair, plan: Plan) -> Any:
         return migration.verify(plan)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("description", ["follows", "missing"])
 def test_the_fields_that_the_target_has_are_moved(pair: LibraryPair, description: str) -> None:
     """Without a description they are those that a record of the target has, which proves only that it has had them."""
@@ -143,6 +144,7 @@ def test_the_fields_that_the_target_has_are_moved(pair: LibraryPair, description
     assert second.facts.count(Action.CONFLICT) == 0
 
 
+@pytest.mark.long
 def test_a_change_follows_an_edit_is_a_conflict_and_undo_takes_back(pair: LibraryPair) -> None:
     reshape(pair, "library", ADDED)
     reshape(pair, pair.target, without_seeds(ADDED))
@@ -188,6 +190,7 @@ def patched_title(plan: Plan) -> str:
     return row.display_title
 
 
+@pytest.mark.long
 def test_a_value_that_a_person_adds_to_a_new_record_keeps_it_from_being_deleted(pair: LibraryPair) -> None:
     """The source has no subtitle there, so none was sent; what the service answered then tells the edit."""
     reshape(pair, "library", ADDED)
@@ -205,6 +208,7 @@ def test_a_value_that_a_person_adds_to_a_new_record_keeps_it_from_being_deleted(
     ]
 
 
+@pytest.mark.long
 def test_what_the_service_fills_itself_is_no_difference(pair: LibraryPair) -> None:
     added = {"language": {"schema": TEXT_OR_NULL, "seed": ["de", None]}}
     reshape(pair, "library", added)
@@ -221,6 +225,7 @@ def test_what_the_service_fills_itself_is_no_difference(pair: LibraryPair) -> No
     assert (again.facts.count(Action.CONFLICT), again.facts.empty) == (0, True)
 
 
+@pytest.mark.long
 def test_a_field_that_the_description_lacks_is_told_with_that_source(pair: LibraryPair) -> None:
     reshape(pair, "library", ADDED)
     narrow = {name: field for name, field in ADDED.items() if name != "subtitle"}
@@ -237,6 +242,7 @@ def test_a_field_that_the_description_lacks_is_told_with_that_source(pair: Libra
     assert verified(pair, plan).equal
 
 
+@pytest.mark.long
 def test_a_field_of_which_nothing_shows_that_the_target_has_it(pair: LibraryPair) -> None:
     reshape(pair, "library", ADDED)
     reshape(pair, pair.target, {}, "missing")
@@ -251,6 +257,7 @@ def test_a_field_of_which_nothing_shows_that_the_target_has_it(pair: LibraryPair
     assert pair.apply(plan).applied.failures == []
 
 
+@pytest.mark.long
 def test_a_lacking_description_of_one_field_is_made_up_by_the_targets_records(pair: LibraryPair) -> None:
     """The description is silent about a field that the target's own publications have."""
     reshape(pair, "library", {"subtitle": ADDED["subtitle"]})
@@ -319,6 +326,7 @@ def test_links_and_signed_addresses_are_not_moved(pair: LibraryPair) -> None:
     assert "X-Amz-Signature" not in plan.path(ISSUES).read_text()
 
 
+@pytest.mark.long
 def test_a_plan_of_a_library_without_such_fields_asks_for_nothing_more(pair: LibraryPair) -> None:
     before = pair.requests()
     plan = pair.plan(back_up(pair))
@@ -361,6 +369,7 @@ def test_a_field_that_the_target_does_not_keep_is_counted(pair: LibraryPair) -> 
     assert (second.facts.empty, second.facts.count(Action.CONFLICT)) == (True, 0)
 
 
+@pytest.mark.long
 def test_a_lost_response_finds_the_record_with_its_additional_fields(pair: LibraryPair) -> None:
     """Two records differ in nothing but such a field: each write is looked up by it, and none is there twice (I8)."""
     added = {"volume": {"schema": TEXT_OR_NULL}}
@@ -377,6 +386,7 @@ def test_a_lost_response_finds_the_record_with_its_additional_fields(pair: Libra
     assert verified(pair, plan).equal
 
 
+@pytest.mark.long
 def test_fields_of_a_source_of_version_2_are_moved_too(
     sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

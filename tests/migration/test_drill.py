@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 
 import pyarrow.parquet as pq
+import pytest
 
 from pipelines.drill import drill
 from pipelines.records.files import KEPT
@@ -30,6 +31,7 @@ def files_in(snapshot: Snapshot) -> list[dict[str, object]]:
     return [row for row in rows if row["status"] == KEPT]
 
 
+@pytest.mark.long
 def test_a_drill_restores_every_record_and_file(pair: LibraryPair, snapshot: Snapshot) -> None:
     result = drill_snapshot(pair, snapshot)
     assert (result.ok, result.problems, result.records) == (True, [], RECORDS)
@@ -39,6 +41,7 @@ def test_a_drill_restores_every_record_and_file(pair: LibraryPair, snapshot: Sna
     assert not list((pair.config.parent / "library-data").glob(".drill-*"))
 
 
+@pytest.mark.long
 def test_a_drill_fails_after_one_bit_of_a_blob_changed(pair: LibraryPair, snapshot: Snapshot) -> None:
     blob = pair.config.parent / "library-data" / blob_key(str(files_in(snapshot)[0]["sha256"]))
     content = bytearray(blob.read_bytes())

@@ -33,6 +33,7 @@ def source_records(snapshot: Snapshot) -> list[dict[str, Any]]:
     return [json.loads(payload) for payload in raw.column("payload").to_pylist()]
 
 
+@pytest.mark.long
 def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(
     assert sum(record["cover"] is not None for record in moved) == facts.files.covers
 
 
+@pytest.mark.long
 def test_moved_records_are_not_moved_again(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I8: the second run writes nothing, and a second plan is empty."""
     plan = pair.plan(snapshot)
@@ -68,6 +70,7 @@ def test_moved_records_are_not_moved_again(pair: LibraryPair, snapshot: Snapshot
     assert pair.apply(second).requests == 0
 
 
+@pytest.mark.long
 def test_without_a_journal_the_same_records_are_matched(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I8: identifiers and contents match what another machine wrote, and nothing is created twice."""
     pair.apply(pair.plan(snapshot))
@@ -91,6 +94,7 @@ def later(pair: LibraryPair, snapshot: Snapshot) -> Iterator[Snapshot]:
     pair.sandbox.reset("faults")
 
 
+@pytest.mark.long
 def test_a_second_plan_writes_only_later_changes_of_the_source(
     pair: LibraryPair, snapshot: Snapshot, later: Snapshot
 ) -> None:
@@ -103,6 +107,7 @@ def test_a_second_plan_writes_only_later_changes_of_the_source(
     assert pair.plan(later).facts.empty
 
 
+@pytest.mark.long
 def test_an_edit_in_the_target_is_a_conflict_until_a_person_decides(pair: LibraryPair, snapshot: Snapshot) -> None:
     pair.apply(pair.plan(snapshot))
     first = pair.publications()[0]["id"]
@@ -148,6 +153,7 @@ def test_records_that_exist_are_not_created_again(pair: LibraryPair, snapshot: S
     assert next(record for record in moved if record["id"] == target["id"])["title"] == "Their own title"
 
 
+@pytest.mark.long
 def test_a_refused_record_is_quarantined_with_the_service_s_words_and_the_rest_moves(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
@@ -202,6 +208,7 @@ def test_a_record_of_the_target_that_a_person_gave_to_another_one_makes_no_plan_
     assert next(one for one in moved if one["id"] == target["id"])["title"] == other["title"]
 
 
+@pytest.mark.long
 def test_a_plan_is_refused_once_somebody_changed_what_it_would_replace(pair: LibraryPair, snapshot: Snapshot) -> None:
     pair.apply(pair.plan(snapshot))
     first = pair.publications()[0]["id"]
@@ -223,6 +230,7 @@ def test_an_approval_is_the_beginning_of_the_seal(pair: LibraryPair, snapshot: S
                 migration.approved(plan.name, wrong, "new")
 
 
+@pytest.mark.long
 def test_parts_of_a_plan_can_be_written_first(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot)
     first = pair.apply(plan, selection=Selection(limit=5))

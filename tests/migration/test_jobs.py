@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from assets_defs.definitions import build_definitions
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
+
+pytestmark = pytest.mark.long
 
 
 def run(pair: LibraryPair, job: str, asset: str, **config: Any) -> dg.ExecuteInProcessResult:

@@ -51,6 +51,7 @@ def status_of(pair: LibraryPair, plan: Plan) -> Any:
         return migration.status(plan)
 
 
+@pytest.mark.long
 def test_files_whose_download_failed_are_lacking_until_a_later_plan_moved_them(
     pair: LibraryPair, without_files: Snapshot
 ) -> None:
@@ -78,6 +79,7 @@ def test_files_whose_download_failed_are_lacking_until_a_later_plan_moved_them(
     assert verify(pair, plan).equal, "the files are there, whatever plan moved them"
 
 
+@pytest.mark.long
 def test_a_file_that_the_target_has_is_not_lacking(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A later download may fail; what an earlier plan moved is recognised by its asset and size."""
     assert pair.apply(pair.plan(snapshot)).applied.complete
@@ -139,6 +141,7 @@ def test_a_field_that_the_service_does_not_keep_is_lacking(pair: LibraryPair, sn
     assert {finding.problem for finding in proof.findings} == {"the service had this value right after it was written"}
 
 
+@pytest.mark.long
 def test_a_field_that_a_response_does_not_have_is_not_called_lost(pair: LibraryPair, snapshot: Snapshot) -> None:
     """The document does not show the responses to writes: they may leave out empty fields."""
     pair.sandbox.change(pair.target, variations={"nulls": "absent"})
@@ -163,6 +166,7 @@ def attach_without_names(pair: LibraryPair) -> None:
     assert (asset["name"], asset["file"]["metadata"]["filename"]) == ("", "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("empty_names", ["kept", "replaced", "refused"])
 def test_an_empty_file_name_is_moved_or_named(
     pair: LibraryPair, another_target: Callable[[], LibraryPair], tmp_path: Path, empty_names: str
@@ -227,6 +231,7 @@ def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
     assert "Cora" not in repr(found)
 
 
+@pytest.mark.long
 def test_unrecognised_identifiers_are_sent_where_somebody_wants_it(pair: LibraryPair, snapshot: Snapshot) -> None:
     """`--invalid-identifiers` sends what breaks the rules as it stands, words too; no page then advises it."""
     without = pair.plan(snapshot)

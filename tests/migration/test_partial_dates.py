@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
@@ -43,6 +45,7 @@ def issues_of(plan: Plan) -> dict[int, list[str]]:
     return {int(line[0]): [line[2], line[3], line[4]] for line in lines}
 
 
+@pytest.mark.long
 def test_they_are_left_out_unless_somebody_wants_them(pair: LibraryPair) -> None:
     """The date stays empty; the plan counts it, and names the option."""
     plan = pair.plan(snapshot_of(pair, DATES))
@@ -58,6 +61,7 @@ def test_they_are_left_out_unless_somebody_wants_them(pair: LibraryPair) -> None
     assert verify(pair, plan).equal
 
 
+@pytest.mark.long
 def test_their_first_day_is_sent_with_a_word(pair: LibraryPair) -> None:
     """The plan says how many, and of each what it was and what is sent; it proves equal, and leaves nothing for a second plan."""
     snapshot = snapshot_of(pair, DATES)
@@ -83,6 +87,7 @@ def test_their_first_day_is_sent_with_a_word(pair: LibraryPair) -> None:
     assert pair.publications() == [], undone
 
 
+@pytest.mark.long
 def test_a_later_plan_fills_what_was_left_out(pair: LibraryPair) -> None:
     """The option may come after a first migration; what librarians have entered since is kept, where it is a day of that year."""
     snapshot = snapshot_of(pair, DATES)
@@ -100,6 +105,7 @@ def test_a_later_plan_fills_what_was_left_out(pair: LibraryPair) -> None:
     assert dates_in(pair) == {**SENT, 1: None, 2: "2018-11-30"}
 
 
+@pytest.mark.long
 def test_a_day_of_the_target_gives_way_only_to_another_year(pair: LibraryPair) -> None:
     """A day within the year says more than its first day, even where the source counts; another year is a conflict for a person."""
     for number, date in ((1, "2021-05-03"), (2, "2019-11-30")):
@@ -118,6 +124,7 @@ def test_a_day_of_the_target_gives_way_only_to_another_year(pair: LibraryPair) -
     assert pair.plan(snapshot, overwrite=True).facts.empty
 
 
+@pytest.mark.long
 def test_a_date_that_the_source_completes_is_sent(pair: LibraryPair) -> None:
     """The journal has what was sent: the source's day replaces the first day that a plan wrote."""
     assert pair.apply(pair.plan(snapshot_of(pair, {1: "2021"}), first_days=True)).applied.complete

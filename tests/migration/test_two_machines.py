@@ -78,6 +78,7 @@ def machine(  # noqa: PLR0917  fixtures
     return make
 
 
+@pytest.mark.long
 def test_what_one_machine_planned_another_applies_and_the_first_verifies(
     machine: Callable[[str], LibraryPair], way: KillingWay
 ) -> None:
@@ -102,6 +103,7 @@ def test_what_one_machine_planned_another_applies_and_the_first_verifies(
     assert other.plan(other.newest()).facts.empty
 
 
+@pytest.mark.long
 def test_what_is_decided_on_one_machine_counts_for_the_plan_of_another(
     machine: Callable[[str], LibraryPair], tmp_path: Path
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_field_with_the_name_of_our_columns(name: str) -> None:
         assert column.name == f"{name.lower()}_2"
 
 
+@pytest.mark.long
 class TestFiles:
     """The staged files of a snapshot."""
 

@@ -48,6 +48,7 @@ def listed_keys(payload: bytes) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.long
 @given(records)
 def test_the_table_and_the_work_list_name_the_same_files(value: Any) -> None:
     """Whatever a record holds: both ways of staging and the reader of addresses agree on each file and its content key."""
@@ -55,6 +56,7 @@ def test_the_table_and_the_work_list_name_the_same_files(value: Any) -> None:
     assert listed_keys(payload) == staged_keys(payload, Stager("publications"))
 
 
+@pytest.mark.long
 def test_the_real_library(real_payloads: list[str], typed_payloads: list[str]) -> None:
     """Both versions; and what is skipped unread has no file with an address."""
     for texts in (real_payloads, typed_payloads):

@@ -179,6 +179,7 @@ def test_any_record_has_a_form_and_comes_back(value: Any) -> None:
             assert (again.fields, again.unsent) == (found.fields, found.unsent)
 
 
+@pytest.mark.long
 @given(records)
 def test_what_was_sent_reads_as_wanted(value: Any) -> None:
     """Idempotent (I7): version 3's response to a form has the same form, without differences."""
@@ -192,6 +193,7 @@ def test_what_was_sent_reads_as_wanted(value: Any) -> None:
     identifying_keys(wanted)
 
 
+@pytest.mark.long
 def test_the_real_library_comes_back(real_payloads: list[str], typed_payloads: list[str]) -> None:
     """Every record of version 2, and of version 3, which has the same form in both versions."""
     typed = {record["id"]: form_of(record) for record in map(json.loads, typed_payloads)}
@@ -259,6 +261,7 @@ class TestMatching:
         """Absent, null and empty are equal; categories and identifiers have no order; everything else must agree in every character."""
         assert differing(comparable(form().fields), comparable(form(**changes).fields)) == differ
 
+    @pytest.mark.long
     @given(st.lists(texts.valid, max_size=6, unique=True), st.randoms(use_true_random=False))
     def test_the_order_of_identifiers_says_nothing(self, pairs: list[tuple[str, str]], random: Any) -> None:
         """Two services may return them in different orders."""

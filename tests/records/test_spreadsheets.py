@@ -43,6 +43,7 @@ def test_any_text_becomes_one_printable_line_without_a_formula(text: str) -> Non
     assert cell.lstrip()[:1] not in set("=+-@＝＋－＠") or re.fullmatch(r"[+-][0-9]+([.,][0-9]+)?", cell)
 
 
+@pytest.mark.long
 def test_a_cell_is_never_longer_than_a_spreadsheet_takes() -> None:
     assert safe_cell("x" * 40_000) == "x" * LONGEST + "… (40,000 characters)"
     assert len(safe_cell(";=" * 1_000_000)) < 32_767

@@ -19,7 +19,6 @@ from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.batches import StagedBatch
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.typed_identifiers import identify
-from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.residue import (
     ADDRESSES,
     MAX_KEY_CHARACTERS,
@@ -31,7 +30,6 @@ from pipelines.records.stager import Stager
 from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.records.values import decode_record, record_ids
 from pipelines.settings.identifier_types import IdentifierSettings
-from tests.records.identifiers.test_real_library import not_good
 from tests.records.json_values import SHAPE, Members, anything, has_one_id, meaning, records, text_of
 
 
@@ -67,6 +65,7 @@ def residue(row: dict[str, Any]) -> dict[str, Any]:
 class TestTotal:
     """No value of any kind stops the staging, and each record is one row (I7)."""
 
+    @pytest.mark.long
     @given(st.lists(records | anything, max_size=5))
     def test_one_row_a_record_whatever_it_holds(self, values: list[Any]) -> None:
         """Every record is one row of publications, with its own hash, and every batch has its table's schema."""
@@ -189,6 +188,7 @@ class TestTotal:
         row, _ = staged_one({"published_on": sent})
         assert (row["published_year"], row["published_precision"]) == (year, precision)
 
+    @pytest.mark.long
     @given(st.text() | st.from_regex(r"[0-9]{1,5}(-[0-9]{1,3}){0,3}", fullmatch=True) | st.dates().map(str))
     def test_a_date_of_any_text(self, sent: str) -> None:
         """A text has a year where it is the beginning of a calendar day up to its year, month or day, and only there."""
@@ -210,6 +210,7 @@ class TestNothingIsLost:
         """From columns and residue every value of any object can be rebuilt, addresses of files excepted."""
         assert_kept(meaning(record), *staged_one(text_of(record)))
 
+    @pytest.mark.long
     def test_every_value_of_the_real_library(self, real_payloads: list[str]) -> None:
         """The same for every real record; the one key without a column is counted."""
         staged = stage(real_payloads)
@@ -243,6 +244,7 @@ class TestNothingIsLost:
         assert max(map(len, counts)) <= MAX_KEY_CHARACTERS
         json.dumps(counts, ensure_ascii=False).encode()
 
+    @pytest.mark.long
     @given(st.lists(st.dictionaries(st.text(min_size=1, max_size=3), st.integers(1, 9), max_size=30), max_size=5))
     def test_counting_in_bounded_space_keeps_the_sum(self, batches: list[dict[str, int]]) -> None:
         """However often counts are merged and cut, no occurrence disappears."""
@@ -258,6 +260,7 @@ class TestIdentifiers:
 
     PMCID = kinds_of({"pmcid": IdentifierSettings(pattern="PMC[1-9][0-9]*", fields=("pmc", "pmcid"))})
 
+    @pytest.mark.long
     @given(st.lists(records, max_size=4))
     def test_the_rows_are_what_was_identified(self, values: list[Any]) -> None:
         """Row by row what `identify` says of the record, in its order."""
@@ -273,24 +276,6 @@ class TestIdentifiers:
             for identifiers in found
             for identifier in identifiers
         ]
-
-    def test_the_real_library(self, real_payloads: list[str]) -> None:
-        """The staged table has what docs/identifiers.md counts and tells value by value: every row is what was identified."""
-        encoded = [payload.encode() for payload in real_payloads]
-        staged = Stager("publications")(encoded, ["0"] * len(encoded))
-        columns = ("publication_id", "type", "value", "raw", "source_field", "position", "verdict", "rule")
-        found = rows(staged, "publication_identifiers")
-        assert not_good() == Counter(
-            (row["source_field"], row["rule"], row["value"]) for row in found if row["verdict"] not in GOOD
-        )
-        sent = [json.loads(payload) for payload in real_payloads]
-        assert [tuple(row[name] for name in columns) for row in found] == [
-            (record["id"], *one[:-1], one.rule or None) for record in sent for one in identify(record)
-        ]
-        assert {
-            tuple(row[name] for name in ("publication_id", "source_field", "raw"))
-            for row in rows(staged, "publication_identifiers")
-        } == {(record["id"], field, record[field]) for record in sent for field in IDENTIFIER_FIELDS if record[field]}
 
     def test_a_configured_type(self) -> None:
         """Its fields are identifiers, and no longer residue (service.md#identifiers)."""
@@ -335,11 +320,13 @@ class TestSecrets:
 class TestBatches:
     """The size of batches changes the speed, never the content."""
 
+    @pytest.mark.long
     @given(st.lists(records, min_size=1, max_size=6))
     def test_in_one_batch_or_one_by_one(self, values: list[Any]) -> None:
         """An irregular record does not change the staging of another one."""
         assert_same_in_pieces([text_of(value) for value in values], 1)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("size", [7, 1999])
     def test_the_real_library_in_one_batch_or_in_pieces(self, real_payloads: list[str], size: int) -> None:
         """Pieces of any size give the same rows and the same counts."""

@@ -61,6 +61,7 @@ def _inner(value: Any) -> Any:
     return [_inner(one) for one in value] if isinstance(value, list) else value
 
 
+@pytest.mark.long
 @EACH
 class TestTotal:
     """No value of any kind stops the staging (I7)."""

@@ -35,6 +35,7 @@ __all__ = ["objects", "s3", "shared_s3", "stored"]  # fixtures
 RECORDS = [{"id": number, "title": "A title", "published_on": "1984-06-08", "isbn": "9684192914"} for number in (1, 2)]
 
 
+@pytest.mark.long
 def test_it_lies_beside_the_snapshots_and_is_made_anew(stored: DataFolder) -> None:
     """In a folder and in a bucket; the snapshot stays as it was, and nothing else is left."""
     snapshot = snapshot_of(stored, RECORDS)
@@ -78,6 +79,7 @@ def test_what_is_for_the_person_who_runs_it_comes_last(data: DataFolder) -> None
     )
 
 
+@pytest.mark.long
 def test_what_a_report_that_was_killed_left_goes(data: DataFolder) -> None:
     snapshot = snapshot_of(data, RECORDS)
     left = data.path / ".report-old" / "spilled"
@@ -87,6 +89,7 @@ def test_what_a_report_that_was_killed_left_goes(data: DataFolder) -> None:
     assert [line["field"] for line in lines_of(report)] == ["ISBN", "ISBN", "title", "title"]
 
 
+@pytest.mark.long
 def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
     """And no others."""
     snapshots = [snapshot_of(data, RECORDS, now=STARTED_AT + timedelta(days=day)) for day in range(3)]
@@ -104,6 +107,7 @@ def rewritten(snapshot: Snapshot, table: str, change: Callable[[pa.Table], pa.Ta
     pq.write_table(change(pq.ParquetFile(path).read()), path)
 
 
+@pytest.mark.long
 def test_files_that_could_not_be_had(data: DataFolder) -> None:
     """Each is a line with the reason; those that no backup asked for are none."""
     names = ("lost.pdf", "left.pdf")
@@ -129,6 +133,7 @@ def test_files_that_could_not_be_had(data: DataFolder) -> None:
     assert line["suggestion"].startswith("Open the file in the library.")
 
 
+@pytest.mark.long
 def test_what_a_line_says_of_a_repaired_field(data: DataFolder) -> None:
     """An ISBN-10 and the ISBN-13 of the same book are one identifier; a field of several is one line, which says what it becomes."""
     records = [
@@ -153,6 +158,7 @@ def test_what_a_line_says_of_a_repaired_field(data: DataFolder) -> None:
     assert shared[0]["suggestion"].startswith("Compare the records 2 and 4.")
 
 
+@pytest.mark.long
 def test_a_record_that_a_partial_listing_holds_twice_is_no_duplicate(data: DataFolder) -> None:
     """It looks like itself; with another record it is one of two."""
     once = {"id": 1, "title": "Émile", "published_on": "1762", "doi": "10.1000/1"}
@@ -165,6 +171,7 @@ def test_a_record_that_a_partial_listing_holds_twice_is_no_duplicate(data: DataF
     assert [(line["record"], line["value"]) for line in lines_of(report)] == [("1", "Émile"), ("2", "EMILE.")]
 
 
+@pytest.mark.long
 def test_residue_and_whom_it_may_name(data: DataFolder) -> None:
     """Every key is counted, with an example; not of one that may name a person."""
     person = {"created_by": "Cora", "contributor": {"id": 1, "phone": "0123"}}

@@ -46,6 +46,7 @@ def page_of(found: Report) -> str:
     return " ".join(Path(found.paths.html).read_text("utf-8").split())
 
 
+@pytest.mark.long
 def test_the_first_night_has_nothing_to_compare(data: DataFolder) -> None:
     found = report(data, night(data, 0, GOOD, BAD))
     [only] = found.nights
@@ -53,6 +54,7 @@ def test_the_first_night_has_nothing_to_compare(data: DataFolder) -> None:
     assert "first complete snapshot" in page_of(found)
 
 
+@pytest.mark.long
 def test_since_the_last_night_and_the_last_week(stored: DataFolder) -> None:
     """In a folder and in a bucket. An issue that gets another wrong value is still the same issue."""
     report(stored, night(stored, 0, GOOD, BAD, BAD, GOOD.replace("7", "x")))
@@ -66,6 +68,7 @@ def test_since_the_last_night_and_the_last_week(stored: DataFolder) -> None:
     assert [one.snapshot[:8] for one in found.nights] == ["20261120", "20261126", "20261127"]
 
 
+@pytest.mark.long
 def test_a_partial_snapshot_is_compared_with_none_and_none_with_it(data: DataFolder) -> None:
     """What it lacks may still be in the library."""
     report(data, night(data, 0, GOOD, BAD))
@@ -79,6 +82,7 @@ def test_a_partial_snapshot_is_compared_with_none_and_none_with_it(data: DataFol
     assert len(found.nights) == 2
 
 
+@pytest.mark.long
 def test_a_night_without_a_report_has_its_number_of_records(data: DataFolder) -> None:
     """A snapshot of an earlier version: records can be compared, issues cannot, and the page says so."""
     night(data, 0, GOOD)
@@ -89,6 +93,7 @@ def test_a_night_without_a_report_has_its_number_of_records(data: DataFolder) ->
     assert "no report with which issues could be compared" in page_of(found)
 
 
+@pytest.mark.long
 def test_what_pruned_snapshots_told_stays(data: DataFolder) -> None:
     """The chart needs no snapshot but the two that are compared; the numbers of the others are in a small file."""
     for day in range(4):
@@ -101,6 +106,7 @@ def test_what_pruned_snapshots_told_stays(data: DataFolder) -> None:
     assert Path(found.paths.html).read_text("utf-8").count("<summary>") == 1
 
 
+@pytest.mark.long
 def test_older_snapshots_are_not_read(data: DataFolder) -> None:
     """A report reads the tables of last night and of last week, however many snapshots there are."""
     for day in (0, 1, 2, 8):
@@ -124,6 +130,7 @@ def test_about_a_week_before(data: DataFolder, day: int, found: bool) -> None:
     assert ("no complete snapshot of about a week before" in page_of(made)) != found
 
 
+@pytest.mark.long
 def test_issues_that_came_with_other_rules_are_named(data: DataFolder) -> None:
     """The record did not change, so the rules did. What depends on other records, such as a duplicate, is not counted so."""
     earlier = night(data, 0, BAD, GOOD)
@@ -140,6 +147,7 @@ def test_issues_that_came_with_other_rules_are_named(data: DataFolder) -> None:
     assert "1 issue came and 0 went although their records stayed" in page_of(found)
 
 
+@pytest.mark.long
 def test_a_report_that_is_made_again_replaces_its_night(data: DataFolder) -> None:
     first, second = night(data, 0, GOOD), night(data, 1, GOOD, BAD)
     for snapshot in (first, second, first, second):
@@ -148,6 +156,7 @@ def test_a_report_that_is_made_again_replaces_its_night(data: DataFolder) -> Non
     assert len(report(data, first).nights) == 1, "what came later is no part of an earlier report"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "content",
     ["", "{", "[]", '{"base_url": "https://elsewhere.example.org", "api": "v2", "nights": [{"snapshot": "x"}]}'],
@@ -159,6 +168,7 @@ def test_a_history_that_is_damaged_or_of_another_library_begins_anew(data: DataF
     assert len(report(data, snapshot).nights) == 1
 
 
+@pytest.mark.long
 def test_the_history_is_bounded(data: DataFolder) -> None:
     """And goes with the last snapshot."""
     key = f"reports/tenant=old/{HISTORY}"

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 
+import pytest
+
 from pipelines.records.advice import field_name
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.typed_identifiers import identify
@@ -65,6 +67,7 @@ def same_titles() -> dict[object, set[int]]:
     return groups(((plain(one["title"]), year(one)), one["id"]) for one in real_records() if year(one))
 
 
+@pytest.mark.long
 def test_verdicts_by_field(real: Report) -> None:
     expected: dict[str, Counter[str]] = defaultdict(Counter)
     for _record, one in FOUND:
@@ -96,11 +99,13 @@ def test_publications_without_identifiers(real: Report) -> None:
     assert figures.without_date == sum(record["published_on"] is None for record in real_records())
 
 
+@pytest.mark.long
 def test_duplicates(real: Report) -> None:
     assert real.figures.same_identifier == duplicates(shared())
     assert real.figures.same_title_and_year == duplicates(same_titles())
 
 
+@pytest.mark.long
 def test_every_issue_is_a_line_and_every_line_an_issue(real: Report) -> None:
     """A line for each bad value, for each record of a group, for each date that is none; then one for each field that was repaired."""
     bad = [(record["id"], field_name(one.source_field)) for record, one in FOUND if one.verdict not in GOOD]

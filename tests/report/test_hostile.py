@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def test_no_cell_is_a_formula_and_every_line_has_its_columns(hostile: Report) ->
     assert len(read.fetchall()) == len(lines)
 
 
+@pytest.mark.long
 @given(
     st.text()
     | st.sampled_from(HOSTILE)

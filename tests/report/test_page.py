@@ -12,34 +12,15 @@ from selenium import webdriver
 from pipelines.report.pages import Report
 from tests.interop.test_consent_page import BROWSER, DRIVER, browser
 
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed"),
+]
 __all__ = ["browser"]  # the fixture
-
-
-NARROW_CELLS = """
-return [...document.querySelectorAll('table th, table td')].filter(cell => {
-  const words = cell.textContent.trim().split(/\\s+/);
-  const range = document.createRange();
-  range.selectNodeContents(cell);
-  const lines = new Set([...range.getClientRects()].map(one => Math.round(one.bottom / 8)));
-  const seen = getComputedStyle(cell.parentElement.parentElement).clipPath === 'none';
-  return seen && words.length > 2 && lines.size >= words.length && cell.clientWidth < 150;
-}).map(cell => cell.textContent.trim());
-"""
-"""The narrow cells of tables in which each word has a line of its own. Headings that only a screen reader sees do not count."""
 
 
 PARTS = "return [...document.querySelectorAll('.bar i')].map(part => part.getBoundingClientRect().width)"
 """How wide the parts of bars are."""
-
-
-def test_on_a_telephone_no_column_is_one_word_wide(browser: webdriver.Chrome, real: Report) -> None:
-    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(Path(real.paths.html).as_uri())
-    assert browser.execute_script(NARROW_CELLS) == []
-    browser.execute_script("document.querySelectorAll('.scroll').forEach(one => one.style.width = '60px')")
-    assert browser.execute_script(NARROW_CELLS) != [], "narrow columns are found"
 
 
 @pytest.mark.parametrize("name", ["real", "hostile"])

@@ -17,6 +17,7 @@ def add_fault(service: Service, fault: str, **details: object) -> None:
     service.tenant.faults.add(parse_fault({"fault": fault, **details}))
 
 
+@pytest.mark.long
 def test_the_next_n_matching_requests_fail(library: Service) -> None:
     add_fault(library, "status", status=500, times=2, match={"method": "get", "path": "page=3(&|$)"})
     statuses = [library.get(f"/publications?page={page}").status_code for page in (1, 3, 2, 3, 3, 30)]
@@ -117,6 +118,7 @@ def test_a_late_request_takes_effect_behind_others(make_service: Callable[[int],
     assert service.tenant.publications.count() == before + 3
 
 
+@pytest.mark.long
 def test_a_share_of_the_requests_meets_a_fault(library: Service) -> None:
     add_fault(library, "status", status=500, times=1000, share=0.3, seed=7)
     statuses = [library.get("/publications/1").status_code for _ in range(200)]

@@ -20,6 +20,7 @@ def window(times: list[float], end: float) -> list[float]:
     return [time for time in times if end - WINDOW_SECONDS < time <= end]
 
 
+@pytest.mark.long
 @given(TIMES)
 def test_the_largest_window_equals_counting_every_window(times: list[float]) -> None:
     """`largest` is exactly the largest number of requests in any 60-second window."""
@@ -30,6 +31,7 @@ def test_the_largest_window_equals_counting_every_window(times: list[float]) -> 
     assert counter.total == len(times)
 
 
+@pytest.mark.long
 @given(TIMES, st.integers(1, 20))
 def test_the_limiter_refuses_exactly_what_is_too_much(times: list[float], limit: int) -> None:
     """service.md#rate: about 60 requests a minute. Assumption: of the accepted requests of any 60 seconds."""
@@ -54,6 +56,7 @@ def test_a_request_after_retry_after_is_accepted(times: list[float], limit: int)
             assert limiter.admit(now, limit) is None
 
 
+@pytest.mark.long
 def test_the_61st_request_in_a_minute_is_refused(library: Service) -> None:
     """service.md#errors: too many requests are 429."""
     library.change(requests_per_minute=60)

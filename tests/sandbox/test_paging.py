@@ -64,6 +64,7 @@ def test_links_keep_every_parameter(library: Service) -> None:
     assert parse_qsl(urlsplit(following).query) == expected
 
 
+@pytest.mark.long
 @given(total=st.integers(0, 400), per_page=st.integers(-5, 120))
 def test_following_next_covers_every_entry_once(total: int, per_page: int) -> None:
     """The ranges of the pages, one after the other, are exactly the list, for any page size."""

@@ -35,6 +35,7 @@ def client(sandbox: SandboxProcess, tenant: str = "library") -> httpx.Client:
     return httpx.Client(base_url=f"{sandbox.base_url(tenant)}/api/v2", auth=(sandbox.user, sandbox.password))
 
 
+@pytest.mark.long
 def test_it_starts_with_every_real_record_in_seconds_and_ends_when_asked() -> None:
     """The ready line is the only line on stdout. CPU time is measured, so that a busy machine does not matter."""
     before = os.times()
@@ -52,6 +53,7 @@ def test_it_starts_with_every_real_record_in_seconds_and_ends_when_asked() -> No
     assert after.children_user + after.children_system - before.children_user - before.children_system < 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_at_once_although_requests_hang(signum: signal.Signals) -> None:
     """It exits with 0 long before the hanging request would be answered."""
@@ -67,6 +69,7 @@ def test_it_ends_at_once_although_requests_hang(signum: signal.Signals) -> None:
             assert time.monotonic() - started < 200
 
 
+@pytest.mark.long
 def test_it_ends_with_its_parent() -> None:
     """``--stop-at-eof``: the service ends when the process that started it is killed."""
     with SandboxProcess(*SMALL) as sandbox:
@@ -75,6 +78,7 @@ def test_it_ends_with_its_parent() -> None:
         assert sandbox.process.wait(200) == 0
 
 
+@pytest.mark.long
 def test_a_state_file_survives_a_kill_and_is_not_seeded_again(tmp_path: Path) -> None:
     state = ("--state", str(tmp_path / "state.db"))
     with SandboxProcess(*SMALL, *state) as sandbox:
@@ -94,6 +98,7 @@ def test_a_state_file_survives_a_kill_and_is_not_seeded_again(tmp_path: Path) ->
         assert sandbox.publications() == 121
 
 
+@pytest.mark.long
 def test_tenants_are_libraries_of_their_own(sandbox: SandboxProcess) -> None:
     """service.md#overview: each tenant has its own {base_url}."""
     with client(sandbox) as one, client(sandbox, "other") as other:
@@ -113,6 +118,7 @@ def test_what_is_not_http_gets_the_error_body(sandbox: SandboxProcess) -> None:
     assert json.loads(body)["error"]["code"] == "BadRequest"
 
 
+@pytest.mark.long
 def test_the_limit_holds_under_threads(sandbox: SandboxProcess) -> None:
     """service.md#errors: too many requests are 429. With threads, too, exactly the limit is accepted."""
     sandbox.change(requests_per_minute=30)
@@ -122,6 +128,7 @@ def test_the_limit_holds_under_threads(sandbox: SandboxProcess) -> None:
     assert sandbox.counts() == {"requests": 50, "largest_window": 50, "throttled": 20}
 
 
+@pytest.mark.long
 def test_a_body_that_breaks_off_is_shorter_than_it_said(sandbox: SandboxProcess) -> None:
     sandbox.fault("cut")
     with client(sandbox) as http:

@@ -13,6 +13,8 @@ import pytest
 
 from tests.sandbox.process import SandboxProcess
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "python3"))), reason="needs bash and curl")
 def test_the_upload_session_works_as_printed(tmp_path: Path) -> None:

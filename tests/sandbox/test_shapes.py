@@ -26,6 +26,7 @@ Make = Callable[..., Service]
 OpenV3 = Callable[[Service], httpx.Client]
 
 
+@pytest.mark.long
 def test_fields_are_renamed_and_change_their_form(v3: httpx.Client) -> None:
     first = records(v3, "authorities")[1]
     assert list(first) == ["id", "name", "type", "aliases", "notes", "created_at"]

@@ -10,6 +10,8 @@ import pytest
 from tests.sandbox.conftest import Service
 from tests.sandbox.shapes import PATHS, description, description_name, example, fits, ok, records, shape
 
+pytestmark = pytest.mark.long
+
 
 def schemas(client: httpx.Client) -> dict[str, Any]:
     found: dict[str, Any] = description(client)["components"]["schemas"]

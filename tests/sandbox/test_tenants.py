@@ -14,6 +14,9 @@ from sandbox.state.database import Database
 from sandbox.tenants import Account, open_tenant
 from tests.sandbox.conftest import ORIGIN, FakeClock
 
+pytestmark = pytest.mark.long
+
+
 LISTS = ("publications", "users", "hard_copies", "hard_copies/locations", "authorities", "collections", "tasks")
 
 

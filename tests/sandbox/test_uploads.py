@@ -12,6 +12,9 @@ import pytest
 
 from tests.sandbox.process import SandboxProcess
 
+pytestmark = pytest.mark.long
+
+
 SMALL = ("--tenant", "library=real:5", "--requests-per-minute", "0")
 
 

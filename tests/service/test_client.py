@@ -85,6 +85,7 @@ def test_a_probe_gets_any_status(serve: Serve, client_for: ClientFor, status: in
     assert len(server.received) == 1
 
 
+@pytest.mark.long
 def test_a_requested_pause_is_reported_with_its_end(
     serve: Serve, configured: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -213,6 +214,7 @@ def test_no_error_shows_a_credential(
     assert not [secret for secret in (PASSWORD, basic, basic.rstrip("=")) if secret in printed]
 
 
+@pytest.mark.long
 def test_open_client_reads_a_library(
     sandbox: SandboxProcess, configured: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -324,6 +326,7 @@ def hang_on(hanging: set[int], arrived: Callable[[int], None]) -> Script:
     return script
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("hanging", "limit", "spent", "pages"),
     [

@@ -65,6 +65,7 @@ secrets = st.text(min_size=MIN_LENGTH, max_size=40).filter(lambda text: MASK not
 around = st.text(max_size=30)
 
 
+@pytest.mark.long
 @given(secret=secrets, before=around, after=around)
 @example(secret="redacted]", before="[", after="")
 @example(secret="Basic abcdef0", before="Basic ", after="")
@@ -80,6 +81,7 @@ pieces = st.sampled_from(
 texts = st.lists(pieces | around, max_size=12).map("".join)
 
 
+@pytest.mark.long
 @given(text=texts, secret=secrets | st.text(max_size=3))
 @example(text="://a b@", secret=" ")
 @example(text="password=[redacted]", secret="")
@@ -104,6 +106,7 @@ def test_a_short_secret_is_masked_as_a_word_only() -> None:
     assert redact("the word art starts an article") == f"the word {MASK} starts an article"
 
 
+@pytest.mark.long
 @given(text=st.text(max_size=500), most=st.integers(1, 50))
 @example(text="a\x1b[31mred\r\nb\u202e", most=50)
 def test_text_from_outside_is_one_short_printable_line(text: str, most: int) -> None:

@@ -315,6 +315,7 @@ def test_both_ends_of_a_list_are_read_inwards_to_an_older_record(
     assert {one["id"] // 50 + 1 for one in found} == ({*pages} if total else set())
 
 
+@pytest.mark.long
 def test_a_record_is_made_changed_found_and_removed(sandbox: SandboxProcess, client_for: ClientFor) -> None:
     """Everything together against the sandbox, with an unclear create that is looked up."""
     client = client_for(sandbox.base_url())

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 TABLES = HERE.parents[1] / "docs" / "spec-coverage.md"
 
@@ -40,6 +42,7 @@ def test_every_row_names_tests_that_exist() -> None:
     assert [(fact, tests) for _, fact, tests in rows() if not tests or set(tests) - known.keys()] == []
 
 
+@pytest.mark.long
 def test_every_test_that_cites_a_fact_is_in_the_section_of_its_anchor() -> None:
     named = {(anchor, test) for anchor, _, tests in rows() for test in tests}
     cited = {(match[1], name) for name, text in docstrings().items() if (match := CITATION.match(text))}

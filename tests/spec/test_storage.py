@@ -288,6 +288,7 @@ class Dripping:
         return self._body.read(min(size, self._sizes.pop() if self._sizes else 1))
 
 
+@pytest.mark.long
 @given(
     fields=st.lists(st.tuples(st.from_regex("[A-Za-z0-9._-]{1,20}", fullmatch=True), st.text(max_size=50)), max_size=5),
     content=st.binary(max_size=500),

@@ -114,6 +114,7 @@ def said_at_last(holder: subprocess.Popen[str]) -> list[str]:
     return out.splitlines()
 
 
+@pytest.mark.long
 def test_a_second_machine_is_refused_and_told_who_works(holder: subprocess.Popen[str], state: State) -> None:
     """Other tenants, and the same one of other data, are free. The lease of a killed process is free at once."""
     with pytest.raises(TenantBusyError, match=rf"at work on 'old'.*process {holder.pid} on .* since 20"):
@@ -125,6 +126,7 @@ def test_a_second_machine_is_refused_and_told_who_works(holder: subprocess.Popen
     until(lambda: is_free(state))
 
 
+@pytest.mark.long
 def test_a_holder_that_is_silent_for_long_keeps_its_lease(holder: subprocess.Popen[str], shared_place: Place) -> None:
     """It is at work on something else; a thread speaks for it. Three times its silence pass, by the server's clock."""
     assert shared_place.rows("SELECT pg_sleep(3)")
@@ -132,6 +134,7 @@ def test_a_holder_that_is_silent_for_long_keeps_its_lease(holder: subprocess.Pop
     assert said_at_last(holder) == ["sends", "sends"]
 
 
+@pytest.mark.long
 def test_a_holder_that_was_stopped_sends_nothing_after_another_took_over(
     holder: subprocess.Popen[str], state: State, shared_place: Place
 ) -> None:
@@ -149,6 +152,7 @@ def test_a_holder_that_was_stopped_sends_nothing_after_another_took_over(
     assert shared_place.rows("SELECT count(*) FROM budget_slots") == [(1,)]
 
 
+@pytest.mark.long
 def test_who_is_cut_off_sends_nothing_and_may_begin_anew(shared_place: Place, state: State) -> None:
     """The network goes while a run holds a lease; without a lease, a new session is opened without a word."""
     with Proxy(shared_place.address) as proxy:
@@ -191,6 +195,7 @@ def test_two_runs_in_one_process_are_two_runs(state: State) -> None:
     assert is_free(state)
 
 
+@pytest.mark.long
 def test_a_forked_process_sends_nothing_under_the_lease_of_its_parent(shared_place: Place) -> None:
     """It leaves its parent's session alone."""
     script = """if True:

@@ -128,6 +128,7 @@ def refused(settings: Settings) -> str:
     return str(caught.value)
 
 
+@pytest.mark.long
 def test_there_and_back_again(at: At) -> None:
     """Entries, forms, the used budget and its pause are the same; the place that was left refuses with one line."""
     local = at("local")

@@ -108,6 +108,7 @@ def test_a_server_whose_clock_is_set_back_keeps_nothing_for_hours(
     assert KEPT - 0.01 <= clock.monotonic() - sent <= KEPT + 2
 
 
+@pytest.mark.long
 def test_a_machine_that_was_started_again_compares_nothing_with_its_former_clock(
     on: Callable[..., Budget], clock: ManualClock
 ) -> None:
@@ -140,6 +141,7 @@ requests = st.tuples(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(limit=st.integers(1, 3), work=st.lists(requests, max_size=25))
 def test_no_window_holds_more_whatever_the_clock_does(

@@ -191,6 +191,7 @@ def test_rows_are_streamed_beside_writes(place: Place) -> None:
     journal.close()
 
 
+@pytest.mark.long
 def test_a_reader_may_take_its_time(shared_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan matches for minutes between two rows of the journal; only a transaction that writes has to go on."""
     monkeypatch.setattr(server, "_TRANSACTION_SECONDS", 1)

@@ -81,6 +81,7 @@ class TestViews:
         expected = [("old", SNAPSHOT_ID, 1), ("old", "20261122T020000Z", 3), ("other", SNAPSHOT_ID, 5)]
         assert rows_by_snapshot(two_tenants, f"{view}_history") == expected
 
+    @pytest.mark.long
     def test_snapshots(self, two_tenants: DataFolder) -> None:
         """The view `snapshots` has the partial ones too, marked as partial."""
         rows = query(
@@ -119,6 +120,7 @@ class TestViews:
         ((comment,),) = query(two_tenants, "SELECT comment FROM duckdb_views() WHERE view_name = 'hard_copies'")
         assert comment.endswith(" Not read in the newest one of: old, other.")
 
+    @pytest.mark.long
     def test_every_view_and_column_has_a_comment(self, two_tenants: DataFolder) -> None:
         """A client that shows comments thereby shows the data dictionary."""
         with open_plainly(two_tenants) as database:
@@ -143,6 +145,7 @@ class TestViews:
             for end in ("", "_history"):
                 assert [(name, text) for view, name, text in columns if view == f"{table.name}{end}"] == expected
 
+    @pytest.mark.long
     def test_one_old_snapshot_is_read_from_its_own_files_only(self, two_tenants: DataFolder) -> None:
         """A query about one snapshot does not become slower with the number of snapshots."""
         with open_catalogue(two_tenants) as database:
@@ -151,6 +154,7 @@ class TestViews:
             ).fetchall()
         assert "Scanning Files: 1/3" in plan
 
+    @pytest.mark.long
     def test_times_are_shown_in_utc(self, two_tenants: DataFolder) -> None:
         """Independent of the machine's time zone."""
         assert query(
@@ -159,6 +163,7 @@ class TestViews:
         ) == [("2026-11-20 02:00:00+00",)]
 
 
+@pytest.mark.long
 class TestTimesPast:
     """As-of questions, and deletions, which follow from two consecutive complete snapshots only (I4)."""
 
@@ -208,6 +213,7 @@ class TestTimesPast:
         assert query(data, "SELECT count(*) FROM publications_as_of('old', now())") == [(3,)]
 
 
+@pytest.mark.long
 class TestTypes:
     """A view has the described types with and without rows."""
 
@@ -269,6 +275,7 @@ class TestUpToDate:
         ):
             pass
 
+    @pytest.mark.long
     def test_a_moved_folder_is_noticed(self, data: DataFolder) -> None:
         """The views have absolute paths."""
         make_snapshot(data)
@@ -278,6 +285,7 @@ class TestUpToDate:
         with open_plainly(moved) as database:
             assert database.execute("SELECT count(*) FROM publications").fetchone() == (3,)
 
+    @pytest.mark.long
     def test_a_pruned_snapshot_is_noticed(self, data: DataFolder) -> None:
         """The previous snapshot becomes the newest."""
         make_snapshot(data)
@@ -285,6 +293,7 @@ class TestUpToDate:
         shutil.rmtree(newest.path)
         assert rows_by_snapshot(data, "publications_history") == [("old", SNAPSHOT_ID, 3)]
 
+    @pytest.mark.long
     def test_a_published_snapshot_is_noticed(self, data: DataFolder) -> None:
         """Even if the process died before it rebuilt the catalogue."""
         make_snapshot(data)
@@ -295,6 +304,7 @@ class TestUpToDate:
         data.publish(capture, STARTED_AT + timedelta(days=1))
         assert rows_by_snapshot(data, "publications") == [("old", "20261121T020000Z", 4)]
 
+    @pytest.mark.long
     def test_an_update_of_bookferry_is_noticed(self, data: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
         """A catalogue of an older version, with other views, is rebuilt."""
         with monkeypatch.context() as older:
@@ -311,6 +321,7 @@ class TestUpToDate:
             data.catalogue_path.write_bytes(content)
         assert rows_by_snapshot(data, "publications") == [("old", SNAPSHOT_ID, 3)]
 
+    @pytest.mark.long
     def test_it_is_rebuilt_only_when_needed(self, data: DataFolder) -> None:
         """A query changes nothing, so that it works in a read-only folder."""
         make_snapshot(data)
@@ -327,6 +338,7 @@ class TestUpToDate:
             rows_by_snapshot(data, "publications")
 
 
+@pytest.mark.long
 class TestAtTheSameTime:
     """The new file is written beside the old one and swapped in."""
 
@@ -358,6 +370,7 @@ class TestAtTheSameTime:
         assert not list(data.path.glob(".library.*"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [
@@ -399,6 +412,7 @@ def test_many_snapshots(data: DataFolder) -> None:
     assert rows_by_snapshot(data, "publications") == [("old", SNAPSHOT_ID, 3)]
 
 
+@pytest.mark.long
 def test_instants_of_any_zone(data: DataFolder) -> None:
     """A snapshot's name is its instant in UTC, in whatever zone the clock was read."""
     assert (

@@ -57,6 +57,7 @@ def test_pyarrow_alone_reads_it_with_the_key_only(file: Path) -> None:
         pq.read_table(file, decryption_properties=create_decryption_properties(footer_key=OTHER.secret))
 
 
+@pytest.mark.long
 def test_duckdb_alone_reads_it_with_the_key_only(file: Path) -> None:
     """With the SQL of docs/operating.md."""
     page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
@@ -73,6 +74,7 @@ def test_duckdb_alone_reads_it_with_the_key_only(file: Path) -> None:
         assert database.execute(ask).fetchall() == [("bo@people.example",)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "question",
     [
@@ -112,17 +114,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             writer.write(batch.slice(0, 25_000))
             writer.write(batch.slice(25_000))
     return paths
-
-
-def test_numbers_that_hardly_repeat_have_bounds_and_no_dictionary(large: dict[str, Path]) -> None:
-    """The bounds let a query skip row groups; a dictionary would have as many entries as the column."""
-    with open_table(large["plain"], None) as table:
-        columns = [table.metadata.row_group(0).column(index) for index in range(table.metadata.num_columns)]
-    found = {column.path_in_schema: column for column in columns}
-    assert not found["id"].has_dictionary_page
-    assert (found["id"].statistics.min, found["id"].statistics.max) == (0, 24_998)
-    assert not found["sha256"].has_dictionary_page
-    assert found["sha256"].statistics is None
 
 
 def test_bookferry_reads_it_with_the_key_only(file: Path) -> None:

@@ -81,6 +81,7 @@ def files_with(data: DataFolder, word: str) -> list[str]:
 class TestViews:
     """The views of `library.duckdb`, with and without personal data."""
 
+    @pytest.mark.long
     @pytest.mark.parametrize("key", [KEY, None])
     def test_no_view_has_a_personal_column(self, data: DataFolder, key: PersonalKey | None) -> None:
         """By the descriptions and by the actual views; every other column of every table is there."""
@@ -92,6 +93,7 @@ class TestViews:
             assert views >= {column.name for column in table.columns if not column.personal}
             assert not views & {column.name for column in table.columns if column.personal}
 
+    @pytest.mark.long
     def test_no_view_returns_personal_data(self, data: DataFolder) -> None:
         """Whatever the columns are called. Roles and ids are public, without the person behind them."""
         users_snapshot(data, 1, 2, 3, key=None)
@@ -113,6 +115,7 @@ class TestViews:
                 ("librarian",),
             ]
 
+    @pytest.mark.long
     @pytest.mark.parametrize("key", [KEY, None])
     def test_a_personal_connection_has_all_columns_and_others_do_not(
         self, data: DataFolder, key: PersonalKey | None
@@ -136,6 +139,7 @@ class TestViews:
                 assert set(database.table(table.name).columns) >= {column.name for column in table.columns}
         assert data.catalogue_path.read_bytes() == before
 
+    @pytest.mark.long
     def test_views_of_encrypted_tables_fail_with_a_message(self, data: DataFolder) -> None:
         """An empty result would be wrong. The message is the same with the key in the settings, and all other views work."""
         make_snapshot(data, publication_payloads(2))
@@ -164,6 +168,7 @@ class TestViews:
                     database.execute("SELECT * FROM users")
                 assert database.execute("SELECT count(*) FROM publications").fetchall() == [(0,)]
 
+    @pytest.mark.long
     def test_old_snapshots_stay_readable_beside_encrypted_ones(self, data: DataFolder) -> None:
         """One without a key, one with an old key, one with the current key; the old key stands after the current one."""
         users_snapshot(data, 1, key=None)
@@ -179,6 +184,7 @@ class TestViews:
 class TestAtRest:
     """With a key, no personal data is on the disk in the clear at any moment."""
 
+    @pytest.mark.long
     def test_no_personal_data_is_in_the_folder(self, data: DataFolder) -> None:
         """After each step, in any file. Without the key it would be there."""
         keyed = folder(data, KEY)
@@ -193,6 +199,7 @@ class TestAtRest:
         users_snapshot(data, 1, key=None, day=1)
         assert files_with(data, MARK)
 
+    @pytest.mark.long
     def test_the_manifest_names_the_key_without_revealing_it(self, data: DataFolder) -> None:
         """By its fingerprint (I10)."""
         tables = users_snapshot(data, 1).manifest.tables
@@ -202,6 +209,7 @@ class TestAtRest:
         other = make_snapshot(folder(data, KEY), now=STARTED_AT + timedelta(days=1)).manifest.tables
         assert not any(facts.encrypted or facts.key for facts in other.values())
 
+    @pytest.mark.long
     def test_pyarrow_alone_reads_a_snapshot_with_the_key(self, data: DataFolder) -> None:
         """Encrypted tables are readable without Bookferry."""
         snapshot = users_snapshot(data, 1, 2)
@@ -229,6 +237,7 @@ class TestAtRest:
 class TestDifferences:
     """`diff` reads the raw tables of users, with any encryption."""
 
+    @pytest.mark.long
     @pytest.mark.parametrize("keys", [(None, KEY), (KEY, None), (KEY, KEY), (OTHER, KEY), (None, None)])
     def test_two_nights(self, data: DataFolder, keys: tuple[PersonalKey | None, PersonalKey | None]) -> None:
         """The content is compared, whatever the encryption; the result has no values."""
@@ -258,6 +267,7 @@ class TestVerification:
         [key] = keys_to_verify(here, None)
         return verify(here, key, now=STARTED_AT)
 
+    @pytest.mark.long
     def test_with_and_without_the_key(self, data: DataFolder) -> None:
         """Checksums and sizes need no key; counting rows does, and the result says so."""
         users_snapshot(data, 1, 2)
@@ -290,6 +300,7 @@ class TestVerification:
         assert not [one for one in self.verify(data).problems if "has 2 rows" in one]
 
 
+@pytest.mark.long
 def test_every_kind_of_store(stored: DataFolder) -> None:
     """A folder, memory, a bucket: publish, verify, compare and query with the key; no object reveals personal data."""
     a, b = users_snapshot(stored, 1, 2, 3), users_snapshot(stored, 2, 3, 4, day=1)

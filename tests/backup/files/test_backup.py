@@ -38,6 +38,7 @@ def sha256(content: bytes) -> str:
 class TestFurtherBackups:
     """Stored content is never fetched again, and costs no request (I12)."""
 
+    @pytest.mark.long
     def test_a_second_backup_of_five_hundred_files_fetches_none(
         self, runner: BackupRunner, file_library: FileLibrary
     ) -> None:
@@ -58,6 +59,7 @@ class TestFurtherBackups:
             (row["sha256"], "kept") for row in files_of(first)
         ]
 
+    @pytest.mark.long
     def test_only_what_changed_is_fetched(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """A replaced file has another id; a new one is unknown."""
         for number in range(5):
@@ -72,6 +74,7 @@ class TestFurtherBackups:
         assert second.manifest.files.new == 2
         assert files_of(second)[2]["sha256"] == sha256(b"other")
 
+    @pytest.mark.long
     def test_a_partial_snapshots_content_is_not_fetched_again(
         self, runner: BackupRunner, file_library: FileLibrary
     ) -> None:
@@ -97,6 +100,7 @@ class TestFurtherBackups:
         assert runner.back_up("second").manifest.files.new == 2
         assert runner.blobs() == {sha256(CONTENT): CONTENT, sha256(b"another"): b"another"}
 
+    @pytest.mark.long
     def test_a_file_without_id_and_size_is_checked_with_the_storage(
         self, runner: BackupRunner, file_library: FileLibrary
     ) -> None:
@@ -115,6 +119,7 @@ class TestFurtherBackups:
         [row] = files_of(second)
         assert (row["status"], row["sha256"], row["bytes"], row["etag"]) == ("kept", sha256(CONTENT), 22, '"v1"')
 
+    @pytest.mark.long
     @pytest.mark.parametrize("more", ["files = false", ""])
     def test_without_files(self, tmp_path: Path, file_library: FileLibrary, more: str) -> None:
         """Nothing is fetched, the snapshot is complete and says so; the next backup with files fetches them."""
@@ -145,6 +150,7 @@ class TestContents:
             assert row["problem"].endswith("packed (gzip).")
         assert file_library.fetched() == ["/file-1"]
 
+    @pytest.mark.long
     def test_two_records_of_one_file_are_one_transfer(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """Two files with the same content are one blob."""
         file_library.add(CONTENT)
@@ -155,6 +161,7 @@ class TestContents:
         assert (manifest.files.count, manifest.files.kept, manifest.files.bytes) == (3, 3, len(CONTENT))
         assert runner.blobs() == {sha256(CONTENT): CONTENT}
 
+    @pytest.mark.long
     def test_covers_are_files_too(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """A cover is fetched from the address in its publication."""
         file_library.add(CONTENT)
@@ -166,6 +173,7 @@ class TestContents:
             "cover": sha256(b"cover"),
         }
 
+    @pytest.mark.long
     def test_names_from_outside_are_not_used_as_paths(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """The data folder has blobs under their SHA-256 and nothing beside them (I13)."""
         file_library.add(CONTENT, file=stored_file("../../outside", len(CONTENT)))
@@ -173,6 +181,7 @@ class TestContents:
         assert list(runner.blobs()) == [sha256(CONTENT)]
         assert sorted(path.name for path in runner.config.parent.iterdir()) == ["bookferry.toml", "library-data"]
 
+    @pytest.mark.long
     def test_no_sign_in_and_no_signature_anywhere(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """Storage sees no credentials (I2); a signed address is in payloads only (I10)."""
         file_library.add(CONTENT)
@@ -185,6 +194,7 @@ class TestContents:
         assert SIGNATURE not in everything_but_payloads(runner.data)
         assert not list(runner.data.rglob(f"{FILE_LIST}*"))
 
+    @pytest.mark.long
     def test_verify_proves_them(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """A flipped bit in a blob is found and named. The size is that of the content, whatever the record says."""
         file_library.add(CONTENT, file=stored_file("file-1", None))
@@ -242,6 +252,7 @@ class TestFailedFiles:
         assert (manifest.files.kept, manifest.files.failed) == (1, 1)
         assert list(runner.blobs()) == [sha256(CONTENT)]
 
+    @pytest.mark.long
     def test_an_expired_address_is_asked_for_again(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """One request for a fresh address, charged to the budget and counted."""
         file_library.add(CONTENT)
@@ -254,6 +265,7 @@ class TestFailedFiles:
         assert sorted(file_library.asked()) == ["/assets/1001", "/publications/1"]
         assert manifest.requests == 3
 
+    @pytest.mark.long
     def test_at_most_two_fresh_addresses(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """For a file that the storage always refuses."""
         file_library.add(CONTENT)
@@ -262,6 +274,7 @@ class TestFailedFiles:
         assert (file_library.asked(), len(file_library.fetched())) == (["/assets/1001"] * 2, 3)
         assert "AccessDenied: Request has expired" in manifest.files.failures[0].problem
 
+    @pytest.mark.long
     def test_a_record_that_is_gone_meanwhile(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """The problem says so."""
         file_library.add(CONTENT)
@@ -326,6 +339,7 @@ class _Down(dict[str, bytes | Callable[[Received], Answer]]):
         return lambda _request: Answer(status=503)
 
 
+@pytest.mark.long
 class TestTheLibrarysOwnHost:
     """Files on the library's host are charged to the budget; below /api/ the request is signed in (I1, I2)."""
 
@@ -404,6 +418,7 @@ class TestRelativeAddresses:
         assert [row["status"] for row in files_of(runner.back_up())] == ["kept", "failed"]
 
 
+@pytest.mark.long
 def test_the_listing_waits_for_files_that_have_waited_long(tmp_path: Path, file_library: FileLibrary) -> None:
     """Expired addresses cost a request each: the next page is not read while files of an earlier one have waited for minutes."""
     clock = ManualClock()
@@ -421,6 +436,7 @@ def test_the_listing_waits_for_files_that_have_waited_long(tmp_path: Path, file_
     assert runner.back_up().manifest.files.new == 120
 
 
+@pytest.mark.long
 def test_the_files_that_are_left_after_the_listing_report_their_progress(
     runner: BackupRunner, file_library: FileLibrary
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_relative_address_counts_from_its_page_after_a_kill(
     assert "1" not in [query.get("page") for query in listing]
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, file_library: FileLibrary) -> None:
     """Kill -9 while one file is being downloaded and others are stored: those are not requested again."""
     for number in range(30):

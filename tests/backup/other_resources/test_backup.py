@@ -22,6 +22,7 @@ def snapshot(runner: TwoVersionRunner) -> Snapshot:
     return runner.back_up()
 
 
+@pytest.mark.long
 class TestWholeLibrary:
     """A tenant of version 3 is backed up completely."""
 
@@ -120,6 +121,7 @@ class TestWholeLibrary:
         assert copies == snapshot.counts["hard_copies"]
 
 
+@pytest.mark.long
 class TestVersionTwo:
     """The other resources are documented for version 3 only (service.md#other-resources); in version 2 they are tried on request."""
 
@@ -150,6 +152,7 @@ class TestVersionTwo:
 class TestUnreadableResources:
     """A resource that is refused or missing is reported and left out; one that was asked for by name makes the snapshot partial."""
 
+    @pytest.mark.long
     def test_scopes_that_are_missing(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
         """A missing scope is a 403 with the code `InsufficientScope`; `WWW-Authenticate` names the scope (service.md#scopes)."""
         runner.sign_in(sandbox, ("library:read", "assets:read"))
@@ -167,6 +170,7 @@ class TestUnreadableResources:
         assert "bookferry login new" in users
         assert "tasks:read" in tasks
 
+    @pytest.mark.long
     @pytest.mark.parametrize("named", ["option", "settings"])
     def test_asked_for_by_name(self, sandbox: SandboxProcess, runner: TwoVersionRunner, named: str) -> None:
         """By `--resources` or by the tenant's `resources`: the snapshot is partial without it."""
@@ -180,6 +184,7 @@ class TestUnreadableResources:
         assert list(snapshot.manifest.unreadable) == ["users"]
         assert "users:read" in snapshot.manifest.problems[0]
 
+    @pytest.mark.long
     @pytest.mark.parametrize("status", [403, 404, 405, 410, 422])
     def test_any_refusal_before_the_first_page(
         self, runner: TwoVersionRunner, sandbox: SandboxProcess, status: int
@@ -191,11 +196,13 @@ class TestUnreadableResources:
         assert snapshot.manifest.unreadable["authorities"].status == status
         assert snapshot.counts.keys() == set(RESOURCES) - {"authorities"}
 
+    @pytest.mark.long
     def test_locations_are_not_the_hard_copies(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
         """Each list is refused by itself."""
         sandbox.fault("status", status=404, path="/hard_copies/locations", times=9)
         assert list(runner.back_up().manifest.unreadable) == ["locations"]
 
+    @pytest.mark.long
     def test_all_requested_resources_are_refused(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
         """There is no empty snapshot: exit 4, and the last good one stays current (I5)."""
         good = runner.back_up()
@@ -205,6 +212,7 @@ class TestUnreadableResources:
         with runner.library() as library:
             assert [one.name for one in library.data.snapshots()] == [good.name]
 
+    @pytest.mark.long
     def test_publications_are_indispensable(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
         """Without `library:read` the users are stored, and the snapshot is partial: it never represents the library."""
         good = runner.back_up()
@@ -267,6 +275,7 @@ class TestUnreadableResources:
             runner.back_up()
 
 
+@pytest.mark.long
 def test_files_without_addresses_make_a_snapshot_partial(runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
     """A token without `assets:read` gets files without `url` (service.md#scopes): the manifest says how many, and what to do."""
     runner.sign_in(sandbox, ("library:read", "users:read", "tasks:read"))
@@ -287,6 +296,7 @@ def test_files_without_addresses_make_a_snapshot_partial(runner: TwoVersionRunne
     assert (kinds.pop(refused), list(kinds)) == ("asset", [others])
 
 
+@pytest.mark.long
 def test_a_list_that_moves_makes_the_snapshot_partial(runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
     """I4 holds for each resource."""
     sandbox.change(variations={"x_total_error": 1})

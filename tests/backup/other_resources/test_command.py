@@ -89,6 +89,7 @@ def assert_nothing_secret(commands: CommandRunner, token: str, *outcomes: Outcom
             assert b"ignature=" not in content, path
 
 
+@pytest.mark.long
 def test_version_two_has_no_list_of_users(commands: CommandRunner) -> None:
     """Exit 2 with the reason, before any request."""
     done = commands.run("backup", "old", "--resources", "users", "--json")

@@ -72,6 +72,7 @@ def service(request: Received) -> Answer:
     return Answer(responses[resource]) if resource in responses else NOT_FOUND
 
 
+@pytest.mark.long
 def test_every_existing_list_is_backed_up(serve: Serve) -> None:
     """Each list is read completely, in any form, and no page is asked for twice."""
     runner, server = serve(service)
@@ -114,6 +115,7 @@ def test_a_refused_list_and_an_unknown_form(serve: Serve) -> None:
     assert any(note.startswith("collections: could not be read") for note in manifest.notes)
 
 
+@pytest.mark.long
 def test_notes_on_proofs_and_files(serve: Serve) -> None:
     """The manifest notes lists without `X-Total`, and files that have no address even when asked for (service.md#scopes)."""
     manifest = serve(service)[0].back_up().manifest
@@ -122,6 +124,7 @@ def test_notes_on_proofs_and_files(serve: Serve) -> None:
     assert any("files: 70 of 70 could not be fetched" in problem for problem in manifest.problems)
 
 
+@pytest.mark.long
 def test_other_fields_are_residue_or_columns(serve: Serve) -> None:
     """Ids as digits are ids, other fields of publications are residue, and those of undescribed resources are columns (I6, I10)."""
     snapshot = serve(service)[0].back_up()
@@ -158,6 +161,7 @@ def test_other_fields_are_residue_or_columns(serve: Serve) -> None:
     }
 
 
+@pytest.mark.long
 def test_ids_that_are_texts_identify_records(serve: Serve) -> None:
     """The id of a task is not documented: texts prove a list as numbers do, and have a column of their own."""
     snapshot = serve(service)[0].back_up("publications", "tasks")
@@ -181,6 +185,7 @@ def test_no_plan_is_made_for_a_library_with_ids_that_are_texts(serve: Serve) -> 
         migration.plan(snapshot, "new", resources=["tasks"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ids", [["a", "a"], ["a", 1, "a", None]])
 def test_text_ids_that_come_twice(serve: Serve, ids: list[object]) -> None:
     """A list with a repeated record is not proved, whatever its ids are."""
@@ -201,6 +206,7 @@ def _five_pages_of_users(request: Received) -> Answer:
     return Answer([{"id": number} for number in range(50 * page, 50 * page + 50)] if page < 5 else [])
 
 
+@pytest.mark.long
 def test_pages_without_headers_are_read_to_the_empty_one(serve: Serve) -> None:
     """Without `Link` and `X-Total`, the list ends with an empty page (service.md#lists)."""
     manifest = serve(_five_pages_of_users)[0].back_up("publications", "users").manifest

@@ -91,6 +91,7 @@ def files_with(folder: Path, *words: bytes) -> list[str]:
 SECRETS = (MARK.encode(), KEY.text.encode(), KEY.secret)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_killed_in_the_middle_of_the_users_and_run_again(runner: TwoVersionRunner, library: UserService) -> None:
     """I9, I10: page logs, tables, catalogue, state and Dagster's history contain no address, no name and not the key."""
@@ -139,6 +140,7 @@ def test_killed_in_the_middle_of_the_users_and_run_again(runner: TwoVersionRunne
     )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(200)
 def test_without_a_key_only_the_tables_have_personal_data(serve: Serve, library: UserService) -> None:
     """Messages, manifest, catalogue and Dagster's history contain no address and no name."""

@@ -70,6 +70,7 @@ class Service:
         return Answer({"records": records}, headers={"X-Total": str(len(records))})
 
 
+@pytest.mark.long
 def test_a_description_is_learned_with_the_snapshot(serve: Serve) -> None:
     """OpenAPI or Swagger: payloads, required fields, enumerations, what is read only, a key around the payload, the verb of a change."""
     runner, server = serve(Service({"authorities": AUTHORITIES}, DESCRIPTION))

@@ -16,6 +16,7 @@ def refuse(pair: LibraryPair, status: int, code: str, path: str, *, method: str 
     pair.sandbox.fault("status", pair.target, method=method, path=path, status=status, code=code, times=times)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", [400, 404, 409, 410, 422])
 def test_a_lost_upload_is_uploaded_again_at_any_status(pair: LibraryPair, snapshot: Snapshot, status: int) -> None:
     """The document gives the storage-not-found error no status."""
@@ -37,6 +38,7 @@ def test_a_lost_cover_is_uploaded_again(pair: LibraryPair, snapshot: Snapshot) -
     assert [record["cover"] is not None for record in pair.publications()] == [True]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", ["RecordNotFound", "RouteNotFound", ""])
 def test_another_404_for_a_file_is_refused_and_named(pair: LibraryPair, snapshot: Snapshot, code: str) -> None:
     """It is not uploaded again: the publication or the address may be what was not found."""

@@ -44,6 +44,7 @@ def too_late(pair: LibraryPair, path: str, answer: str, posts: int) -> None:
     pair.sandbox.fault("late", pair.target, method="POST", path=path, times=1, answer=answer, status=502, behind=posts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answer", ["reset", "status"])
 @pytest.mark.parametrize("path", ["/publications$", "/assets$"])
 def test_what_takes_effect_within_the_read_timeout_is_sent_once(
@@ -60,6 +61,7 @@ def test_what_takes_effect_within_the_read_timeout_is_sent_once(
     assert (len(records), sum(len(record["assets"]) for record in records)) == (RECORDS, files.upload - files.covers)
 
 
+@pytest.mark.long
 def test_a_twin_is_named_by_apply_by_the_next_one_and_by_the_next_plan(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Effects later than apply waits for: the record is sent again, and the last look finds it twice. It is never called unchanged."""
     plan = pair.plan(snapshot)
@@ -269,6 +271,7 @@ def test_only_what_was_sent_without_an_answer_is_repeated(harness: Harness) -> N
     assert (journal.repeated("plan"), len(journal.repeated(looked_at=True))) == ([], 1)
 
 
+@pytest.mark.long
 def test_an_apply_after_a_stopped_undo_of_the_same_plan_is_refused(pair: LibraryPair, snapshot: Snapshot) -> None:
     """The journal calls the record done, and a late DELETE would take it away."""
     plan = pair.plan(snapshot)
@@ -283,6 +286,7 @@ def test_an_apply_after_a_stopped_undo_of_the_same_plan_is_refused(pair: Library
     assert pair.apply(plan).applied.complete
 
 
+@pytest.mark.long
 def test_a_late_creation_of_another_plan_is_seen_by_the_next_one(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Two plans of the same records: the second one waits for what the first one left under way."""
     first, second = pair.plan(snapshot), pair.plan(snapshot)

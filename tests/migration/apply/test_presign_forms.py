@@ -99,6 +99,7 @@ def test_a_storage_that_refuses_a_cover_says_nothing_of_forms(tmp_path: Path) ->
     assert asked == ["publications/cover/presign"] * 2
 
 
+@pytest.mark.long
 def test_covers_move_to_a_service_without_a_form_of_theirs(pair: LibraryPair, snapshot: Snapshot) -> None:
     missing = {"status": 404, "code": "NotFound", "times": 1000}
     pair.sandbox.fault("status", pair.target, path="/publications/cover/presign", **missing)

@@ -167,6 +167,7 @@ def home(
         yield Home(library, client, journal, (tmp_path, state))
 
 
+@pytest.mark.long
 def test_a_record_is_created_with_its_cover_and_then_gets_its_files(home: Home, library: SmallLibrary) -> None:
     rows = [new(files=[cover(), file(1), file(2, OTHER)])]
     applied = home.apply(rows)
@@ -291,6 +292,7 @@ def test_a_lost_response_of_a_record_whose_id_is_no_number_is_parked(home: Home,
     assert home.states()[CREATE, 0] == PARKED
 
 
+@pytest.mark.long
 def test_a_record_that_was_not_created_is_sent_again_once_that_is_certain(home: Home, library: SmallLibrary) -> None:
     library.order("POST publications", "dropped")
     before = home.client.clock.monotonic()
@@ -334,6 +336,7 @@ def test_an_intent_that_never_left_is_sent_at_once(home: Home, library: SmallLib
     assert (home.client.clock.monotonic() - before, len(library.records)) == (0, 1)
 
 
+@pytest.mark.long
 def test_a_record_that_was_there_before_or_that_another_row_created_is_not_taken_for_it(
     home: Home, library: SmallLibrary
 ) -> None:
@@ -346,6 +349,7 @@ def test_a_record_that_was_there_before_or_that_another_row_created_is_not_taken
     assert targets == set(library.records) - home.before
 
 
+@pytest.mark.long
 def test_records_with_the_same_content_take_one_each(home: Home, library: SmallLibrary) -> None:
     library.order("POST publications", "lost", "lost")
     applied = home.apply([new(1), new(2)])
@@ -416,6 +420,7 @@ def test_a_refused_twin_of_a_record_that_differs_is_left_to_a_person(home: Home,
     assert "which differ from it" in applied.failures[0].problem
 
 
+@pytest.mark.long
 def test_a_record_whose_fields_the_service_changed_is_lacking_them(home: Home, library: SmallLibrary) -> None:
     library.changes = lambda fields: {**fields, "title": "Shortened"}
     assert home.apply([new()]).created == 1
@@ -427,6 +432,7 @@ def test_a_record_whose_fields_the_service_changed_is_lacking_them(home: Home, l
     )
 
 
+@pytest.mark.long
 def test_a_cover_that_the_response_lacks_is_set_again(home: Home, library: SmallLibrary) -> None:
     """The service made the record without it."""
     library.changes = lambda fields: {**fields, "cover": None} if "title" in fields else fields
@@ -463,6 +469,7 @@ def test_a_file_whose_response_was_lost_is_found(home: Home, library: SmallLibra
     assert ids == {asset["id"] for asset in record["assets"]}
 
 
+@pytest.mark.long
 def test_two_files_alike_with_lost_responses_are_both_found(home: Home, library: SmallLibrary) -> None:
     library.order("POST assets", "lost", "lost")
     alike = [file(number, name="Part", filename="part.pdf") for number in (1, 2)]
@@ -561,6 +568,7 @@ def test_a_change_that_the_service_did_not_keep_is_lacking(home: Home, library: 
     )
 
 
+@pytest.mark.long
 def test_a_cover_that_the_service_changed_is_named(home: Home, library: SmallLibrary) -> None:
     """Whether it was sent with a new record or with a change."""
 

@@ -58,6 +58,7 @@ def card_of(librarian: Librarian, name: str) -> str:
     raise AssertionError(f"{name} is not on the page")
 
 
+@pytest.mark.long
 def test_the_saved_file_is_the_file_of_the_plan(librarian: Librarian, tmp_path: Path) -> None:
     """Byte for byte, whatever is in it, and with the decisions of before."""
     for name, rows in (("usual", usual()), ("hostile", hostile())):
@@ -66,6 +67,7 @@ def test_the_saved_file_is_the_file_of_the_plan(librarian: Librarian, tmp_path: 
         assert librarian.save().read_bytes() == plan.path(CONFLICTS).read_bytes()
 
 
+@pytest.mark.long
 def test_each_decision_that_is_offered_can_be_read(librarian: Librarian, tmp_path: Path) -> None:
     """Those that settle the conflict are offered, and no others; each arrives in the file as a person would write it."""
     plan = page_of(tmp_path / "plan", usual())
@@ -110,6 +112,7 @@ def test_each_decision_that_is_offered_can_be_read(librarian: Librarian, tmp_pat
         librarian.open(plan.path(HTML))
 
 
+@pytest.mark.long
 def test_another_record_is_named_by_its_number(librarian: Librarian, tmp_path: Path) -> None:
     """Where the record that the plan knows is gone, or is not the right one; what is no number is not taken."""
     librarian.open(page_of(tmp_path / "plan", usual()).path(HTML))
@@ -128,6 +131,7 @@ def test_another_record_is_named_by_its_number(librarian: Librarian, tmp_path: P
     assert found == {("publications", 9): "match 12345678901234567", ("publications", 2): "target 770"}
 
 
+@pytest.mark.long
 def test_one_record_of_the_target_is_taken_once(librarian: Librarian, tmp_path: Path) -> None:
     """As in the file: the page says who has it, and a decision about many leaves the others out."""
     librarian.open(page_of(tmp_path / "plan", usual()).path(HTML))
@@ -142,6 +146,7 @@ def test_one_record_of_the_target_is_taken_once(librarian: Librarian, tmp_path: 
     assert written(librarian.save())["publications", 6] == "match 61"
 
 
+@pytest.mark.long
 def test_each_step_can_be_taken_back(librarian: Librarian, tmp_path: Path) -> None:
     """In any order: what counts is the last step that was not taken back; a step that would clash says so."""
     plan = page_of(tmp_path / "plan", usual(), DECIDED)
@@ -169,6 +174,7 @@ def test_each_step_can_be_taken_back(librarian: Librarian, tmp_path: Path) -> No
     assert written(librarian.save())["publications", 7] == "match 61"
 
 
+@pytest.mark.long
 def test_by_keyboard_alone(librarian: Librarian, tmp_path: Path) -> None:
     """Move, decide, choose a record, search, take back; the focus is seen, and the page says what happened."""
     librarian.open(page_of(tmp_path / "plan", usual()).path(HTML))
@@ -197,6 +203,7 @@ def test_by_keyboard_alone(librarian: Librarian, tmp_path: Path) -> None:
     assert librarian.left.startswith("4 of"), "keys can be switched off"
 
 
+@pytest.mark.long
 def test_a_saved_file_goes_on_in_another_browser(new_librarian: Callable[[], Librarian], tmp_path: Path) -> None:
     """Also as a spreadsheet saves it; a file with a mistake changes nothing and the page names the line."""
     plan = page_of(tmp_path / "plan", usual())
@@ -237,6 +244,7 @@ def test_a_saved_file_goes_on_in_another_browser(new_librarian: Callable[[], Lib
     assert written(librarian.save())["publications", 3] == "skip"
 
 
+@pytest.mark.long
 def test_unsaved_decisions_survive_a_closed_window(librarian: Librarian, tmp_path: Path) -> None:
     """The browser keeps them, and warns before the page is left."""
     plan = page_of(tmp_path / "plan", usual())
@@ -258,6 +266,7 @@ def test_unsaved_decisions_survive_a_closed_window(librarian: Librarian, tmp_pat
     librarian.browser.execute_script("localStorage.clear()")
 
 
+@pytest.mark.long
 def test_both_sides_and_what_will_be(librarian: Librarian, tmp_path: Path) -> None:
     """The differing part is marked and named; the records that fit stand side by side; what is decided shows its effect."""
     plan = example(tmp_path / "plan", [differs(2, "The history", "A history"), fits(5, 51, 52)])
@@ -287,6 +296,7 @@ def test_both_sides_and_what_will_be(librarian: Librarian, tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.long
 def test_hostile_texts_are_texts(librarian: Librarian, tmp_path: Path) -> None:
     """No text of a record is an element, a script or a request, in what is shown and in what is saved (I13)."""
     plan = page_of(tmp_path / "plan", hostile())
@@ -304,6 +314,7 @@ def test_hostile_texts_are_texts(librarian: Librarian, tmp_path: Path) -> None:
     assert [entry["message"] for entry in librarian.browser.get_log("browser")] == []
 
 
+@pytest.mark.long
 def test_users_are_not_named(librarian: Librarian, tmp_path: Path) -> None:
     plan = page_of(tmp_path / "plan", usual())
     assert "Lars" not in plan.path(HTML).read_text("utf-8")
@@ -313,6 +324,7 @@ def test_users_are_not_named(librarian: Librarian, tmp_path: Path) -> None:
     assert "admin" not in card
 
 
+@pytest.mark.long
 def test_twenty_thousand_conflicts(librarian: Librarian, tmp_path: Path) -> None:
     """The page shows fifty at once, however many there are; filter, search and a decision about all reach all of them."""
     kinds = ("title", "abstract", "published_on", "publishable_type")
@@ -339,6 +351,7 @@ def test_twenty_thousand_conflicts(librarian: Librarian, tmp_path: Path) -> None
     assert len(written(librarian.save())) == 5_000
 
 
+@pytest.mark.long
 def test_it_reads_as_before_without_scripts(librarian: Librarian, tmp_path: Path) -> None:
     """A mail program may run none: examples of each kind are there, and the page says how to decide."""
     librarian.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
@@ -349,6 +362,7 @@ def test_it_reads_as_before_without_scripts(librarian: Librarian, tmp_path: Path
     assert not librarian.find("#decide").is_displayed()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_is_wider_than_the_screen(librarian: Librarian, tmp_path: Path, width: int) -> None:
     """Nor is a column of a conflict narrower than a few words."""

@@ -59,6 +59,7 @@ def test_it_says_what_was_decided_and_what_is_left(
     assert found == {2: "source 1002", 5: "match 52", 77: "skip"}
 
 
+@pytest.mark.long
 def test_the_table_stays_whole_whatever_a_spreadsheet_made_of_it(data: DataFolder, plan: Plan, tmp_path: Path) -> None:
     """Only the decisions are taken: the other cells, and lines that somebody removed, are those of the plan."""
     before = plan.path(CONFLICTS).read_text("utf-8").splitlines()

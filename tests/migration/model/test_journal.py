@@ -46,6 +46,7 @@ def create(journal: Journal, source_id: int, target_id: int, plan: str = "plan",
     return number
 
 
+@pytest.mark.long
 def test_records_that_any_plan_of_any_source_wrote_are_known(
     journal: Journal, journal_of: Callable[[str, str], Journal]
 ) -> None:
@@ -207,6 +208,7 @@ def test_a_record_is_what_all_plans_together_wrote_of_it(journal: Journal) -> No
     assert next(journal.written("publications")).wanted == {"title": "9"}, "it was created anew"
 
 
+@pytest.mark.long
 def test_a_plan_of_more_entries_than_one_reading_has_all_of_them_once(journal: Journal) -> None:
     numbers = [journal.intend("plan", "publications", source_id, CREATE) for source_id in range(1003)]
     journal.intend("another", "publications", 1, CREATE)

@@ -71,6 +71,7 @@ def test_a_twin_equals_what_was_sent_or_what_the_service_made_of_it(find: Find) 
     assert find(digests(another), digests(another)) == []
 
 
+@pytest.mark.long
 def test_an_entry_without_values_has_no_twins(find: Find) -> None:
     """Otherwise every new record of the target would be one."""
     assert find({}, None) == find(None, {}) == find(None, None) == []

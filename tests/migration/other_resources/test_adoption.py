@@ -52,6 +52,7 @@ def posts(pair: LibraryPair) -> int:
     return sum(method == "POST" and path.endswith("/authorities") for method, path in pair.writes())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("manner", ["matched", "own"])
 def test_authorities_that_the_service_made_are_adopted_and_get_what_they_lack(
     pair: LibraryPair, snapshot: Snapshot, manner: str
@@ -87,6 +88,7 @@ def test_authorities_that_the_service_made_are_adopted_and_get_what_they_lack(
     assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_run_that_ended_within_an_adoption_goes_on_and_makes_nothing_twice(
     pair: LibraryPair, snapshot: Snapshot, when: str
@@ -100,6 +102,7 @@ def test_a_run_that_ended_within_an_adoption_goes_on_and_makes_nothing_twice(
     check_completed(pair, snapshot, plan)
 
 
+@pytest.mark.long
 def test_a_run_that_ended_after_the_publications_goes_on_and_adopts(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I9: what the service made meanwhile makes the plan not stale."""
     plan = pair.plan(snapshot, resources=RESOURCES)
@@ -138,6 +141,7 @@ def test_several_new_records_of_one_name_are_left_to_a_person(pair: LibraryPair,
     assert (conflict.source_id, conflict.reason) == (row.source_id, "several_targets")
 
 
+@pytest.mark.long
 def test_of_two_records_of_one_name_one_adopts_and_one_is_created(pair: LibraryPair, snapshot: Snapshot) -> None:
     """The source has the name twice: the target gets it twice, too, whichever row comes first."""
     source = replace(pair, target="library", token=token_of(pair, "library"))

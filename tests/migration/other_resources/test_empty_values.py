@@ -64,6 +64,7 @@ def values(pair: LibraryPair, resource: str) -> list[Any]:
     return [(record["nickname"], record["marks"]) for record in records_of(pair, resource).values()][1:]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("description", ["follows", "missing"])
 def test_a_new_record_has_the_empty_values_of_the_source(pair: LibraryPair, description: str) -> None:
     """A record that is there keeps its null: that says the same, and is no reason to change it."""

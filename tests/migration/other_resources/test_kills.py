@@ -16,6 +16,9 @@ from tests.migration.other_resources.full_library import record_named, records_o
 from tests.migration.other_resources.test_adoption import check_completed, creates, make_authorities, names, of_authors
 from tests.migration.other_resources.test_merges import check_merged, decided, merges
 
+pytestmark = pytest.mark.long
+
+
 RESOURCES = ["authorities", "collections"]
 
 
@@ -34,7 +37,6 @@ def applies() -> Iterator[Applies]:
     processes.close()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("method", ["PATCH", "POST"])
 def test_a_process_killed_among_adoptions_leaves_nothing_lost_and_nothing_twice(

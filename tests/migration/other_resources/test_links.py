@@ -156,6 +156,7 @@ def links_of(plan: Plan) -> dict[str, set[str]]:
     return {title: names for title, names in found.items() if names}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pair", ["PATCH", "PUT"], indirect=True)
 def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back(pair: LibraryPair) -> None:
     """A child is created after its parent; only what no order allows costs a second request, and the plan says how many."""
@@ -196,6 +197,7 @@ def test_links_to_records_outside_of_a_part_wait(pair: LibraryPair) -> None:
     assert moved(pair) == moved(pair, "library")
 
 
+@pytest.mark.long
 def test_a_reference_that_people_set_meanwhile_stays(pair: LibraryPair) -> None:
     """Undo keeps the record that people changed, with what they set; a new plan asks them."""
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
@@ -210,6 +212,7 @@ def test_a_reference_that_people_set_meanwhile_stays(pair: LibraryPair) -> None:
     assert records_of(pair, "collections")[one]["parent_id"] == itself
 
 
+@pytest.mark.long
 def test_a_reference_is_added_to_a_record_that_is_there(pair: LibraryPair) -> None:
     """The target has the collection without its parent, which is still to be created: one change, after the parent."""
     for name in (ONE, AFTER):
@@ -228,6 +231,7 @@ def test_a_reference_is_added_to_a_record_that_is_there(pair: LibraryPair) -> No
     assert meaning(pair) == before
 
 
+@pytest.mark.long
 def test_a_parent_that_is_refused_costs_only_itself_and_its_children_until_the_next_apply(pair: LibraryPair) -> None:
     pair.sandbox.fault("status", pair.target, method="POST", path="/collections$", status=422, times=100)
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)

@@ -54,6 +54,7 @@ def with_twins(pair: LibraryPair, snapshot: Snapshot) -> tuple[Plan, int, list[i
     return plan, row.source_id, [row.existing_target_id, *twins]
 
 
+@pytest.mark.long
 def test_a_merge_is_proposed_and_sent_once_a_person_decided_it(pair: LibraryPair, snapshot: Snapshot) -> None:
     """The record that the migration wrote remains; verify proves it, the next plan is empty, and undo says what it cannot split."""
     plan, source_id, ids = with_twins(pair, snapshot)
@@ -111,6 +112,7 @@ def check_merged(pair: LibraryPair, snapshot: Snapshot, plan: Plan, ids: list[in
     assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [{"fault": "status", "status": 500}, {"fault": "reset"}, {"fault": "cut"}])
 def test_a_merge_with_a_lost_response_is_looked_up_in_the_list(
     pair: LibraryPair, snapshot: Snapshot, fault: dict[str, Any]
@@ -124,6 +126,7 @@ def test_a_merge_with_a_lost_response_is_looked_up_in_the_list(
     check_merged(pair, snapshot, plan, ids)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("when", "sent_again"), [("before", 2), ("after", 1)])
 def test_a_run_that_ended_within_a_merge_looks_it_up_before_it_goes_on(
     pair: LibraryPair, snapshot: Snapshot, when: str, sent_again: int
@@ -139,6 +142,7 @@ def test_a_run_that_ended_within_a_merge_looks_it_up_before_it_goes_on(
     check_merged(pair, snapshot, plan, ids)
 
 
+@pytest.mark.long
 def test_a_refused_merge_is_named_and_may_be_tried_again(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan, _source_id, ids = decided(pair, snapshot)
     pair.sandbox.fault("status", pair.target, path="/merge", status=422)
@@ -152,6 +156,7 @@ def test_a_refused_merge_is_named_and_may_be_tried_again(pair: LibraryPair, snap
     check_merged(pair, snapshot, plan, ids)
 
 
+@pytest.mark.long
 def test_a_merge_follows_the_targets_description(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A6: the address, the method and the field. A POST with a lost response is looked up, too."""
     plan, source_id, ids = with_twins(pair, snapshot)
@@ -166,6 +171,7 @@ def test_a_merge_follows_the_targets_description(pair: LibraryPair, snapshot: Sn
     check_merged(pair, snapshot, plan, [ids[2], *ids[:2]])
 
 
+@pytest.mark.long
 def test_a_merge_that_the_description_leaves_unclear_is_not_sent(pair: LibraryPair, snapshot: Snapshot) -> None:
     """It cannot be taken back, so nothing is guessed."""
     plan, source_id, _ids = with_twins(pair, snapshot)
@@ -221,6 +227,7 @@ def test_a_merge_that_only_says_success_ends_all_merges(pair: LibraryPair, snaps
     assert pair.apply(plan).applied.merged == 2
 
 
+@pytest.mark.long
 def test_a_field_that_names_the_record_that_goes_is_never_sent(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan, source_id, ids = with_twins(pair, snapshot)
     undescribed(pair, path="/authorities/{id}/merge", method="PATCH", field="source_id")
@@ -230,6 +237,7 @@ def test_a_field_that_names_the_record_that_goes_is_never_sent(pair: LibraryPair
     assert {*ids} <= {*records_of(pair, "authorities")}
 
 
+@pytest.mark.long
 def test_a_plan_whose_records_changed_meanwhile_merges_nothing(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan, _source_id, ids = decided(pair, snapshot)
     pair.call("PATCH", f"authorities/{ids[2]}", {"name": "Somebody else"})

@@ -38,6 +38,7 @@ ORGANIZATION = "1 reference"
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
+@pytest.mark.long
 def test_named_resources_move_with_their_references_in_the_planned_requests(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
@@ -104,6 +105,7 @@ def test_named_resources_move_with_their_references_in_the_planned_requests(
     assert {resource: records_of(pair, resource) for resource in before} == before
 
 
+@pytest.mark.long
 def test_contributors_are_the_same_persons_even_where_their_accounts_are_created(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
@@ -154,6 +156,7 @@ def test_a_record_waits_for_those_outside_of_the_selection_to_which_it_refers(
     assert contributors(pair) == contributors(pair, "library")
 
 
+@pytest.mark.long
 def test_a_contributor_without_an_account_does_not_stop_the_publication(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A 404 for an `id` that is not in the account (service.md#references). The plan lists it: nothing is left out silently (I6)."""
     plain = pair.plan(snapshot)
@@ -178,6 +181,7 @@ def test_a_contributor_without_an_account_does_not_stop_the_publication(pair: Li
     assert contributors(pair) == contributors(pair, "library")
 
 
+@pytest.mark.long
 def test_a_drill_restores_every_resource_and_fails_after_one_field_changed(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
@@ -204,6 +208,7 @@ def test_a_drill_restores_every_resource_and_fails_after_one_field_changed(
     assert "raw/hard_copies.parquet" in altered.problems[0]
 
 
+@pytest.mark.long
 def test_without_a_journal_records_are_matched_by_their_keys(pair: LibraryPair, snapshot: Snapshot) -> None:
     pair.apply(pair.plan(snapshot, resources=ALL_RESOURCES))
     for path in (pair.config.parent / "library-data").glob("state.db*"):
@@ -272,6 +277,7 @@ def test_a_plan_keeps_users_in_a_file_of_their_own_encrypted_with_the_key(
         pair.apply(plan)
 
 
+@pytest.mark.long
 def test_users_are_matched_by_address_in_any_case_and_only_new_ones_get_a_mail(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
@@ -299,6 +305,7 @@ def test_users_are_matched_by_address_in_any_case_and_only_new_ones_get_a_mail(
     assert pair.plan(snapshot, resources=["users"]).facts.counts["users"] == {"unchanged": 7, "conflict": 1}
 
 
+@pytest.mark.long
 def test_a_verification_finds_missing_differing_and_duplicated_records(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot, resources=["collections", "authorities"])
     pair.apply(plan)
@@ -321,6 +328,7 @@ def test_a_verification_finds_missing_differing_and_duplicated_records(pair: Lib
     }
 
 
+@pytest.mark.long
 def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: LibraryPair, snapshot: Snapshot) -> None:
     """No program creates or deletes locations (service.md#other-resources)."""
     stacks = record_named(records_of(pair, "locations"), "Closed stacks")
@@ -349,6 +357,7 @@ def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: Librar
     assert pair.apply(later).applied.lacking.records == 0
 
 
+@pytest.mark.long
 def test_several_matches_are_a_conflict_and_never_a_new_record(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I8."""
     there = {authority["name"] for authority in records_of(pair, "authorities").values()}
@@ -442,6 +451,7 @@ def test_a_record_added_after_the_plan_makes_the_plan_stale(pair: LibraryPair, s
     assert len(pair.writes()) == changes
 
 
+@pytest.mark.long
 def test_lost_responses_duplicate_nothing_and_only_records_that_refer_to_a_refused_one_fail(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
@@ -466,6 +476,7 @@ def test_lost_responses_duplicate_nothing_and_only_records_that_refer_to_a_refus
     assert pair.plan(snapshot, resources=ALL_RESOURCES).facts.empty
 
 
+@pytest.mark.long
 def test_a_larger_list_of_the_target_stays_while_another_field_is_added(pair: LibraryPair, snapshot: Snapshot) -> None:
     """What a plan wrote says nothing about the fields that it did not write: the second plan is empty."""
     pair.apply(pair.plan(snapshot, resources=["collections"]))

@@ -164,6 +164,7 @@ def meaning(pair: LibraryPair, tenant: str) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("description", ["follows", "missing"])
 def test_everything_moves_and_a_second_plan_is_empty(
     pair: LibraryPair, sandbox: SandboxProcess, description: str
@@ -224,6 +225,7 @@ def test_a_target_that_refuses_a_field_gets_the_record_without_it(pair: LibraryP
     assert requests <= plan.facts.requests + plan.facts.writes + 8  # each is read back; rows are written side by side
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answer", ["id", "record"])
 def test_a_field_that_the_target_does_not_keep_is_found_at_the_first_record(
     pair: LibraryPair, sandbox: SandboxProcess, answer: str

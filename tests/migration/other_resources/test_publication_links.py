@@ -137,6 +137,7 @@ def test_links_lead_to_what_the_records_became_and_are_taken_back(pair: LibraryP
     assert meaning(pair) == before
 
 
+@pytest.mark.long
 def test_a_link_to_what_is_not_moved_is_not_sent(pair: LibraryPair) -> None:
     """Its number would name another record of the target, or none."""
     plan = pair.plan(back_up(pair, "run"))

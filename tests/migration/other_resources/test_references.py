@@ -8,15 +8,13 @@ from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import RECORDS, contributors, delete_user, records_of
 
-WITH_CONTRIBUTOR = 3
-"""Publications of the plan that are created with a contributor."""
-
 
 def refuse(pair: LibraryPair, code: str, times: int = 1) -> None:
     """Answer 404 to publications with a contributor; the first three that are created have one."""
     pair.sandbox.fault("status", pair.target, method="POST", path="/publications$", status=404, code=code, times=times)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", ["StorageNotFound", "RouteNotFound", "", "RecordNotFound"])
 def test_a_404_that_no_reference_explains_refuses_the_record(pair: LibraryPair, snapshot: Snapshot, code: str) -> None:
     """No record is written without its contributor because the service said something else; every contributor is there."""
@@ -33,6 +31,7 @@ def test_a_404_that_no_reference_explains_refuses_the_record(pair: LibraryPair, 
     assert contributors(pair) == contributors(pair, "library")
 
 
+@pytest.mark.long
 def test_a_contributor_that_the_target_lacks_is_left_out_and_named(pair: LibraryPair, snapshot: Snapshot) -> None:
     """The record is not lost with it: the account is looked up, and the message names it."""
     plan = pair.plan(snapshot, resources=["users"])

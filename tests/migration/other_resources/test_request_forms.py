@@ -130,6 +130,7 @@ def test_a_described_put_keeps_what_the_source_does_not_know(pair: LibraryPair, 
     assert records_of(pair, "collections") == changed(before, planned)
 
 
+@pytest.mark.long
 def test_a_key_around_the_record_is_tried_once_and_known_from_then_on(pair: LibraryPair, snapshot: Snapshot) -> None:
     undescribed(pair, FIELDS, wrapped="collection")
     plan, creates = plan_creates(pair, snapshot)
@@ -156,6 +157,7 @@ def test_a_record_that_was_created_empty_is_filled(pair: LibraryPair, snapshot: 
     check_whole(pair, snapshot, plan)
 
 
+@pytest.mark.long
 def test_a_record_that_stays_empty_is_named(pair: LibraryPair, snapshot: Snapshot) -> None:
     undescribed(pair, FREE, {"unknown_fields": "ignored"})
     plan, _creates = plan_creates(pair, snapshot)

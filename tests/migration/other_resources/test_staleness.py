@@ -46,6 +46,7 @@ def test_a_plan_is_refused_once_people_changed_or_deleted_what_it_would_replace(
     assert records_of(pair, "collections")[edited]["description"] == "Edited again, just now"
 
 
+@pytest.mark.long
 def test_a_value_that_people_set_as_planned_makes_no_plan_stale(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan, planned = plan_changes(pair, snapshot)
     first = next(iter(planned))
@@ -76,6 +77,7 @@ def reshape(pair: LibraryPair, fields: dict[str, Any], description: str, **varia
     pair.sandbox.change(pair.target, shapes=shapes, variations=variations)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("description", ["follows", "missing"])
 @pytest.mark.parametrize("fields", [{**FIELDS, **ADDED}, renamed("publication_ids", "books")], ids=["added", "renamed"])
 def test_a_field_that_the_plan_does_not_write_makes_it_not_stale(

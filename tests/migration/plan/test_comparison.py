@@ -104,18 +104,21 @@ def library() -> list[Record]:
     return [{"id": number, **record} for number, record in enumerate(real_records(), start=1)][::5]
 
 
+@pytest.mark.long
 def test_an_empty_target_lacks_every_record(tmp_path: Path, library: list[Record]) -> None:
     results = compared(tmp_path, PUBLICATIONS, library, [])
     assert [*results] == [record["id"] for record in library], "in the order of the source"
     assert {result.action for result in results.values()} == {Action.CREATE}
 
 
+@pytest.mark.long
 def test_the_same_library_in_version_3_needs_nothing(tmp_path: Path, library: list[Record]) -> None:
     """Ids are the same, and each record of version 3 is what a migration would send."""
     results = compared(tmp_path, PUBLICATIONS, library, (migrated(one, 0) for one in library), same_library=True)
     assert {(result.action, result.matched_by) for result in results.values()} == {(Action.UNCHANGED, "id")}
 
 
+@pytest.mark.long
 def test_another_library_with_all_records_needs_nothing(tmp_path: Path, library: list[Record]) -> None:
     """I8: no record is created again. Every match is right; an ambiguous record, or one without any evidence, is not guessed."""
     results = compared(tmp_path, PUBLICATIONS, library, map(migrated, library))
@@ -148,6 +151,7 @@ def test_a_target_with_some_records_twice_edited_or_poorer(tmp_path: Path) -> No
     assert Counter(result.action for result in results.values()) == {"conflict": 6, "patch": 3, "unchanged": 3}
 
 
+@pytest.mark.long
 def test_references_count_within_one_library_only(tmp_path: Path) -> None:
     """service.md#references: ids of contributors and organizations are valid in their own library."""
     ours = {"id": 1, "title": "A", "doi": "10.1000/182", "contributor": {"id": 5}}

@@ -60,20 +60,6 @@ def lines_of(plan: Plan) -> list[dict[str, str]]:
         return list(csv.DictReader(file, dialect="excel-tab", strict=True))
 
 
-def test_the_summary_of_a_plan_has_a_few_lines(usual: Plan) -> None:
-    assert headline(usual.facts, NOW) == [
-        (
-            "2 publications will be created and 2 changed; "
-            "1 is there already, 2 wait for a decision, 1 is left out, as decided, 1 cannot be sent."
-        ),
-        "1 user will be created; 1 waits for a decision.",
-        "2 records without an id that is a whole number cannot be sent.",
-        "1 file will be uploaded (1.2 MB).",
-        "1 person may get an e-mail from the service.",
-        "6,021 requests, 1 h 40 min at 60 a minute: done on 2026-11-21 22:10 UTC; 40 days before version 2 ends.",
-    ]
-
-
 @pytest.mark.parametrize(
     ("now", "end"),
     [
@@ -152,6 +138,7 @@ def test_every_unsent_value_is_a_line_of_the_issues(usual: Plan) -> None:
     assert [line["title"] for line in lines if line["record"] == "user 2"] == [""], "a title may name a person"
 
 
+@pytest.mark.long
 def test_what_holds_for_every_record_is_one_line(tmp_path: Path) -> None:
     """So is what nobody has to do anything about; what a person has to correct stays a line for each record."""
     unsent = [
@@ -247,6 +234,7 @@ def test_values_that_look_the_same_are_displayed_exactly() -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")
 def test_a_browser_opens_it_without_errors_or_network(browser: webdriver.Chrome, hostile: Plan, usual: Plan) -> None:
     """On a telephone nothing is wider than the screen, and the browser requests only the file."""
@@ -265,6 +253,7 @@ def test_a_browser_opens_it_without_errors_or_network(browser: webdriver.Chrome,
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.long
 def test_a_field_may_be_called_anything(tmp_path: Path) -> None:
     """DuckDB takes some names for JSON paths."""
     names = ["$x", "/a/b", "~0", "$.title", "a.b", "", "*"]
@@ -280,6 +269,7 @@ def test_a_plan_that_overwrites_without_a_question_says_so(tmp_path: Path, usual
     assert "no decision is asked for" not in text_of(usual, HTML)
 
 
+@pytest.mark.long
 def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
     """An emptied field is replaced; a list with more entries is not."""
     one, two = {"name": "Maps"}, {"name": "Printing"}

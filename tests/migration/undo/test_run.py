@@ -35,6 +35,7 @@ def without_addresses(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [plain(record) for record in records]
 
 
+@pytest.mark.long
 def test_an_undo_leaves_the_target_as_it_was(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A target with records of its own: created records and files are deleted, changed fields have their old values; and again."""
     own = pair.call("POST", "publications", {"title": "Somebody's own", "categories": [{"name": "Own"}]})
@@ -88,6 +89,7 @@ def test_records_that_people_edited_since_stay(pair: LibraryPair, snapshot: Snap
     assert pdf["id"] not in {asset["id"] for record in pair.publications() for asset in record["assets"]}
 
 
+@pytest.mark.long
 def test_fields_get_their_values_back_unless_people_changed_them(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A field that still has the written value is restored; an edited field of the same record is left and listed."""
     doi = {"type": "doi", "value": "10.1021/nl402145r"}

@@ -102,6 +102,7 @@ def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryCli
     return run
 
 
+@pytest.mark.long
 def test_each_file_is_compared_with_its_own_bytes(check: Check, library: Library) -> None:
     """A cover and two files of one record, from their addresses in the listing."""
     assert check(("cover", None, ANOTHER), ("asset", FIRST, CONTENT), ("asset", SECOND, ANOTHER)) == (3, [])
@@ -115,6 +116,7 @@ def test_other_bytes_of_the_same_size_are_found(check: Check, kind: str, number:
     assert check((kind, number, CONTENT)) == (1, [("differing", field, found)])
 
 
+@pytest.mark.long
 def test_an_expired_address_is_replaced_by_a_fresh_one(check: Check, library: Library) -> None:
     """The storage service gets no sign-in (I2)."""
     del library.storage["/first"]
@@ -135,6 +137,7 @@ def test_a_file_without_an_address_in_the_listing_is_asked_for(check: Check, lib
     assert [one.path for one in library.server.received] == [f"/api/v2/assets/{FIRST}"]
 
 
+@pytest.mark.long
 def test_fresh_addresses_that_help_are_asked_for_as_often_as_needed(check: Check, library: Library) -> None:
     """A long verification outlives every address of its listing. Only those that do not help are given up after a while."""
     numbers = range(1000, 1000 + MAX_USELESS + 1)
@@ -159,6 +162,7 @@ def test_a_file_that_cannot_be_fetched_is_unread(check: Check, library: Library,
     assert check(("asset", FIRST, CONTENT), ("asset", SECOND, ANOTHER)) == (1, [("unread", "files", "")])
 
 
+@pytest.mark.long
 def test_a_file_that_its_record_does_not_show_is_unread(check: Check) -> None:
     """Never another file of the record instead."""
     assert check(("asset", 73, CONTENT)) == (0, [("unread", "files", "")])

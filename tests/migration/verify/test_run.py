@@ -86,6 +86,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.long
 def test_a_migration_without_later_changes_is_equal(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Every record and every file, by one listing. The plan's folder gets the result and does not change otherwise."""
     plan = apply_new_plan(pair, snapshot)
@@ -107,6 +108,7 @@ def test_a_migration_without_later_changes_is_equal(pair: LibraryPair, snapshot:
     assert {name: after[name] for name in before} == before
 
 
+@pytest.mark.long
 def test_later_changes_by_people_are_findings(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A changed field, a deleted record, a duplicate, a removed file, a file attached twice, a replaced cover (I6)."""
     plan = apply_new_plan(pair, snapshot)
@@ -152,6 +154,7 @@ def test_later_changes_by_people_are_findings(pair: LibraryPair, snapshot: Snaps
     assert "'=Another title" in {cell for row in rows for cell in row}, "no formula runs (I13)"
 
 
+@pytest.mark.long
 def test_a_file_with_other_bytes_is_found_only_by_its_bytes(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I12: another content may have the same name and size."""
     plan = apply_new_plan(pair, snapshot)
@@ -165,6 +168,7 @@ def test_a_file_with_other_bytes_is_found_only_by_its_bytes(pair: LibraryPair, s
     assert (result.equal, result.contents, result.files.differing) == (False, 5, 1)
 
 
+@pytest.mark.long
 def test_files_that_cannot_be_fetched_make_nothing_equal(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Only the size and the name are known of them: their bytes are unread."""
     plan = apply_new_plan(pair, snapshot)

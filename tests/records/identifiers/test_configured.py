@@ -47,6 +47,7 @@ def test_a_configured_type(kind: str, text: str, expected: list[tuple[str, ...]]
     assert read(kind, text) == expected
 
 
+@pytest.mark.long
 @given(st.sampled_from(["pmcid", "handle", "urn"]), texts.hostile | st.just("PMC12"))
 def test_what_came_out_comes_out_again(kind: str, text: str) -> None:
     """I7 holds for every type."""

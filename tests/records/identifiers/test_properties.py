@@ -20,6 +20,7 @@ from tests.records.identifiers.conversion import to_v2, to_v3
 fields = st.sampled_from(texts.FIELDS)
 
 
+@pytest.mark.long
 @given(fields, texts.hostile)
 def test_any_text_has_a_verdict_with_known_rules(field: str, text: str) -> None:
     found = STANDARD_KINDS.read(field, text)
@@ -35,6 +36,7 @@ def test_any_text_has_a_verdict_with_known_rules(field: str, text: str) -> None:
             assert [Rule(name).sort.name.lower() for name in names] == [one.verdict]
 
 
+@pytest.mark.long
 @given(fields, texts.hostile)
 def test_what_came_out_comes_out_again(field: str, text: str) -> None:
     """I7, idempotent: each value, put into the field of its type, is found again alone, with the same verdict.
@@ -58,6 +60,7 @@ FORMS = {
 }
 
 
+@pytest.mark.long
 @given(fields, texts.hostile)
 def test_nothing_is_valid_that_is_not(field: str, text: str) -> None:
     """What is called valid has its standard's form and, by python-stdnum, its check digit."""
@@ -69,12 +72,14 @@ def test_nothing_is_valid_that_is_not(field: str, text: str) -> None:
             assert one.type != "doi" or texts.lower(one.value) == one.value
 
 
+@pytest.mark.long
 @given(texts.valid)
 def test_a_valid_value_stays_as_it_is(valid: tuple[str, str]) -> None:
     kind, value = valid
     assert STANDARD_KINDS.read(kind, value) == [(kind, value, VALID, "")]
 
 
+@pytest.mark.long
 @given(texts.dois_in_any_case)
 def test_a_doi_is_never_split(text: str) -> None:
     """DOI Handbook: the suffix may hold any visible character; a SICI holds `;`, `<` and `>`."""
@@ -83,6 +88,7 @@ def test_a_doi_is_never_split(text: str) -> None:
     assert found[0].verdict in GOOD
 
 
+@pytest.mark.long
 @given(
     fields.flatmap(
         lambda kind: st.tuples(st.just(kind), st.lists(texts.VALID[kind], min_size=2, max_size=5, unique=True))
@@ -97,6 +103,7 @@ def test_several_values_are_all_found(values: tuple[str, list[str]], separator: 
     ]
 
 
+@pytest.mark.long
 @given(texts.isbns_10 | texts.isbns_13, st.sampled_from([" ", "-"]), st.data())
 def test_hyphens_never_break_an_isbn(number: str, separator: str, data: st.DataObject) -> None:
     """Wherever the hyphens stand, in any number of places, it is one ISBN."""
@@ -122,6 +129,7 @@ values = (
 flat_records = st.dictionaries(fields, values | fields.flatmap(texts.VALID.__getitem__))
 
 
+@pytest.mark.long
 @given(flat_records)
 def test_a_record_of_v2_comes_back_from_v3(record: dict[str, object]) -> None:
     """I7: a v2 record can be rebuilt from its v3 form plus residue; a field that is missing counts as null."""
@@ -129,6 +137,7 @@ def test_a_record_of_v2_comes_back_from_v3(record: dict[str, object]) -> None:
     assert repr(to_v2(entries, residue)) == repr({field: record.get(field) for field in texts.FIELDS})
 
 
+@pytest.mark.long
 @given(st.lists(texts.valid, max_size=8, unique=True))
 def test_a_list_of_v3_comes_back_from_v2(pairs: list[tuple[str, str]]) -> None:
     entries = [
@@ -139,6 +148,7 @@ def test_a_list_of_v3_comes_back_from_v2(pairs: list[tuple[str, str]]) -> None:
     assert again == entries
 
 
+@pytest.mark.long
 @given(
     flat_records,
     st.lists(st.fixed_dictionaries({}, optional={"type": fields | values, "value": values}) | values, max_size=4),

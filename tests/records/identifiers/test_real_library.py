@@ -5,10 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections import Counter
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +14,9 @@ from stdnum import isbn as stdnum_isbn
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.typed_identifiers import identify
-from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
+from pipelines.records.identifiers.verdicts import GOOD
 from tests.records.identifiers.conversion import to_v2, to_v3
 from tests.records.identifiers.texts import FIELDS
-
-DOCUMENT = Path(__file__).parents[3] / "docs" / "identifiers.md"
 
 
 @cache
@@ -55,6 +51,7 @@ def test_every_isbn_that_is_there_is_found() -> None:
         assert any(one.verdict in GOOD and one.type == "isbn" for one in STANDARD_KINDS.read("isbn", text)), text
 
 
+@pytest.mark.long
 def test_nothing_is_lost_and_everything_comes_back() -> None:
     """I6, I7: each text is in the rows as it is; each record comes back from v3's list and the residue; again changes nothing."""
     for record in library():
@@ -67,40 +64,3 @@ def test_nothing_is_lost_and_everything_comes_back() -> None:
             (entry["type"], entry["value"], entry["value"], "identifiers", position, "valid", "")
             for position, entry in enumerate(entries)
         ]
-
-
-def not_good() -> Counter[tuple[str, str, str]]:
-    """Field, rule and value of whatever is no identifier."""
-    found = (one for record in library() for one in identify(record) if one.verdict not in GOOD)
-    return Counter((one.source_field, one.rule, one.value) for one in found)
-
-
-def test_the_document_names_every_value_that_is_no_identifier() -> None:
-    """A person has checked each; those that only a spreadsheet spoiled are counted together."""
-    text = DOCUMENT.read_text("utf-8")
-    spoiled = 0
-    for (field, rule, value), count in not_good().items():
-        if rule == "digits_lost":
-            spoiled += count
-        else:
-            assert f"| {field} | `{value}` |" in text
-    assert f"{spoiled} numbers with an exponent" in text
-    by_rule = Counter((field, rule) for (field, rule, _value), count in not_good().items() for _ in range(count))
-    assert f"valid or repaired are these {by_rule.total()}:" in text
-    assert [
-        row for (field, rule), count in by_rule.items() if (row := f"| {field} | {rule} | {count} |") not in text
-    ] == []
-
-
-@pytest.mark.parametrize("field", FIELDS)
-def test_the_document_counts_what_is_there(field: str) -> None:
-    filled = [[one.verdict for one in STANDARD_KINDS.read(field, text)] for text in texts_of(field)]
-    good = sum(GOOD.issuperset(verdicts) for verdicts in filled)
-    verdicts = Counter(verdict for found in filled for verdict in found)
-    cells = [
-        f"{len(filled):,}",
-        f"{good:,}",
-        f"{100 * good / len(filled):.1f} %",
-        *(f"{verdicts[one]:,}" for one in VERDICTS),
-    ]
-    assert f"| {field} | {' | '.join(cells)} |" in DOCUMENT.read_text("utf-8")

@@ -211,6 +211,7 @@ def test_every_scalar_is_in_a_column_or_in_the_residue(records: list[Record], re
         assert lost == []
 
 
+@pytest.mark.long
 @given(made_up, made_up)
 def test_a_second_night_keeps_every_column(first: list[Record], second: list[Record]) -> None:
     before = observed(first)

@@ -67,6 +67,7 @@ def sandbox() -> Iterator[SandboxProcess]:
         yield running
 
 
+@pytest.mark.long
 def test_the_command_creates_rotates_and_revokes(sandbox: SandboxProcess) -> None:
     here = ("--tenant", "library")
     created = command(sandbox, *here, "create", "Connector", CALLBACK, "--scope", "users:read", "--post", "--no-pkce")
@@ -94,6 +95,7 @@ class Remote(Library):
         super().__init__(tenant, sandbox.url, clock)
 
 
+@pytest.mark.long
 def test_what_was_granted_survives_a_kill(tmp_path: Path) -> None:
     """Clients, secrets, grants and tokens are in the state file and work on another port, too."""
     options = ("--tenant", "library=empty", "--requests-per-minute", "0", "--state", str(tmp_path / "state.db"))

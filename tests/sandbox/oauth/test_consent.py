@@ -19,6 +19,7 @@ def app(library: Library) -> OAuthClient:
     return registered_client(library, "none", scope="library:read users:read")
 
 
+@pytest.mark.long
 def test_the_person_signs_in_and_releases(app: OAuthClient) -> None:
     """service.md#scopes: a token has only the scopes that the person released."""
     page = app.page()

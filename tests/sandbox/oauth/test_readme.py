@@ -12,6 +12,8 @@ import pytest
 
 from tests.sandbox.process import SandboxProcess
 
+pytestmark = pytest.mark.long
+
 
 def section() -> str:
     text = files("sandbox").joinpath("README.md").read_text("utf-8")

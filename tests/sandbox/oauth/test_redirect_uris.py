@@ -54,6 +54,7 @@ def test_the_port_of_a_loopback_address_may_be_left_open(library: Library) -> No
     assert app.page(redirect_uri="https://example.org:8444/callback").status_code == 400
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.sampled_from(["code", "state", "error"]), st.text(st.characters(codec="utf-8"))))
 def test_an_answer_never_leaves_the_query(answer: dict[str, str]) -> None:
     address = with_parameters("https://example.org/callback", answer.items())

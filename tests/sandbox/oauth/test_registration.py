@@ -61,6 +61,7 @@ def test_unknown_metadata_are_ignored(library: Library) -> None:
     assert "logo_uri" not in answer.json()
 
 
+@pytest.mark.long
 @given(
     st.dictionaries(st.sampled_from(["client_name", "redirect_uris", "grant_types", "scope", "response_types"]), JSON)
     | JSON
@@ -74,6 +75,7 @@ def test_every_body_is_stored_or_refused(body: Any) -> None:
     assert error in {None, "invalid_client_metadata", "invalid_redirect_uri"}
 
 
+@pytest.mark.long
 def test_the_bound_holds_under_threads(library: Library) -> None:
     """service.md#clients: the registrations of a tenant per day are limited."""
     library.change(oauth={"registrations_per_day": 5})

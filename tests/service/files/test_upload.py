@@ -163,6 +163,7 @@ def test_a_temporary_failure_is_tried_again_with_a_new_form(
     assert len(place.library.received) == len(place.storage.received) == len(faults) + 1
 
 
+@pytest.mark.long
 def test_a_storage_that_asks_to_wait_is_waited_for(serve: Serve, client_for: ClientFor, clock: ManualClock) -> None:
     """The client waits for Retry-After; an expired form is replaced without a wait."""
     place = Place(serve, client_for, EXPIRED, Answer(b"", status=503, headers={"Retry-After": "17"}), STORED)
@@ -381,6 +382,7 @@ class Drain:
         self._thread.join()
 
 
+@pytest.mark.long
 def test_a_large_file_is_streamed(serve: Serve, client_for: ClientFor, tmp_path: Path) -> None:
     """I11: memory does not depend on the size of a file."""
     size = 200 * 1024**2
@@ -466,6 +468,7 @@ def test_no_file_name_breaks_out_of_its_part(filename: str, content_type: str) -
     assert read[-1] == ("file", expected, {"content-disposition", "content-type"}, content)
 
 
+@pytest.mark.long
 def test_a_file_and_a_cover_through_the_local_service(sandbox: SandboxProcess, client_for: ClientFor) -> None:
     """The whole upload sequence, to bytes that can be downloaded again; a form expires and the storage service fails on the way."""
     client = client_for(sandbox.base_url())

@@ -36,6 +36,7 @@ def test_names_and_days(lines: list[str], expected: dict[str, str]) -> None:
     assert announced_names(lines, "GET /assets/:id") == expected
 
 
+@pytest.mark.long
 @given(st.lists(st.text(max_size=80), max_size=3))
 def test_any_text_is_read(lines: list[str]) -> None:
     """I13: the header comes from outside; names are short and have no control characters."""

@@ -55,6 +55,7 @@ def test_an_empty_body_needs_no_packing() -> None:
     assert read([], status=204, content_encoding="gzip") == b""
 
 
+@pytest.mark.long
 def test_a_body_of_the_greatest_size_is_read() -> None:
     assert len(read([b" " * (MAX_BODY - 2), b"[]"])) == MAX_BODY
 
@@ -86,6 +87,7 @@ def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(times: int) -> None:
     assert peak < 2.5 * MAX_BODY
 
 
+@pytest.mark.long
 def test_a_body_in_tiny_pieces_takes_no_more_memory_than_a_whole_one() -> None:
     """I13, I11: chunks of two bytes from a hostile service; as objects of their own they would take twenty times as much memory."""
     pieces = 2**17

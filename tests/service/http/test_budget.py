@@ -159,6 +159,7 @@ def one_database(state_server: str) -> Iterator[Place]:
 numbers = itertools.count()
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(limit=st.integers(1, 6), late=st.sampled_from([0.0, 0.05]), work=st.lists(arrivals, max_size=40))
 def test_no_window_ever_holds_more_than_the_limit(
@@ -168,6 +169,7 @@ def test_no_window_ever_holds_more_than_the_limit(
     check_windows(one_file, limit, late, work)
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(limit=st.integers(1, 4), late=st.sampled_from([0.0, 0.05]), work=st.lists(arrivals, max_size=24))
 def test_no_window_ever_holds_more_in_a_database(
@@ -462,6 +464,7 @@ def output_of(script: str, path: Path | str) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
+@pytest.mark.long
 def test_it_survives_a_fork(place: Place) -> None:
     """I1: a forked process shares the budget with its parent, and neither damages the file of the other."""
     script = """if True:
@@ -487,6 +490,7 @@ def test_it_survives_a_fork(place: Place) -> None:
     assert output_of(script, place.path or place.address) == ("64\n", "")
 
 
+@pytest.mark.long
 def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
     """Runs that start together must not fail because SQLite lets only one of them turn WAL on."""
     script = """if True:
@@ -541,6 +545,7 @@ def test_a_full_disk_is_a_storage_error_and_takes_no_slot(path: Path, clock: Man
     assert shared.used() == taken
 
 
+@pytest.mark.long
 def test_the_count_of_slots_is_right_after_everything(path: Path, clock: ManualClock) -> None:
     """I1: the stored number of slots is the number of rows."""
     shared = file_budget(path, clock, 50)

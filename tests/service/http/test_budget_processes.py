@@ -16,6 +16,9 @@ from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import MARGIN, Budget
 from tests.state_places import Place
 
+pytestmark = pytest.mark.long
+
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from multiprocessing.synchronize import Barrier

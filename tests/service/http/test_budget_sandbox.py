@@ -15,6 +15,9 @@ import pytest
 from tests.sandbox.process import SandboxProcess
 from tests.service.conftest import PASSWORD, USER
 
+pytestmark = pytest.mark.long
+
+
 LIMIT = 120
 PROCESSES = 4
 

@@ -94,6 +94,7 @@ def _links(draw: st.DrawFn) -> str:
     return draw(st.sampled_from([",", ", ", " , ,"])).join(values)
 
 
+@pytest.mark.long
 @given(_links())
 def test_another_library_reads_the_same(header: str) -> None:
     """RFC 8288: targets and parameters as httplink has them, which implements the grammar and nothing else."""

@@ -115,6 +115,7 @@ addresses = st.builds(
 )
 
 
+@pytest.mark.long
 @given(addresses)
 def test_no_address_leaves_the_tenants_folder(address: str) -> None:
     """I2: every request stays below the tenant's own folder, also as another parser reads the address."""
@@ -199,6 +200,7 @@ def test_a_foreign_link_ends_the_listing_and_nothing_is_sent_there(
     assert client.requests == 1
 
 
+@pytest.mark.long
 def test_the_foreign_link_of_the_sandbox_is_not_followed(
     sandbox: SandboxProcess, serve: Serve, client_for: ClientFor
 ) -> None:

@@ -100,6 +100,7 @@ def test_a_post_that_certainly_had_no_effect_is_repeated(clock: ManualClock, out
     assert (send(clock, service, "POST").status_code, service.tries) == (201, 2)
 
 
+@pytest.mark.long
 def test_repetitions_over_a_real_socket(serve: Callable[[Script], ScriptedServer], clock: ManualClock) -> None:
     """I8: a server that breaks off sees the GET again and the POST once."""
     server = serve(lambda _: Answer(raw=b""))
@@ -197,6 +198,7 @@ def test_retry_after_is_seconds_or_a_date(headers: dict[str, str], expected: flo
     assert retry_after(response, MIDNIGHT) == expected
 
 
+@pytest.mark.long
 @given(text=st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), max_size=60), date=st.booleans())
 def test_any_retry_after_is_a_positive_number_or_nothing(text: str, date: bool) -> None:
     """I1: an unusual Retry-After never crashes the client."""
@@ -273,6 +275,7 @@ def listing(sandbox: SandboxProcess, client_for: Callable[..., LibraryClient]) -
     return Listing(client_for(sandbox.base_url()), ["publications/all"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "details"),
     [
@@ -301,6 +304,7 @@ def numbers(requests: Sequence[dict[str, object]]) -> list[object]:
     return [request["status"] for request in requests]
 
 
+@pytest.mark.long
 def test_a_service_that_goes_down_ends_the_listing_in_one_message(sandbox: SandboxProcess, listing: Listing) -> None:
     """The service fails in the middle of the listing: one clear error; the pages before it were read, and smaller ones were tried."""
     sandbox.fault("status", status=503, path=r"[?&](page=50|per_page=(10|2|1))(&|$)", times=1000)

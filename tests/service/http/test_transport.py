@@ -150,6 +150,7 @@ def test_the_meter_counts_all_threads() -> None:
     assert meter.requests == 8000
 
 
+@pytest.mark.long
 def test_over_a_real_socket_each_request_is_charged_once(
     tmp_path: Path, serve: Callable[[Script], ScriptedServer]
 ) -> None:

@@ -136,6 +136,7 @@ libraries = st.builds(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(libraries)
 @example(MovingLibrary(20, 5, "oldest first", [[], [], [("delete", 0), ("add", 0)]]))
@@ -153,6 +154,7 @@ def test_a_complete_listing_has_every_record_that_lived_throughout(one_budget: B
     assert len(library.asked) <= WALKS * (3 * max(pages, 20) + 10)
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(size=st.integers(0, 60), page_size=st.integers(3, 10), link=st.booleans())
 def test_where_nothing_moves_no_request_is_added(one_budget: Budget, size: int, page_size: int, *, link: bool) -> None:
@@ -163,6 +165,7 @@ def test_where_nothing_moves_no_request_is_added(one_budget: Budget, size: int, 
     assert sorted(library.asked) == list(range(1, max(1, ceil(size / page_size)) + 1))
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(libraries.filter(lambda library: library.order != "any"))
 @example(MovingLibrary(20, 5, "oldest first", [[], [], [("delete", 0), ("add", 0)]]))
@@ -180,6 +183,7 @@ def test_no_record_slips_past_a_walk_down_a_sorted_list(one_budget: Budget, libr
         assert len(ids) == len(set(ids))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["oldest first", "newest first"])
 def test_pairs_that_x_total_does_not_show_are_followed(one_budget: Budget, order: str) -> None:
     """One record is deleted and one added between the same two requests, every ten pages: complete, in one walk."""
@@ -192,6 +196,7 @@ def test_pairs_that_x_total_does_not_show_are_followed(one_budget: Budget, order
     assert len(library.asked) <= 102
 
 
+@pytest.mark.long
 def test_one_record_deleted_costs_one_more_request(one_budget: Budget) -> None:
     """The newest page is read again: it shows that nothing was added. Ids without a gap show that the first page is still right."""
     library = MovingLibrary(5000, 50, "oldest first", [[]] * 60 + [[("delete", 1007)]])

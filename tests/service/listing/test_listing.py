@@ -153,6 +153,7 @@ def listing_of(service: httpx.BaseTransport, budget: Budget, endpoints: tuple[st
     return Listing(client, endpoints)
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(models)
 @example(ModelService(400, page_size=10, link="none", latencies=[0.004, 0.0, 0.001]))
@@ -174,6 +175,7 @@ def test_every_record_comes_once_with_one_request_a_page(one_budget: Budget, ser
     assert facts.endpoint == ("publications/all" if service.has_all else "publications")
 
 
+@pytest.mark.long
 @given(order=st.permutations(range(1, 21)))
 @settings(max_examples=15, deadline=None)
 def test_pages_come_out_in_order_whatever_order_they_come_in(one_budget: Budget, order: list[int]) -> None:
@@ -198,6 +200,7 @@ def library(sandbox: SandboxProcess, client_for: ClientFor) -> Listing:
     return Listing(client_for(sandbox.base_url()), ENDPOINTS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("variations", "requests"),
     [
@@ -224,6 +227,7 @@ def test_the_sandbox_in_all_its_variations(
     assert sandbox.counts()["requests"] == library.facts.requests == requests
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [25, 10])
 @pytest.mark.parametrize("link", ["absolute", "none"])
 def test_a_clamped_page_size_loses_nothing(sandbox: SandboxProcess, library: Listing, size: int, link: str) -> None:
@@ -233,6 +237,7 @@ def test_a_clamped_page_size_loses_nothing(sandbox: SandboxProcess, library: Lis
     assert sandbox.counts()["requests"] == ceil(5445 / size)
 
 
+@pytest.mark.long
 def test_pages_of_fifty_are_requested(sandbox: SandboxProcess, library: Listing) -> None:
     """service.md#lists: 25 by default, 50 at most; the client asks for 50."""
     ids(library)
@@ -247,6 +252,7 @@ def test_a_link_to_itself_is_a_loop(sandbox: SandboxProcess, library: Listing) -
     assert sandbox.counts()["requests"] == 1
 
 
+@pytest.mark.long
 def test_a_collection_that_moves_is_noticed(client_for: ClientFor) -> None:
     """I4: the collection changes while it is read: somebody adds and deletes records, and the facts show it."""
     with SandboxProcess("--requests-per-minute", "0", "--tenant", "library=real:320") as sandbox:
@@ -302,6 +308,7 @@ def test_an_unforeseen_link_is_followed(one_budget: Budget, road: dict[int, int]
     assert len(service.asked) <= len(expected) + MAX_AHEAD
 
 
+@pytest.mark.long
 def test_a_link_with_a_token_is_followed_unchanged(one_budget: Budget) -> None:
     """service.md#lists, "Link decides": each page has an unforeseeable token; after one attempt, prefetching stops."""
     followed: list[str] = []
@@ -364,6 +371,7 @@ def test_nothing_is_fetched_ahead_from_a_service_that_answers_at_once() -> None:
     assert depth.after(1.0, 100_000) > QUICK
 
 
+@pytest.mark.long
 def test_pages_of_a_sorted_list_are_requested_in_turn(one_budget: Budget) -> None:
     """A page that overtakes the page above it could miss a record. While the budget is the limit, none does."""
     service = Watched(1000, latencies=[0.02])

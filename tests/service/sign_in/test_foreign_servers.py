@@ -102,6 +102,7 @@ def test_liberties_of_an_authorization_server(visit: Visit, liberties: Liberties
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["refresh_expires_in", "refresh_token_expires_in"])
 def test_the_end_of_a_refresh_token_is_kept(visit: Visit, name: str) -> None:
     """No RFC has this field; servers use these two names. `bookferry doctor` warns before that time."""
@@ -110,6 +111,7 @@ def test_the_end_of_a_refresh_token_is_kept(visit: Visit, name: str) -> None:
     assert grant.ends_at == pytest.approx(grant.obtained.wall + 1800, abs=1)
 
 
+@pytest.mark.long
 def test_a_server_that_forgets_the_refresh_token(visit: Visit) -> None:
     """service.md#tokens: a refresh token is issued; without one, the sign-in lasts as long as its access token, and then says so."""
     home, service = visit(Liberties(token=without("refresh_token")))
@@ -120,6 +122,7 @@ def test_a_server_that_forgets_the_refresh_token(visit: Visit) -> None:
         home.read()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("auth", ["client_secret_basic", "client_secret_post"])
 def test_confidential_clients(visit: Visit, auth: str) -> None:
     """RFC 6749, 2.3.1: id and secret are form-encoded before they become Basic credentials.
@@ -217,6 +220,7 @@ def test_a_registration_that_is_refused(
     assert service.count("/oauth/clients") == 1
 
 
+@pytest.mark.long
 def test_a_registration_waits_as_long_as_the_library_asks(visit: Visit) -> None:
     """A 429 that names seconds is about the rate of requests, and such a request had no effect."""
     home, service = visit(Liberties(registrations_refused=[(429, {"Retry-After": "7"})]))
@@ -238,6 +242,7 @@ def test_a_library_that_cannot_be_reached_is_tried_for_fifteen_seconds(tmp_path:
     assert clock.monotonic() == pytest.approx(5_015, abs=0.5)
 
 
+@pytest.mark.long
 def test_a_token_response_that_never_comes_is_not_waited_for_without_end(
     visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,6 +354,7 @@ def test_an_answer_that_is_refused(visit: Visit, changes: dict[str, str | None],
     assert home.grant == before
 
 
+@pytest.mark.long
 def test_an_issuer_that_is_the_library(visit: Visit) -> None:
     """RFC 9207: the issuer is of the library's own origin, whatever its path."""
     home, service = visit()
@@ -407,6 +413,7 @@ def test_a_token_for_something_else(visit: Visit) -> None:
     assert service.tokens_asked("refresh_token") == []
 
 
+@pytest.mark.long
 def test_a_library_that_accepts_no_token(visit: Visit) -> None:
     """A 401 for new tokens, too: a few refreshes, then a person must look."""
     home, service = visit()
@@ -418,6 +425,7 @@ def test_a_library_that_accepts_no_token(visit: Visit) -> None:
     assert len(service.tokens_asked("refresh_token")) == MAX_REJECTED
 
 
+@pytest.mark.long
 def test_tokens_that_die_early_cost_refreshes_and_no_person(visit: Visit) -> None:
     """Each token is good for one request: the library is read all the same, and the next one is as good as the first."""
     home, service = visit()
@@ -429,6 +437,7 @@ def test_tokens_that_die_early_cost_refreshes_and_no_person(visit: Visit) -> Non
     assert home.grant.refreshes == 3 * MAX_REJECTED - 1
 
 
+@pytest.mark.long
 def test_a_token_that_ends_in_the_middle_of_200_pages(visit: Visit) -> None:
     """I3: a 401 costs one refresh and no page, with many pages in flight."""
     home, service = visit()
@@ -466,6 +475,7 @@ def test_a_token_is_renewed_ahead_of_its_end(visit: Visit) -> None:
         assert sign_in_state(home.settings, "new", clock).seconds_left == pytest.approx(3600, abs=5)
 
 
+@pytest.mark.long
 def test_a_refresh_is_noted_before_it_leaves(visit: Visit) -> None:
     """I3: if the process dies now, the next one knows that a response may be lost. The stored response ends the note."""
     home, service = visit()
@@ -491,6 +501,7 @@ def test_no_secret_of_a_response_is_shown() -> None:
     assert not [token for token in answer.values() if token in repr(response)]
 
 
+@pytest.mark.long
 def test_an_answer_is_kept_before_it_is_used(visit: Visit) -> None:
     """I3: "the new refresh token is durable before the new access token is used"."""
     home, service = visit()

@@ -19,7 +19,10 @@ from tests.service.sign_in.home import SECONDS, Home
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed"),
+]
 
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--window-size=900,1200")
 

@@ -77,6 +77,7 @@ def run(home: Home, *arguments: str, variables: dict[str, str] | None = None, st
     return command.run(*arguments, folder=home.folder, variables=variables or {}, typed=stdin, seconds=2 * SECONDS)
 
 
+@pytest.mark.long
 def test_login_by_a_browser(home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess) -> None:
     """$BROWSER opens, the response arrives at a loopback address, and the command prints exactly one JSON document."""
     done = run(home, "login", "new", "--json", variables=browser())
@@ -95,6 +96,7 @@ def test_login_by_a_browser(home: Home, browser: Callable[..., dict[str, str]], 
     assert "noise of a browser" not in done.out
 
 
+@pytest.mark.long
 def test_logging_in_again_registers_nothing(
     home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess
 ) -> None:
@@ -123,6 +125,7 @@ def test_fewer_scopes_say_which_job_will_not_work(  # noqa: PLR0917
     assert set(home.grant.scopes) == set(ticked)
 
 
+@pytest.mark.long
 def test_only_the_needed_scopes_are_requested(home: Home, browser: Callable[..., dict[str, str]]) -> None:
     """`--for backup`."""
     run(home, "login", "new", "--for", "backup", variables=browser())
@@ -140,6 +143,7 @@ def test_a_refused_sign_in(home: Home, browser: Callable[..., dict[str, str]]) -
     assert home.stored.grant is None
 
 
+@pytest.mark.long
 def test_a_call_without_our_state_is_ignored_and_the_right_one_still_taken(
     home: Home, browser: Callable[..., dict[str, str]]
 ) -> None:
@@ -181,6 +185,7 @@ def test_a_login_without_a_response_ends(
     assert [remedy in str(ended.value) for remedy in remedies] == [issued, not issued]
 
 
+@pytest.mark.long
 def test_pasting_without_a_screen(home: Home) -> None:
     """`--no-browser` with the response on standard input: a wrong line first, then the whole address; and an end of the input."""
     process = subprocess.Popen(
@@ -223,6 +228,7 @@ def test_the_end_of_the_input_ends_a_login_without_a_browser(home: Home, typed: 
     assert home.stored.grant is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("options", [(), ("--no-browser", "--json")])
 def test_a_stop_of_login_speaks_of_the_sign_in(
@@ -252,6 +258,7 @@ def test_a_stop_of_login_speaks_of_the_sign_in(
     assert home.grant == before
 
 
+@pytest.mark.long
 def test_a_stop_after_the_sign_in_says_that_it_is_stored(home: Home, browser: Callable[..., dict[str, str]]) -> None:
     """The request for the person's name hangs; the sign-in is there, and the message must not deny it."""
     assert home.sandbox is not None
@@ -310,6 +317,7 @@ def terminal(home: Home) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     os.close(ours)
 
 
+@pytest.mark.long
 def test_pasting_the_code_at_a_terminal(home: Home, terminal: tuple[int, subprocess.Popen[bytes]]) -> None:
     """A person copies only the code; PKCE ties it to this sign-in."""
     ours, process = terminal
@@ -323,6 +331,7 @@ def test_pasting_the_code_at_a_terminal(home: Home, terminal: tuple[int, subproc
     assert process.wait(SECONDS) == 0
 
 
+@pytest.mark.long
 def test_the_browser_may_also_come_by_itself(home: Home, terminal: tuple[int, subprocess.Popen[bytes]]) -> None:
     """`--no-browser` on a machine that has a browser: nothing has to be pasted."""
     ours, process = terminal
@@ -334,6 +343,7 @@ def test_the_browser_may_also_come_by_itself(home: Home, terminal: tuple[int, su
     assert process.wait(SECONDS) == 0
 
 
+@pytest.mark.long
 def test_whoami(home: Home, sandbox: SandboxProcess) -> None:
     """User, scopes, jobs, ages; and the command to run if nobody is signed in."""
     run(home, "whoami", "new", "--json").assert_failed(4, "Nobody has signed in to 'new'", "bookferry login new")
@@ -373,6 +383,7 @@ def test_too_many_registrations(home: Home, browser: Callable[..., dict[str, str
     assert run(home, "login", "new", variables=browser()).status in (0, 1)
 
 
+@pytest.mark.long
 def test_a_registration_that_is_refused_without_a_wait_is_asked_once(
     home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess
 ) -> None:

@@ -16,6 +16,9 @@ import pytest
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import SECONDS, Home
 
+pytestmark = pytest.mark.long
+
+
 DURATION = float(os.environ.get("BOOKFERRY_TEST_SECONDS", "6"))
 PROCESSES = 4
 SIGN_IN = 4

@@ -31,6 +31,7 @@ def signed_in(home: Home, sandbox: SandboxProcess, policy: str) -> Home:
     return home
 
 
+@pytest.mark.long
 @every_policy
 def test_a_token_that_ends_is_renewed_once(signed_in: Home, policy: str) -> None:
     """A seemingly fresh token gets a 401: the store is read, the token is refreshed once, and the page arrives."""
@@ -55,6 +56,7 @@ home.read()
 """Reads a page, and dies by kill -9 after the server's response and before it is stored."""
 
 
+@pytest.mark.long
 @every_policy
 def test_killed_between_the_answer_and_the_store(signed_in: Home, policy: str) -> None:
     """I3: recovers if the server allows it; else a plain message with the command to run, and exit 4."""
@@ -84,6 +86,7 @@ def test_the_answer_is_lost(signed_in: Home, sandbox: SandboxProcess, policy: st
         assert signed_in.refreshes() == 3  # the last one redeemed the code of the new sign-in
 
 
+@pytest.mark.long
 @every_policy
 @pytest.mark.parametrize(
     "fault",
@@ -109,6 +112,7 @@ with home.client() as client:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["strict", "at_once"])  # those that forgive less than the others
 def test_two_processes_at_once_refresh_once(signed_in: Home, policy: str) -> None:
     """I3: under the strict policy, two refreshes at once would end the tokens of both."""
@@ -127,6 +131,7 @@ def test_two_processes_at_once_refresh_once(signed_in: Home, policy: str) -> Non
     assert signed_in.read().status_code == 200
 
 
+@pytest.mark.long
 @every_policy
 def test_a_sign_in_that_was_revoked_says_so(signed_in: Home, sandbox: SandboxProcess, policy: str) -> None:
     """Exit 4, and the next process reports it without another request."""
@@ -159,6 +164,7 @@ def read_pages(client: LibraryClient, pages: int) -> int:
     return sum(client.get(f"{client.api_url}/publications").status_code == 200 for _ in range(pages))
 
 
+@pytest.mark.long
 @every_policy
 def test_renewed_while_it_works_when_it_ages(home: Home, sandbox: SandboxProcess, policy: str) -> None:
     """Tokens of two seconds work, too: each is refreshed near its end, and the work goes on."""

@@ -10,6 +10,9 @@ import pytest
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import SECONDS, Home
 
+pytestmark = pytest.mark.long
+
+
 READ = """
 import signal, sys
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -115,6 +115,7 @@ def test_connections_do_not_meet(store_for: Open) -> None:
     assert store_for("new", "https://elsewhere.example").read() == StoredSignIn("https://elsewhere.example", "new")
 
 
+@pytest.mark.long
 def test_the_lock_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
     """Never a stale lock: the kernel or the server releases it after kill -9."""
     store = store_for()
@@ -154,6 +155,7 @@ def test_the_lock_is_for_one_thread(store_for: Open) -> None:
     assert (len(done), most, store_for().read().ended) == (8, 1, "8")
 
 
+@pytest.mark.long
 def test_processes_lose_no_change(store_for: Open) -> None:
     """Lock, read again, write: two processes that count together miss no number."""
     count = (
@@ -167,6 +169,7 @@ def test_processes_lose_no_change(store_for: Open) -> None:
     assert store_for().read().ended == "20"
 
 
+@pytest.mark.long
 def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: Open) -> None:
     """I3, I5: never half of it."""
     write(store_for(), connection(0))

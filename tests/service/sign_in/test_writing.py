@@ -12,6 +12,7 @@ from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import Home
 
 
+@pytest.mark.long
 def test_a_post_with_an_expired_token_goes_again_with_a_new_one(home: Home, sandbox: SandboxProcess) -> None:
     """A 401 had no effect: one record, created by the second request (I3, I8)."""
     home.sign_in()
@@ -24,6 +25,7 @@ def test_a_post_with_an_expired_token_goes_again_with_a_new_one(home: Home, sand
     assert home.grant.refreshes == 1
 
 
+@pytest.mark.long
 def test_a_delete_that_was_done_before_its_token_expired_has_succeeded(home: Home, sandbox: SandboxProcess) -> None:
     """I8: the mark of the unclear first try survives the 401 in between."""
     home.sign_in()
@@ -44,6 +46,7 @@ def test_a_post_that_is_refused_with_a_new_token_too_needs_a_person(home: Home, 
     assert [one["path"].endswith("/publications") for one in sandbox.requests()].count(True) == 4
 
 
+@pytest.mark.long
 def test_a_write_without_its_scope_names_it(home: Home) -> None:
     """service.md#scopes: a 403 with code `InsufficientScope`."""
     home.sign_in(["library:read", "assets:read"])
@@ -55,6 +58,7 @@ def test_a_write_without_its_scope_names_it(home: Home) -> None:
     assert caught.value.scopes == ("library:write",)
 
 
+@pytest.mark.long
 def test_an_upload_needs_its_scope_for_the_form_only(home: Home) -> None:
     """I2: the storage service accepts the form, and would refuse it with a token (S3: one mechanism only)."""
     home.sign_in()

@@ -45,6 +45,7 @@ def three(library: Library, monkeypatch: pytest.MonkeyPatch) -> Library:
     return library
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["publications", "publication_identifiers", "tasks"])
 def test_programs_on_this_machine(three: Library, name: str) -> None:
     """PyIceberg, DuckDB over what PyIceberg gives it, and Polars' own reader, which goes by the field ids."""

@@ -61,6 +61,7 @@ def prune_to_one(library: Library, tenant: str) -> None:
     )
 
 
+@pytest.mark.long
 def test_nights_of_two_libraries(each_kind: Library) -> None:
     """The same rows as `bookferry query` has. A snapshot is one commit to a table, and only the first time."""
     library = each_kind
@@ -102,6 +103,7 @@ def test_prune_removes_snapshots_by_one_commit(each_kind: Library) -> None:
     assert added(library) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "when"), [(1, "before"), (2, "after"), (7, "before"), (10, "after")])
 def test_a_killed_registration_is_completed(library: Library, number: int, when: str) -> None:
     """Kill -9 at a commit, of a column or of a file: the next night or `stage` adds what is missing, and nothing twice."""
@@ -119,6 +121,7 @@ def test_a_killed_registration_is_completed(library: Library, number: int, when:
     assert commits(library) == 2 * STAGED_OF_PUBLICATIONS
 
 
+@pytest.mark.long
 def test_a_prune_that_was_killed_is_completed(library: Library) -> None:
     """Before the files go, the tables let go of them. If the rest did not happen, the next prune does all of it."""
     for day in range(2):
@@ -131,6 +134,7 @@ def test_a_prune_that_was_killed_is_completed(library: Library) -> None:
     assert counts(library.table().scan().to_arrow()) == queried(library, "publications") == {("old", SECOND): 3}
 
 
+@pytest.mark.long
 def test_snapshots_that_somebody_removed_by_hand(library: Library) -> None:
     """The next prune lets go of them, too."""
     gone, _ = library.night(), library.night(day=1)
@@ -172,6 +176,7 @@ class TestOtherServices:
         assert next(failing) > 5
 
 
+@pytest.mark.long
 def test_two_machines_at_once(tmp_path: Path, s3: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a lock in common, the catalogue decides: each snapshot is there once."""
     server = s3
@@ -190,6 +195,7 @@ def test_two_machines_at_once(tmp_path: Path, s3: object, monkeypatch: pytest.Mo
     assert commits(machines[0]) == 3 * STAGED_OF_PUBLICATIONS
 
 
+@pytest.mark.long
 def test_new_and_widened_columns(library: Library) -> None:
     """A column of another type is another column. The widest type has the name, whichever library came first."""
     library.night(0, tasks=[{"id": 1, "shelf": 5}])
@@ -217,6 +223,7 @@ def test_new_and_widened_columns(library: Library) -> None:
         ]
 
 
+@pytest.mark.long
 def test_what_stays_out(library: Library) -> None:
     """Partial snapshots, raw records, and tables about people."""
     library.night(complete=False)
@@ -254,6 +261,7 @@ def test_files_without_field_ids_are_refused(library: Library, monkeypatch: pyte
     assert (sorted(done.added), done.rows) == (sorted(library.names), 20)
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_library(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """Registering reads footers only: of the files' bytes, a few thousand."""
     snapshot = library.night(3_000)
@@ -289,6 +297,7 @@ def test_memory_does_not_grow_with_the_library(library: Library, monkeypatch: py
     assert read[0] < 64 * 1024 * STAGED_OF_PUBLICATIONS + 1
 
 
+@pytest.mark.long
 def test_a_catalogue_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the place without the password, and the command that repeats it. Nothing is pruned."""
     monkeypatch.setenv("TEST_CATALOGUE", "postgresql://me:sesame-open@127.0.0.1:1/nothing")

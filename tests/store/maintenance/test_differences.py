@@ -50,6 +50,7 @@ def test_every_kind(data: DataFolder) -> None:
     assert found.fields == {"extra": 1, "note": 1, "year": 1}
 
 
+@pytest.mark.long
 def test_a_new_signature_is_no_change(data: DataFolder) -> None:
     """Addresses of files have a new signature in every listing; another file is a change."""
 
@@ -62,17 +63,20 @@ def test_a_new_signature_is_no_change(data: DataFolder) -> None:
     assert plain.fields == {"url": 1}
 
 
+@pytest.mark.long
 def test_records_without_an_id_are_counted_by_hash(data: DataFolder) -> None:
     found = differences(data, ['{"title": "x"}', '{"title": "x"}', "[1]"], ['{"title": "x"}', '{"title": "y"}', "[1]"])
     assert (found.added, found.removed, found.changed, found.unchanged) == (0, 0, 0, 0)
     assert (found.added_without_id, found.removed_without_id, found.different) == (1, 1, True)
 
 
+@pytest.mark.long
 def test_ids_that_are_texts(data: DataFolder) -> None:
     found = differences(data, [record("a"), record("b")], [record("a", x=1), record("c")])
     assert (found.added_ids, found.removed_ids, found.fields) == (["c"], ["b"], {"x": 1})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["", "/", "~", "a~1b", 'quo"te', "$.id", "'; DROP TABLE pairs; --", "ключ", "\n", "[0]"]
 )
@@ -80,12 +84,14 @@ def test_members_of_any_name(data: DataFolder, name: str) -> None:
     assert differences(data, [record(1, **{name: 1})], [record(1, **{name: 2})]).fields == {name: 1}
 
 
+@pytest.mark.long
 def test_payloads_that_duckdb_does_not_read(data: DataFolder) -> None:
     """Half a surrogate pair is JSON to other parsers: the record counts as changed, without a field."""
     found = differences(data, ['{"id": 1, "t": "\\ud800"}'], ['{"id": 1, "t": "\\ud801"}'])
     assert (found.changed, found.changed_records) == (1, [ChangedRecord("1", [])])
 
 
+@pytest.mark.long
 def test_examples_are_limited_and_numbers_are_not(data: DataFolder) -> None:
     found = differences(data, publication_payloads(5), publication_payloads(9, first=3), limit=2)
     assert (found.added, found.removed, found.added_ids, found.removed_ids) == (6, 2, ["6", "7"], ["1", "2"])

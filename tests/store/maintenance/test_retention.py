@@ -154,6 +154,7 @@ policies = st.builds(Policy, last=counts, daily=counts, weekly=counts, monthly=c
 zones = st.sampled_from(["UTC", "Europe/Vienna", "Pacific/Auckland", "America/Los_Angeles"]).map(ZoneInfo)
 
 
+@pytest.mark.long
 class TestProperties:
     """Properties of any history and any policy."""
 
@@ -225,6 +226,7 @@ def week(data: DataFolder) -> DataFolder:
     return data
 
 
+@pytest.mark.long
 def test_a_dry_run_changes_nothing_and_lists_the_same(week: DataFolder) -> None:
     """The removal then removes what the dry run listed."""
     before = files_below(week.path)
@@ -237,6 +239,7 @@ def test_a_dry_run_changes_nothing_and_lists_the_same(week: DataFolder) -> None:
     assert not (week.path / "trash").exists()
 
 
+@pytest.mark.long
 def test_a_run_that_lost_its_lease_takes_nothing_from_other_tables(week: DataFolder) -> None:
     """Another machine may have published and registered a snapshot while this process was stopped."""
 
@@ -251,6 +254,7 @@ def test_a_run_that_lost_its_lease_takes_nothing_from_other_tables(week: DataFol
     assert (names(week), taken) == (before, [])
 
 
+@pytest.mark.long
 def test_the_catalogue_has_the_remaining_snapshots(week: DataFolder) -> None:
     """Other clients of the file see the same."""
     pruned(week, last=1)
@@ -261,6 +265,7 @@ def test_the_catalogue_has_the_remaining_snapshots(week: DataFolder) -> None:
     assert rows == [("old", 3), ("other", 2)]
 
 
+@pytest.mark.long
 def test_one_tenant_only(week: DataFolder) -> None:
     pruned(week, tenant="other", last=1)
     assert len(names(week)) == 5
@@ -268,6 +273,7 @@ def test_one_tenant_only(week: DataFolder) -> None:
     assert names(week) == ["other 20", "old 22", "old 23"]
 
 
+@pytest.mark.long
 def test_the_results_of_verifications_are_removed_too(week: DataFolder) -> None:
     first, *_, last = week.snapshots("old")
     for one in (first, last):
@@ -277,6 +283,7 @@ def test_the_results_of_verifications_are_removed_too(week: DataFolder) -> None:
     assert VERIFICATIONS.last(week, *last.name.split("/")) is not None
 
 
+@pytest.mark.long
 def test_nothing_is_removed_while_a_backup_runs(week: DataFolder) -> None:
     before = files_below(week.path / "snapshots")
     with week.lease("old"), pytest.raises(TenantBusyError):
@@ -351,6 +358,7 @@ class TestBlobs:
         assert (result.blobs_removed, self.present(week, blobs)) == (0, list(range(7)))
         assert oldest.path.exists()
 
+    @pytest.mark.long
     def test_only_unreferenced_blobs_are_removed(self, week: DataFolder, blobs: list[str]) -> None:
         """Snapshots in order: old 20, other 20, old 21, old 22, old 23 (partial)."""
         dry = pruned(week, tenant="old", last=1, dry_run=True)
@@ -377,6 +385,7 @@ class TestBlobs:
         pruned(week, last=1)
         assert self.present(week, blobs) == [1, 3, 4, 5]
 
+    @pytest.mark.long
     def test_not_while_another_tenant_is_read(self, week: DataFolder, blobs: list[str]) -> None:
         """Its backup may have stored blobs without a reference yet."""
         with week.lease("other"):
@@ -386,6 +395,7 @@ class TestBlobs:
         pruned(week, last=1)
         assert self.present(week, blobs) == [1, 3, 4, 5]
 
+    @pytest.mark.long
     def test_not_after_the_lease_was_lost(self, week: DataFolder, blobs: list[str]) -> None:
         """A backup on another machine may have found the next blob, and keep it, while this process was stopped."""
         before = self.present(week, blobs)

@@ -59,6 +59,7 @@ def files_of(snapshot: Snapshot) -> Iterator[Path]:
     yield from sorted(path for path in snapshot.path.rglob("*") if path.is_file())
 
 
+@pytest.mark.long
 def test_an_untouched_snapshot_is_good(data: DataFolder, snapshot: Snapshot) -> None:
     """Every file is read completely."""
     result = verify(data, snapshot.key, now=STARTED_AT)
@@ -67,6 +68,7 @@ def test_an_untouched_snapshot_is_good(data: DataFolder, snapshot: Snapshot) -> 
     assert result.bytes == sum(path.stat().st_size for path in files_of(snapshot))
 
 
+@pytest.mark.long
 def test_a_flipped_bit_in_any_file_is_found_and_named(data: DataFolder, snapshot: Snapshot) -> None:
     """At the beginning, in the middle, at the end and in between, of every kind of file."""
     for path in files_of(snapshot):
@@ -139,6 +141,7 @@ class TestBlobs:
         write_files(snapshot, [*names, names[0], None], [*sizes, sizes[0], None])
         return names
 
+    @pytest.mark.long
     def test_all_blobs_are_read_by_default(self, data: DataFolder, snapshot: Snapshot, blobs: list[str]) -> None:
         """The default proves every blob."""
         result = verify(data, snapshot.key, now=STARTED_AT)
@@ -196,6 +199,7 @@ def test_every_blob_is_in_exactly_one_part() -> None:
 class TestTargets:
     """Without a name: the newest complete snapshot of every tenant."""
 
+    @pytest.mark.long
     def test_the_newest_complete_of_each(self, data: DataFolder) -> None:
         """Any other snapshot by its name; nothing of a tenant without a complete one."""
         make_snapshot(data, tenant="old")
@@ -209,6 +213,7 @@ class TestTargets:
         assert len(keys_to_verify(data, SNAPSHOT_ID)) == 3
         assert tenants_without_complete(data) == ["torn"]
 
+    @pytest.mark.long
     def test_an_unreadable_snapshot_is_never_skipped(self, data: DataFolder) -> None:
         """Nor does it hide the previous one."""
         good = make_snapshot(data)

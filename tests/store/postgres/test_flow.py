@@ -20,6 +20,7 @@ def names(staged: list[LoadResult]) -> list[str]:
     return [one.snapshot for one in staged]
 
 
+@pytest.mark.long
 def test_a_backup_loads_new_complete_snapshots(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """I4: a partial snapshot is never the newest one. A snapshot of some resources alone changes their tables only."""
     assert stage_new(postgres, data, "old") == []

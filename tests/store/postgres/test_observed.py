@@ -35,6 +35,7 @@ def night(data: DataFolder, number: int, tenant: str = "old") -> Snapshot:
     return publish_records(data, {"tasks": payloads}, tenant=tenant, now=STARTED_AT + timedelta(days=number))
 
 
+@pytest.mark.long
 def test_every_night_is_in_the_history_of_duckdb(data: DataFolder) -> None:
     for number in range(3):
         night(data, number)
@@ -61,6 +62,7 @@ def test_postgres_gets_new_and_wider_columns_without_losing_history(
     assert ask("SELECT id, due FROM tasks_as_of('old', '2026-11-21T12:00:00Z')") == [(1, "soon")]
 
 
+@pytest.mark.long
 def test_each_night_is_loaded_when_it_is_published(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """The history of earlier nights is widened in place, and two libraries with other fields share the views."""
     for number in range(3):

@@ -18,6 +18,7 @@ from tests.store.postgres.conftest import Ask, library, library_snapshot
 USER = {"id": 1, "email": "a@example.org", "name": "A", "roles": ["admin"], "phone": "1"}
 
 
+@pytest.mark.long
 def test_analysts_read_everything_that_is_not_personal(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """Through views and tables, after every load, even where default privileges would grant more."""
     ask(f"DO $$ BEGIN CREATE ROLE {ROLE} NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")

@@ -33,6 +33,7 @@ FIRST = "rows"
 """The end of the names of the tables with the newest rows."""
 
 
+@pytest.mark.long
 def test_postgres_and_duckdb_have_the_same_rows_under_the_same_names(
     data: DataFolder, postgres: Database, ask: Ask
 ) -> None:
@@ -53,6 +54,7 @@ def test_postgres_and_duckdb_have_the_same_rows_under_the_same_names(
     assert ask("SELECT DISTINCT key FROM publications, unnest(json_keys(residue)) AS key") == [("shelf_mark",)]
 
 
+@pytest.mark.long
 def test_keys_and_comments_come_from_the_descriptions(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """Primary keys, foreign keys, NOT NULL columns and all comments are those of the table descriptions."""
     assert postgres.load(data, library_snapshot(data, library(**EVERYTHING))).left_out == []
@@ -145,6 +147,7 @@ def test_views_that_are_gone_or_renamed_are_made_again(data: DataFolder, postgre
     assert ask("SELECT title FROM publications WHERE id = 1") == [("Title 1",)]
 
 
+@pytest.mark.long
 def test_a_foreign_schema_is_left_alone(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """Whether it has the name of a tenant or of the views."""
     ask("CREATE SCHEMA old")

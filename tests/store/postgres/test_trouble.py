@@ -41,6 +41,7 @@ def with_hook(data: DataFolder, hook: Callable[[], None]) -> DataFolder:
     return DataFolder(data.path, objects=FolderWithHook(Folder(data.path), hook))
 
 
+@pytest.mark.long
 def test_a_connection_that_is_ended_midway(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """I5, I9: no reader sees the leftovers of a broken load, and the next load clears them."""
     first, second = library_snapshot(data, library(1)), library_snapshot(data, library(2), day=1)
@@ -93,6 +94,7 @@ def small_disk(ask: Ask) -> Iterator[None]:
         mount.rmdir()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_disk")
 def test_a_full_disk(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """I5: the old tables stay, and the new ones are dropped at once, so that the server has its space back."""
@@ -156,6 +158,7 @@ def test_a_database_that_is_not_there(server: str, data: DataFolder) -> None:
         Database(server.replace("/postgres?", "/nobody?")).load(data, library_snapshot(data))
 
 
+@pytest.mark.long
 def test_the_servers_message_and_the_remedy(ask: Ask) -> None:
     """Each state that a server raises has its remedy: a full disk, a limit, a standby, a lost connection."""
     for state in (state for state in _REMEDIES if len(state) == 5):

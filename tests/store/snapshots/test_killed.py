@@ -14,6 +14,9 @@ from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.snapshot_factory import assert_intact, files_below
 from tests.store.worker import Worker
 
+pytestmark = pytest.mark.long
+
+
 DEATHS = 28
 """Number of instants for kill -9, evenly distributed over the steps of a backup."""
 
@@ -25,7 +28,6 @@ def worker(data: DataFolder) -> Iterator[Worker]:
         yield worker
 
 
-@pytest.mark.long
 def test_killed_at_any_instant(data: DataFolder, worker: Worker) -> None:
     """Kill -9 before any call: every visible snapshot is complete, the views have the newest one, the next run cleans up."""
     first = worker(day=0)

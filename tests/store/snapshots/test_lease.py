@@ -46,6 +46,7 @@ def data(tmp_path: Path, place: Place) -> DataFolder:
     return DataFolder(tmp_path / "library-data", state=place.state(SystemClock()))
 
 
+@pytest.mark.long
 def test_a_second_process_is_refused_and_a_killed_one_loses_its_lease(data: DataFolder) -> None:
     """The kernel releases the lease at kill -9. Until then the message says who works; other tenants are free."""
     command = [sys.executable, "-c", HOLD, str(data.path)]

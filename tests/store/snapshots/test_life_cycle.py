@@ -55,6 +55,7 @@ def pruned(data: DataFolder, **policy: int) -> Any:
     return prune(data, [], Policy(**policy), ZoneInfo("UTC"), tenant=None, dry_run=False)
 
 
+@pytest.mark.long
 def test_two_snapshots(stored: DataFolder) -> None:
     """Every operation on snapshots."""
     first, second = (
@@ -205,6 +206,7 @@ class TestKills:
         for entry in list(bucket.below(snapshot.key)):
             bucket.delete(entry.key)
 
+    @pytest.mark.long
     def test_half_an_upload_is_cleared(self, bucket: Bucket, tmp_path: Path) -> None:
         """The next removal of old snapshots clears it, although the capture is gone."""
         data = DataFolder(tmp_path, objects=bucket)

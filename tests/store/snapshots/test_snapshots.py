@@ -61,6 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestPublication:
     """A reader sees a complete snapshot or none (I5)."""
 
+    @pytest.mark.long
     def test_a_reader_at_any_instant_sees_all_or_nothing(self, data: DataFolder) -> None:
         """A listing between any two calls of `publish` has the last snapshot, and the new one only when it is complete."""
         make_snapshot(data, now=STARTED_AT - timedelta(days=1))
@@ -89,12 +90,14 @@ class TestPublication:
         assert {1, 2} == set(seen)
         assert len(seen) > 100, "the listings happen during publish"
 
+    @pytest.mark.long
     def test_a_folder_without_manifest_is_no_snapshot(self, data: DataFolder) -> None:
         """The manifest is written last, so that a folder without one is not a snapshot, and no reader sees it (I5)."""
         snapshot = make_snapshot(data)
         (snapshot.path / MANIFEST).unlink()
         assert data.snapshots() == []
 
+    @pytest.mark.long
     def test_the_manifest_matches_the_files(self, data: DataFolder) -> None:
         """Rows, bytes and SHA-256 of every file are those of the file itself."""
         snapshot = make_snapshot(data, publication_payloads(7))
@@ -108,11 +111,13 @@ class TestPublication:
         assert (snapshot.manifest.files.count, snapshot.manifest.files.not_fetched) == (7, 7)
         assert snapshot.manifest.seconds == 90
 
+    @pytest.mark.long
     def test_nothing_of_the_capture_is_left(self, data: DataFolder) -> None:
         """The work folder becomes the snapshot: nothing is copied, nothing is left behind."""
         make_snapshot(data)
         assert [name for name in files_below(data.path) if name.startswith("work/")] == []
 
+    @pytest.mark.long
     def test_two_captures_in_one_second_get_names_of_their_own(self, data: DataFolder) -> None:
         """A snapshot is never replaced, even by one that began in the same second."""
         names = [make_snapshot(data).manifest.snapshot for _ in range(3)]
@@ -268,6 +273,7 @@ class TestManifests:
         with pytest.raises(TemporaryError):
             stored.find_snapshot(snapshot.name)
 
+    @pytest.mark.long
     def test_a_newer_manifest(self, data: DataFolder) -> None:
         """A newer format is refused by its number, whatever else is in the file."""
         snapshot = make_snapshot(data)
@@ -277,6 +283,7 @@ class TestManifests:
         with pytest.raises(StorageError, match=r"written by a newer version \(bookferry 9\.0\)\. Update Bookferry"):
             data.find_snapshot(snapshot.name)
 
+    @pytest.mark.long
     def test_unknown_keys_are_ignored(self, data: DataFolder) -> None:
         """Later versions may add keys within one format."""
         snapshot = make_snapshot(data)
@@ -292,6 +299,7 @@ class TestManifests:
         with pytest.raises(StorageError, match=f"belongs in a folder tenant=old/snapshot={SNAPSHOT_ID}"):
             data.find_snapshot("old/copy")
 
+    @pytest.mark.long
     def test_a_snapshot_that_is_removed_while_others_are_listed(
         self, data: DataFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -359,6 +367,7 @@ class TestFinding:
 class TestReadWithoutBookferry:
     """Any engine that reads Hive-partitioned Parquet can read the tables without Bookferry."""
 
+    @pytest.mark.long
     def test_duckdb(self, folder: Path) -> None:
         """The folder names become columns, for staged tables and raw records alike."""
         sql = "SELECT tenant, snapshot::VARCHAR, count(*) FROM read_parquet(?, hive_partitioning = true) GROUP BY ALL ORDER BY ALL"
