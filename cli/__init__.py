@@ -1,1 +1,1 @@
-"""Bookferry's command line: runs the Dagster jobs in process, shows progress, prints results."""
+"""Bookferry's command line: each command does its work here, shows progress, answers, and tells Dagster what it made."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from tests.cli.command import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
-DECISIONS = (DOCS / "decisions.md").read_text(encoding="utf-8")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -62,12 +60,3 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
     named = set(re.findall(rf"`((?:{tops})/[\w./*-]*)`", prose(page)))
     assert named
     assert sorted(name for name in named if not any(ROOT.glob(name.rstrip("/")))) == []
-
-
-def decisions() -> Iterator[tuple[str, str]]:
-    """Heading and text of each entry."""
-    _head, *entries = re.split(r"^## ", DECISIONS, flags=re.MULTILINE)
-    for entry in entries:
-        title, _, text = entry.partition("\n")
-        if title != "Index":
-            yield title, text
