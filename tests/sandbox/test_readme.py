@@ -1,4 +1,4 @@
-"""The sessions of the README work as printed."""
+"""The session of the README works as printed."""
 
 from __future__ import annotations
 
@@ -14,35 +14,6 @@ import pytest
 from tests.sandbox.process import SandboxProcess
 
 pytestmark = pytest.mark.long
-
-
-@pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "python3"))), reason="needs bash and curl")
-def test_the_upload_session_works_as_printed(tmp_path: Path) -> None:
-    """service.md#upload; the test changes the port only."""
-    text = files("sandbox").joinpath("README.md").read_text("utf-8")
-    (script,) = re.findall(r"```sh\n(.*?)```", text.partition("\n## Files\n")[2].partition("\n## ")[0], re.DOTALL)
-    with SandboxProcess("--tenant", "library=empty") as sandbox:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail"],
-            input=script.replace("127.0.0.1:8000", f"127.0.0.1:{sandbox.port}"),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        requests = [
-            (seen["method"], seen["path"].partition("/store/")[0], seen["status"]) for seen in sandbox.requests()
-        ]
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "204\nDear reader,\n"
-    assert requests == [
-        ("POST", "/api/v2/publications", 200),
-        ("GET", "/api/v2/assets/presign", 200),
-        ("POST", "/storage/", 204),
-        ("POST", "/api/v2/assets", 200),
-        ("GET", "/storage", 200),
-    ]
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "python3"))), reason="needs bash and curl")

@@ -1,6 +1,6 @@
 """service.md#other-resources: hard copies, locations, authorities, collections, tasks.
 
-Their paths and fields are not shown (service.md#not-shown); those here are assumptions (sandbox/README.md, "Other resources").
+Their paths and fields are not shown (service.md#not-shown); those here are assumptions (service.md#other-resources).
 """
 
 from __future__ import annotations
