@@ -1,6 +1,6 @@
 """API errors with their status and the body of service.md#errors: ``{"error": {"code", "message"}}``.
 
-``RecordNotFound`` and ``InsufficientScope`` are known codes; the others are assumptions (docs/assumptions.md A12).
+``RecordNotFound`` and ``InsufficientScope`` are known codes; the others are assumptions (service.md#errors).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def insufficient_scope(scope: str) -> ApiError:
 
 
 def storage_not_found(file_id: str) -> ApiError:
-    """Returns 404 for a file id without an upload. Status and code are assumptions (docs/assumptions.md A61)."""
+    """Returns 404 for a file id without an upload. Status and code are assumptions (service.md#upload)."""
     return ApiError(404, "StorageNotFound", f"Storage object not found: cache/{file_id}")
 
 

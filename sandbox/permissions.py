@@ -23,7 +23,7 @@ SCOPES = {
     "tasks:write": "create, edit and complete tasks",
 }
 
-# Assumption: what the roles allow (docs/assumptions.md A46). An unknown role adds nothing.
+# Assumption: what the roles allow (service.md#v2). An unknown role adds nothing.
 _EVERYBODY = frozenset({"library:read", "assets:read", "tasks:read"})
 _ROLES = {
     "librarian": frozenset(SCOPES) - {"users:write"},

@@ -47,7 +47,7 @@ def _without_null_fields(node: object) -> object:
 
 
 def ended_response(status: int, base_url: str) -> Response:
-    """Returns the response of a version that has been shut down. Its form is an assumption (docs/assumptions.md A76)."""
+    """Returns the response of a version that has been shut down. Its form is an assumption (service.md#shutdown)."""
     if status == HTTPStatus.OK:
         page = "<!DOCTYPE html><title>Gone</title><p>This version of the API has been shut down."
         return Response(page, content_type="text/html; charset=utf-8")

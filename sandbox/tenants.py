@@ -86,7 +86,7 @@ class Tenant:
         return root if subdomain(root.partition("://")[2]) == self.name else f"{root}/{self.name}"
 
     def with_password(self, email: str, password: str) -> User | None:
-        """Returns the person with these credentials. Assumption: everybody has the password of the first account (A60)."""
+        """Returns the person with these credentials. Assumption: everybody has the password of the first account."""
         return self.accounts.with_password(email, password, self.account.password)
 
     def counts(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def good(record: Record) -> list[Identifier]:
 
 
 def identifying(record: Record) -> set[tuple[str, str]]:
-    """What tells a publication from others: an ISBN only on a book, an ISSN never (A8)."""
+    """What tells a publication from others: an ISBN only on a book, an ISSN never (service.md#identifiers)."""
     wanted = {"doi", "pmid", "arxiv_id", *(["isbn"] if record["publishable_type"] == "Book" else [])}
     return {(one.type, one.value) for one in good(record) if one.type in wanted}
 

@@ -73,14 +73,6 @@ def test_each_test_that_an_invariant_names_exists_and_cites_it() -> None:
         assert (number, missing, silent) == (number, [], [])
 
 
-@pytest.mark.long
-def test_each_assumption_that_is_cited_stands_in_its_document() -> None:
-    """`A12` is an entry of docs/assumptions.md; the addresses of cells in spreadsheets are something else."""
-    entries = set(re.findall(r"^(?:#+ |\| ?|- )\**(A\d+)\b", files()["docs/assumptions.md"], re.MULTILINE))
-    citations = cited(r"(?<![\w.])(A[1-9]\d?)\b(?!\d)", within=(".py", ".sql"))
-    assert [one for one in citations if one[1] not in entries] == []
-
-
 @pytest.mark.parametrize(
     "pattern",
     [

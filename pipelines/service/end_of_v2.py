@@ -1,6 +1,6 @@
 """Tells the end of version 2 (service.md#shutdown) from a wrong base_url, from a sign-in that is refused, and from an outage.
 
-The document does not say what version 2 answers after its end (docs/assumptions.md A76). Version 2 counts as ended if it says 410; or if it
+The document does not say what version 2 answers after its end. Version 2 counts as ended if it says 410; or if it
 answers 404 for its list of publications and for its description, while its last day is past or version 3 answers at the same base_url.
 """
 

@@ -1,6 +1,6 @@
 """``POST /oauth/token`` exchanges a code or a refresh token for a new pair of tokens.
 
-The refresh request is not shown; the assumption is that of RFC 6749, section 6 (docs/assumptions.md A9).
+The refresh request is not shown; the assumption is that of RFC 6749, section 6 (service.md#tokens).
 """
 
 from __future__ import annotations

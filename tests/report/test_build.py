@@ -154,7 +154,9 @@ def test_what_a_line_says_of_a_repaired_field(data: DataFolder) -> None:
     assert ("4", "ISBN") not in repaired, "an ISBN of 10 digits is no mistake"
     wrong, *shared = lines_of(report)[: report.to_do]
     assert wrong["problem"].startswith("“0-471-10799-2”: The check digit is wrong")
-    assert [line["record"] for line in shared] == ["2", "4"], "the ISBN of an article names the book around it (A8)"
+    assert [line["record"] for line in shared] == ["2", "4"], (
+        "the ISBN of an article names the book around it (service.md#identifiers)"
+    )
     assert shared[0]["suggestion"].startswith("Compare the records 2 and 4.")
 
 

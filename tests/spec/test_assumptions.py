@@ -1,4 +1,4 @@
-"""The tests of assumptions (docs/assumptions.md) that belong to no other file."""
+"""The tests of what docs/service.md assumes, as far as they belong to no other file."""
 
 from __future__ import annotations
 
@@ -13,23 +13,15 @@ from tests.spec.conftest import Library
 from tests.spec.oauth_client import register
 from tests.spec.test_publication_record import create, refusal
 
-"""Everything that service.md#not-shown lists."""
-
-
-# --- The page
-
-
-# --- Assumptions that belong to no other file
-
 
 def test_quality_reviews_have_no_address(library: Library) -> None:
-    """A2: no endpoint is known for quality reviews."""
+    """service.md#other-resources: no endpoint is known for quality reviews."""
     for path in ("/quality_reviews", "/quality_reviews/1", "/publications/1/quality_reviews"):
         assert library.v3().get(path).status_code == 404
 
 
 def test_records_have_no_states(library: Library) -> None:
-    """A4: a record can be changed and deleted at any time."""
+    """service.md#errors: a record can be changed and deleted at any time."""
     client = library.v3()
     copy = client.post("/hard_copies", json={"publication_id": 1}).json()["id"]
     for status in ("missing", "on_loan", "missing", "available", "on_loan"):
@@ -43,7 +35,7 @@ def test_records_have_no_states(library: Library) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
 def test_no_events_are_offered(library: Library, version: Any) -> None:
-    """A11: the description has no events."""
+    """service.md#not-shown: the description has no events."""
     description = yaml.safe_load(library.client(f"/api/{version.name}").get("/swagger.yaml").text)
     assert "webhooks" not in description
     operations = [each for path in description["paths"].values() for each in path.values() if isinstance(each, dict)]
@@ -52,7 +44,7 @@ def test_no_events_are_offered(library: Library, version: Any) -> None:
 
 
 def test_the_codes_of_errors() -> None:
-    """A12: the error codes."""
+    """service.md#errors: the error codes."""
     refusals = [
         errors.bad_request(""), errors.unauthorized(""), errors.invalid_token("", ""), errors.access_denied(),
         errors.insufficient_scope(""), errors.record_not_found(), errors.route_not_found(""),
@@ -75,7 +67,7 @@ def test_the_codes_of_errors() -> None:
     ],
 )
 def test_what_roles_allow(library: Library, role: str, allowed: set[str]) -> None:
-    """A46: what each role allows; anything else is 403."""
+    """service.md#v2: what each role allows; anything else is 403."""
     person = {"email": "new@library.example", "name": "Nora New"}
     assert library.v3().post("/users", json={**person, "roles": [role]}).status_code == 200
     headers = {"Authorization": f"Bearer {library.token(person=person['email'])}"}
@@ -91,12 +83,12 @@ def test_what_roles_allow(library: Library, role: str, allowed: set[str]) -> Non
 
 
 def test_twenty_registrations_are_accepted(empty: Library) -> None:
-    """A13: 20 registrations in a day."""
+    """service.md#clients: 20 registrations in a day."""
     assert [register(empty).status_code for _ in range(21)] == [201] * 20 + [429]
 
 
 def test_a_search_may_lag_behind(empty: Library) -> None:
-    """A18, setting `index_lag`: a search finds a new record later than a plain list and the record itself show it."""
+    """service.md#search, setting `index_lag`: a search finds a new record later than a plain list and the record itself show it."""
     client = empty.v3()
     empty.change(index_lag=60)
     number = create(client, identifiers=[{"type": "doi", "value": "10.1/1"}])["id"]
@@ -111,7 +103,7 @@ def test_a_search_may_lag_behind(empty: Library) -> None:
 
 
 def test_both_versions_show_categories_alike(empty: Library) -> None:
-    """A23: both versions answer the same categories."""
+    """service.md#references: both versions answer the same categories."""
     v2, v3 = empty.v2(), empty.v3()
     created = create(v2, categories=[{"name": "History"}])
     assert [sorted(each) for each in created["categories"]] == [["id", "name"]]
@@ -120,7 +112,7 @@ def test_both_versions_show_categories_alike(empty: Library) -> None:
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_nulls_may_be_left_out(empty: Library, version: str) -> None:
-    """A26, variation `nulls`: a field without a value is null or absent."""
+    """service.md#publications, variation `nulls`: a field without a value is null or absent."""
     client = getattr(empty, version)()
     number = create(client)["id"]
     full = client.get(f"/publications/{number}").json()
@@ -132,7 +124,7 @@ def test_nulls_may_be_left_out(empty: Library, version: str) -> None:
 
 
 def test_import_state_is_in_v2_only(library: Library) -> None:
-    """A28: `import_state` is a field of v2 only."""
+    """service.md#deprecation: `import_state` is a field of v2 only."""
     assert library.v2().get("/publications/1").json()["import_state"] == "imported"
     assert create(library.v2())["import_state"] is None
     assert "import_state" not in library.v3().get("/publications/1").json()
@@ -140,7 +132,7 @@ def test_import_state_is_in_v2_only(library: Library) -> None:
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_a_create_may_be_answered_with_201(empty: Library, version: str) -> None:
-    """A30, variation `created_status`: a create answers 200 or 201."""
+    """service.md#errors, variation `created_status`: a create answers 200 or 201."""
     client = getattr(empty, version)()
     person = {"email": "new@library.example", "name": "Nora New"}
     for status, address in (("ok", "a@library.example"), ("created", "b@library.example")):
@@ -160,7 +152,7 @@ def test_a_create_may_be_answered_with_201(empty: Library, version: str) -> None
 def test_a_deletion_may_be_answered_in_three_ways(
     empty: Library, version: str, variation: str, status: int, body: bytes
 ) -> None:
-    """A8 and A31, variation `deleted_answer`: a deletion answers an object, an empty body or 204."""
+    """service.md#errors, variation `deleted_answer`: a deletion answers an object, an empty body or 204."""
     client = getattr(empty, version)()
     empty.vary(deleted_answer=variation)
     number = create(client)["id"]

@@ -1,4 +1,4 @@
-"""service.md#v2: what people with each role may do in version 2. A person made over the API has the password of the ready line (A60)."""
+"""service.md#v2: what people with each role may do in version 2. A person made over the API has the password of the ready line."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def state(library: Library) -> object:
 
 @pytest.mark.parametrize("name", PEOPLE)
 def test_each_role_may_do_what_it_allows_and_nothing_else(library: Library, name: str) -> None:
-    """service.md#v2: permissions are those of the roles. Assumption (A46): which; anything else is 403, and has no effect."""
+    """service.md#v2: permissions are those of the roles. Assumption: which; anything else is 403, and has no effect."""
     roles, most = PEOPLE[name]
     client, asked = person(library, name, roles), requests(library)
     for operation, (path, payload) in asked.items():

@@ -1,7 +1,7 @@
 """The other resources, which are moved where a person names them: the fields that are sent, the references, and the key of a record.
 
 The service's documentation shows neither their fields nor their payloads, except for users. `plan/learned_types.py` learns them from
-the target's description and from the records; the types here are what we assume where nothing is known (docs/assumptions.md A2).
+the target's description and from the records; the types here are what we assume where nothing is known (service.md#other-resources).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Source(StrEnum):
     RECORDS = "records"
     """The records of both libraries; whether the target takes all of their fields is not proved."""
     ASSUMED = "assumed"
-    """docs/assumptions.md."""
+    """What we assume (service.md#other-resources)."""
 
 
 class LeftOut(StrEnum):
@@ -65,7 +65,7 @@ class LeftOut(StrEnum):
 
 
 class MergeRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How one record is merged into another; by default as we assume (A6)."""
+    """How one record is merged into another; by default as we assume (service.md#other-resources)."""
 
     method: str = "PATCH"
     path: str = "{}/merge"
@@ -392,7 +392,7 @@ BEFORE = (USERS,)
 AFTER = (AUTHORITIES, "collections", LOCATIONS, "hard_copies", "tasks")
 """The resources that are written before the publications, and after them: a record is written after those that it refers to.
 
-Authorities come after the publications, because the service may make some by itself, of the authors (A77).
+Authorities come after the publications, because the service may make some by itself, of the authors (service.md#other-resources).
 """
 
 WRITING_ORDER = (*BEFORE, PUBLICATIONS, *AFTER)

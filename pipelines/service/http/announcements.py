@@ -1,6 +1,6 @@
 """Reads `X-API-Deprecation`: the names that the service announces as deprecated, and the day if it names one (service.md#deprecation).
 
-The form of the header is an assumption (docs/assumptions.md A37): names separated by commas, each up to its `;`, with the day behind that,
+The form of the header is an assumption (service.md#deprecation): names separated by commas, each up to its `;`, with the day behind that,
 as `import_state; sunset=2026-12-31`. Any other text counts as a name, shortened, so that nothing that was announced is lost.
 """
 

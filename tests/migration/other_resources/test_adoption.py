@@ -1,4 +1,4 @@
-"""A77: authorities that the service makes by itself, of the authors of publications, are adopted and not made again."""
+"""Authorities that the service makes by itself, of the authors of publications, are adopted and not made again."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_the_sql_agrees_with_plain_python(
     )
 
 
-# ---- several matches are a conflict for a person, and so is one by DOI whose ISBN disagrees (A8)
+# ---- several matches are a conflict for a person, and so is one by DOI whose ISBN disagrees (service.md#identifiers)
 
 
 @pytest.mark.long

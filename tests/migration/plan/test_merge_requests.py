@@ -1,4 +1,4 @@
-"""How a merge is requested: by the target's description, else as assumed, and never where the description is not clear (A6)."""
+"""How a merge is requested: by the target's description, else as assumed, and never where the description is not clear."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ URL = "https://library.example.org/api/v2/assets/17"
     ],
 )
 def test_names_and_days(lines: list[str], expected: dict[str, str]) -> None:
-    """A37: names separated by commas, each with its day behind a semicolon, or none."""
+    """service.md#deprecation: names separated by commas, each with its day behind a semicolon, or none."""
     assert announced_names(lines, "GET /assets/:id") == expected
 
 

@@ -1,4 +1,4 @@
-"""Adopts authorities that the service made by itself, of the authors of publications, before the plan would create them (A77).
+"""Adopts authorities that the service made by itself, of the authors of publications, before the plan would create them.
 
 They are written after the publications. Just before, the target lists them once more: a record that is new since the plan was made, that no
 plan wrote, and that alone has the key of a planned create is taken for it. It is not created again, and gets what it lacks.
