@@ -20,14 +20,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
-from urllib.parse import urlsplit
 
 from sandbox.app import CONTROL, Sandbox
 from sandbox.clock import SystemClock
-from sandbox.errors import ApiError, unprocessable
+from sandbox.errors import ApiError
 from sandbox.faults import Fault, parse_fault
-from sandbox.objects.external_store import ExternalStore
-from sandbox.objects.sigv4 import Keys
 from sandbox.server import Server
 from sandbox.settings import Settings
 from sandbox.shapes.file import read_file
@@ -132,9 +129,8 @@ class _Service:
                 options.host, options.storage_port, app.storage
             )  # it ends with the process
             settings = _settings(options)
-            external_store = _external_store(options)
             self._database = Database(options.state)
-            tenants.update(_open_tenants(self._database, settings, options, storage.port, external_store))
+            tenants.update(_open_tenants(self._database, settings, options, storage.port))
             for tenant in tenants.values():
                 for fault in options.faults:
                     tenant.faults.add(fault)
@@ -182,16 +178,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes a free one (%(default)s)")
     parser.add_argument(
         "--storage-port", type=int, default=0, help="port of the storage service; 0 takes a free one (%(default)s)"
-    )
-    parser.add_argument(
-        "--uploads-to",
-        metavar="URL",
-        help="store uploads at this S3 endpoint; its keys are read from the environment: AWS_ACCESS_KEY_ID, "
-        "AWS_SECRET_ACCESS_KEY and, optionally, AWS_SESSION_TOKEN",
-    )
-    parser.add_argument("--uploads-bucket", metavar="NAME", help="the bucket at that endpoint")
-    parser.add_argument(
-        "--uploads-region", default="us-east-1", metavar="NAME", help="the region of that endpoint (%(default)s)"
     )
     parser.add_argument(
         "--state", type=Path, metavar="FILE", help="keep the state in this SQLite file (default: in memory)"
@@ -311,30 +297,8 @@ def _settings(options: argparse.Namespace) -> Settings:
     )
 
 
-def _external_store(options: argparse.Namespace) -> ExternalStore | None:
-    """Returns the external store for uploads, if the options name one."""
-    if options.uploads_to is None:
-        return None
-    key, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
-    if (
-        urlsplit(options.uploads_to).scheme not in {"http", "https"}
-        or not options.uploads_bucket
-        or not (key and secret)
-    ):
-        raise unprocessable(
-            "--uploads-to needs an http(s) address, --uploads-bucket, and AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
-            "in the environment"
-        )
-    keys = Keys(key, secret, options.uploads_region, os.environ.get("AWS_SESSION_TOKEN"))
-    return ExternalStore(options.uploads_to, options.uploads_bucket, keys)
-
-
 def _open_tenants(
-    database: Database,
-    settings: Settings,
-    options: argparse.Namespace,
-    storage_port: int,
-    external_store: ExternalStore | None,
+    database: Database, settings: Settings, options: argparse.Namespace, storage_port: int
 ) -> dict[str, Tenant]:
     """Opens the requested tenants and fills those that are new."""
     account = Account(options.user, options.password)
@@ -349,7 +313,6 @@ def _open_tenants(
             settings=settings,
             clock=clock,
             storage_port=storage_port,
-            external_store=external_store,
         )
         for each in options.tenants or known or [TenantOption("library", None)]
     }

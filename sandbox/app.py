@@ -72,7 +72,7 @@ class Sandbox:
         """Answers a request to a bucket. A bucket has its tenant's name; its paths appear in the log as ``/storage/KEY``."""
         name, _, key = request.path.removeprefix("/").partition("/")
         if name not in self.tenants:
-            return no_such_bucket(name).response()
+            return no_such_bucket().response()
         return self._log_and_answer(self.tenants[name], request, f"{STORAGE}{key}")
 
     def _log_and_answer(self, tenant: Tenant, request: Request, path: str) -> Response:
@@ -113,7 +113,7 @@ class Sandbox:
     def _route(self, tenant: Tenant, request: Request, path: str) -> Response:
         """Leads a request to the storage service, OAuth, the documentation or an endpoint."""
         if path.startswith(STORAGE):
-            return tenant.storage.respond(request, path, tenant.settings)
+            return tenant.storage.respond(request, path)
         if path.startswith(OAUTH):
             return respond_to_oauth(request, tenant, path)
         settings = tenant.settings

@@ -17,13 +17,12 @@ class Variations:
     ``link``: the addresses in ``Link``; ``foreign`` puts the next page on ``foreign_origin``, ``loop`` makes each page its own next
     page. ``link_form``: how ``Link`` is written (``both_versions/link_forms.py``). ``x_total``: ``repeated`` sends two equal lines,
     ``two_lines`` and ``one_line`` send two numbers that differ. ``x_total_error`` is added to the true total. ``per_page`` is cut to
-    ``per_page_limit``. ``contains`` lets identifier filters match a part of the value. ``storage_head``: whether a download address,
-    signed for GET, answers HEAD. ``all_in``: the versions with the backup list. ``nulls``: whether a field without a value is null or
-    absent. ``created_status``: 200 or 201. ``deleted_answer``: an empty object, 200 without a body, or 204. ``unknown_fields``: those
-    of a payload. ``empty_names``: whether an empty name of a file stays. ``dropped_field``: a field of payloads that is accepted and
-    not kept. ``v2_ended``: the status of every response of version 2; 0 while it lives, 200 is a web page. ``announced`` is added to
-    ``X-API-Deprecation`` of every response of version 2. ``author_authorities``: which authorities a written publication makes of its
-    authors (``state/author_authorities.py``).
+    ``per_page_limit``. ``contains`` lets identifier filters match a part of the value. ``all_in``: the versions with the backup list.
+    ``nulls``: whether a field without a value is null or absent. ``created_status``: 200 or 201. ``deleted_answer``: an empty object,
+    200 without a body, or 204. ``unknown_fields``: those of a payload. ``empty_names``: whether an empty name of a file stays.
+    ``dropped_field``: a field of payloads that is accepted and not kept. ``v2_ended``: the status of every response of version 2; 0
+    while it lives, 200 is a web page. ``announced`` is added to ``X-API-Deprecation`` of every response of version 2.
+    ``author_authorities``: which authorities a written publication makes of its authors (``state/author_authorities.py``).
     """
 
     link: str = one_of("absolute", "relative", "none", "foreign", "loop")
@@ -36,7 +35,6 @@ class Variations:
     extra_fields: bool = False
     per_page_limit: int = at_least(1, 50)
     identifier_search: str = one_of("exact", "contains")
-    storage_head: str = one_of("answered", "refused")
     all_in: str = one_of("both", "v2", "v3")
     nulls: str = one_of("sent", "absent")
     created_status: str = one_of("ok", "created")

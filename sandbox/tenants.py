@@ -11,7 +11,6 @@ from sandbox.clock import Clock, ShiftedClock
 from sandbox.faults import FaultQueue
 from sandbox.library.other_resources import add_other_resources
 from sandbox.library.seed import seed
-from sandbox.objects.external_store import ExternalStore
 from sandbox.rate_limit import RequestRate
 from sandbox.settings import Settings
 from sandbox.state.accounts import Accounts, User, ensure_account
@@ -109,13 +108,11 @@ def open_tenant(
     settings: Settings,
     clock: Clock,
     storage_port: int | None = None,
-    external_store: ExternalStore | None = None,
 ) -> Tenant:
     """Opens the tenant of this name; a new one is created and filled.
 
     ``records``: how many real records a new tenant gets, None for all. Everything is one transaction, so a killed process leaves
-    no partial library. ``storage_port``: the port of the storage service, None for its own host in process. ``external_store``: the
-    store of uploads, if it is not the sandbox's own.
+    no partial library. ``storage_port``: the port of the storage service, None for its own host in process.
     """
     with database.write() as connection:
         row = find_tenant(connection, name)
@@ -140,7 +137,7 @@ def open_tenant(
         publications=Publications(database, row.key),
         accounts=Accounts(database, row.key),
         blobs=blobs,
-        storage=Storage(blobs, row.signing_key, clock, port=storage_port, external_store=external_store),
+        storage=Storage(blobs, row.signing_key, clock, port=storage_port),
         assets=Assets(database, row.key),
         records={table.name: Records(database, row.key, table) for table in TABLES},
         clients=Clients(database, row.key),

@@ -18,7 +18,7 @@ from itertools import cycle, islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from sandbox.state.blobs import StoredFile, add_blob, add_file
+from sandbox.state.blobs import LIBRARY, StoredFile, add_file
 from sandbox.state.drafts import Author, Draft, Identifier, add_asset, add_publications, set_cover
 
 IDENTIFIER_TYPES = ("doi", "isbn", "issn", "arxiv_id", "pmid")
@@ -71,20 +71,18 @@ def _draft(record: Mapping[str, Any]) -> Draft:
 def _attach(connection: sqlite3.Connection, tenant: int, keys: Sequence[int]) -> None:
     known = {file["filename"]: file for file in json.loads(_data("files.json"))}
     attachments = [each for each in json.loads(_data("attachments.json")) if each["line"] <= len(keys)]
-    attached = {name for each in attachments for name in (*each["assets"], each["cover"]) if name}
-    blobs = {name: add_blob(connection, _data("files", name)) for name in sorted(attached)}
     for attachment in attachments:
         line = attachment["line"]
         publication = keys[line - 1]
         for position, name in enumerate(attachment["assets"]):
             file = _stored(known[name], f"{line}/assets/{position}")
-            key = add_file(connection, tenant, blobs[name], file)
+            key = add_file(connection, tenant, f"{LIBRARY}{name}", file)
             content_type = known[name]["content_type"]
             title = PurePosixPath(name).stem
             add_asset(connection, tenant, publication, name=title, content_type=content_type, file=key)
         if cover := attachment["cover"]:
             file = _stored(known[cover], f"{line}/cover")
-            set_cover(connection, publication, add_file(connection, tenant, blobs[cover], file))
+            set_cover(connection, publication, add_file(connection, tenant, f"{LIBRARY}{cover}", file))
 
 
 def _stored(file: Mapping[str, Any], place: str) -> StoredFile:
@@ -94,5 +92,5 @@ def _stored(file: Mapping[str, Any], place: str) -> StoredFile:
     return StoredFile(digest + PurePosixPath(filename).suffix.lower(), filename, file["mime_type"], file["size"])
 
 
-def _data(*path: str) -> bytes:
-    return files("sandbox.library").joinpath(*path).read_bytes()
+def _data(name: str) -> bytes:
+    return files("sandbox.library").joinpath(name).read_bytes()

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import queue
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 
-from sandbox.state.content_folder import ContentFolder
-
-_SCHEMA_VERSION = 4
+_SCHEMA_VERSION = 5
 _BUSY_SECONDS = 30
-
-# Schema of a state, 0 for a new one → the schema that a script makes of it, and the script
-_SCRIPTS = {0: (_SCHEMA_VERSION, "schema.sql"), 2: (3, "from_2_to_3.sql"), 3: (_SCHEMA_VERSION, "from_3_to_4.sql")}
 
 
 class Database:
@@ -28,7 +24,7 @@ class Database:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self.folder = ContentFolder(path and path.with_name(f"{path.name}-files"))
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._opened = False
         self._taking = threading.Lock()
@@ -48,9 +44,20 @@ class Database:
         with self._writing, self._lent() as connection, _transaction(connection, "BEGIN IMMEDIATE"):
             yield connection
 
+    def folder(self) -> Path:
+        """The folder for the bytes of uploads. The first call makes it, inside a write, so that there is only one."""
+        if self._path is not None:
+            folder = self._path.with_name(f"{self._path.name}-files")
+            folder.mkdir(exist_ok=True)
+            return folder
+        if self._temporary is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="library-sandbox-", ignore_cleanup_errors=True)
+        return Path(self._temporary.name)
+
     def close(self) -> None:
         """Closes every idle connection and removes a temporary folder. A busy connection belongs to a request that nobody waits for."""
-        self.folder.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
         with self._taking, suppress(queue.Empty):
             while True:
                 self._idle.get_nowait().close()
@@ -84,16 +91,15 @@ def _connect(path: Path | None) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Creates or renews the tables in one transaction, so that a kill leaves none of them half made."""
+    """Creates the tables of a new state in one transaction, so that a kill leaves none of them half made."""
     with _transaction(connection, "BEGIN IMMEDIATE"):
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        while version != _SCHEMA_VERSION:
-            if version not in _SCRIPTS:
-                raise sqlite3.DatabaseError(f"another version of the sandbox made it (schema {version})")
-            version, script = _SCRIPTS[version]
-            for statement in _statements(files("sandbox.state").joinpath(script).read_text("utf-8")):
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version not in {0, _SCHEMA_VERSION}:
+            raise sqlite3.DatabaseError("another version of the sandbox made it; delete it and the folder beside it")
+        if not version:
+            for statement in _statements(files("sandbox.state").joinpath("schema.sql").read_text("utf-8")):
                 connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+            connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -36,31 +36,12 @@ CREATE TABLE sessions (
     expires_at REAL -- null for the session of the ready line
 ) WITHOUT ROWID;
 
-CREATE TABLE blobs (
-    key INTEGER PRIMARY KEY,
-    sha256 TEXT NOT NULL UNIQUE,
-    md5 TEXT NOT NULL,
-    size INTEGER NOT NULL,
-    bytes BLOB -- null: in the folder beside the state, under its SHA-256
-);
-
--- Uploads to the storage service.
-CREATE TABLE uploads (
-    key INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    storage_key TEXT NOT NULL,
-    blob INTEGER NOT NULL REFERENCES blobs,
-    filename TEXT NOT NULL,
-    content_type TEXT,
-    content_disposition TEXT,
-    UNIQUE (tenant, storage_key)
-);
-
+-- Uploads to the storage service, and the files to which records refer.
 CREATE TABLE files (
     key INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenants,
-    id TEXT NOT NULL, -- the storage key without its first folder
-    blob INTEGER REFERENCES blobs, -- null: the bytes are in the external store
+    id TEXT NOT NULL,      -- its storage key, of a record's file without the first folder
+    content TEXT NOT NULL, -- the name of its bytes: a file of the folder beside the state, or of the real library
     filename TEXT NOT NULL,
     mime_type TEXT,
     size INTEGER NOT NULL,

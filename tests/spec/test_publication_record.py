@@ -26,10 +26,8 @@ def create(client: httpx.Client, **attributes: Any) -> dict[str, Any]:
 
 def upload(library: Library, content: bytes = b"bytes", filename: str = "a.txt") -> dict[str, Any]:
     """Uploads a file and returns the payload ``{id, storage: cache, metadata}``."""
-    writer = library.tenant.blobs.begin_upload()
-    writer.write(content)
     name = f"{len(content)}-{filename}"
-    writer.finish(f"cache/{name}", filename=filename, content_type="text/plain", content_disposition=None)
+    library.tenant.blobs.upload(f"cache/{name}", content, filename=filename, mime_type="text/plain")
     metadata = {"size": len(content), "filename": filename, "mime_type": "text/plain"}
     return {"id": name, "storage": "cache", "metadata": metadata}
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from io import BytesIO
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
@@ -12,24 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sandbox.objects.errors import S3Error
-from sandbox.objects.multipart import MultipartReader, boundary_of
-from sandbox.objects.policy import read_policy, sign_form
+from sandbox.objects.forms import boundary_of, read_form
 from tests.spec.conftest import Library, plain_transport
 from tests.spec.uploads import BOUNDARY, CONTENT, body_of, code, fetch, presigned, send, upload
 
 READS_OFTEN = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
-
-
-def signed(library: Library, conditions: list[object], fields: dict[str, str]) -> dict[str, str]:
-    """Returns fields with a policy signed by the bucket's keys; ``conditions`` are added to the usual ones."""
-    keys, now = library.tenant.storage.keys, library.clock.time
-    own = sign_form(keys, "library", {}, now=now, seconds=60, sizes=(0, 1000))
-    document = json.loads(base64.b64decode(own["policy"]))
-    document["conditions"] += conditions
-    policy = base64.b64encode(json.dumps(document).encode()).decode()
-    signature = keys.sign(own["x-amz-date"][:8], policy)
-    return {**own, **fields, "policy": policy, "x-amz-signature": signature}
 
 
 def post(library: Library, fields: dict[str, str], content: bytes | None = CONTENT) -> httpx.Response:
@@ -83,21 +67,20 @@ def test_an_extra_field_is_refused(library: Library) -> None:
     fields = presigned(library.v3())["fields"]
     for extra in ("acl", "success_action_status", "Cache-Control", "x-amz-security-token", "x-amz-meta-x", "submit"):
         answer = post(library, {extra: "200", **fields})
-        assert answer.status_code in {400, 403}, extra
-    assert post(library, {"x-ignore-this": "1", **fields}).status_code == 204
+        assert (answer.status_code, code(answer)) == (403, "AccessDenied"), extra
 
 
 def test_the_file_comes_last(library: Library) -> None:
     """service.md#upload: the `file` part is the last part of the body."""
     form = presigned(library.v3())
     fields = list(form["fields"].items())
-    after = send(library, form["url"], body_of(fields, after=[("x-ignore-this", "1")]))
+    after = send(library, form["url"], body_of(fields, after=[("more", "1")]))
     assert (after.status_code, code(after)) == (400, "MalformedPOSTRequest")
     for number, moved in enumerate(fields):
         answer = send(library, form["url"], body_of(fields[:number] + fields[number + 1 :], after=[moved]))
         assert answer.status_code in {400, 403}, moved
     first = send(library, form["url"], body_of([], after=fields))
-    assert (first.status_code, code(first)) == (400, "InvalidArgument")
+    assert (first.status_code, code(first)) == (400, "MalformedPOSTRequest")
     twice = body_of(fields).replace(f"--{BOUNDARY}--".encode(), body_of([]))
     assert code(send(library, form["url"], twice)) == "MalformedPOSTRequest"
     assert library.tenant.blobs.find(form["fields"]["key"]) is None
@@ -181,63 +164,6 @@ def test_a_file_can_be_too_large(library: Library) -> None:
     assert stored.size == 10
 
 
-@pytest.mark.parametrize(
-    ("conditions", "fields", "status"),
-    [
-        ([{"key": "cache/a"}], {"key": "cache/a"}, 204),
-        ([["eq", "$key", "cache/a"]], {"Key": "cache/a"}, 204),
-        ([["starts-with", "$key", "cache/"]], {"key": "cache/anything"}, 204),
-        ([["starts-with", "$key", "cache/"]], {"key": "cache/${filename}"}, 204),
-        ([["starts-with", "$key", "cache/b"]], {"key": "cache/${filename}"}, 403),
-        ([["starts-with", "$key", ""]], {"key": "elsewhere/a"}, 403),
-        ([["starts-with", "$key", ""]], {"key": ""}, 400),
-        ([["starts-with", "$key", ""]], {"key": "cache/" + "x" * 1019}, 400),
-        ([{"key": "cache/a"}, ["starts-with", "$x-note", ""]], {"key": "cache/a"}, 403),
-        ([{"key": "cache/a"}, ["starts-with", "$x-note", ""]], {"key": "cache/a", "x-note": "n"}, 204),
-        ([{"key": "cache/a"}, ["starts-with", "$Content-Type", "image/"]], {"key": "cache/a", "content-type": "image/png,image/gif"}, 204),
-        ([{"key": "cache/a"}, ["starts-with", "$Content-Type", "image/"]], {"key": "cache/a", "content-type": "image/png,text/x"}, 403),
-        ([{"key": "cache/a"}, ["starts-with", "$Content-Type", ""]], {"key": "cache/a", "content-type": "image/Ж"}, 400),
-        ([{"key": "cache/a"}, {"key": "cache/b"}], {"key": "cache/a"}, 403),
-        ([{"key": "cache/a"}, ["content-length-range", 1, 5]], {"key": "cache/a"}, 400),
-        ([{"key": "cache/a"}, ["content-length-range", 500, 600]], {"key": "cache/a"}, 400),
-        ([{"key": "cache/a"}, ["between", "$key", "x"]], {"key": "cache/a"}, 400),
-        ([{"key": "cache/a"}, ["content-length-range", 6, 5]], {"key": "cache/a"}, 400),
-        ([{"key": "cache/a"}, ["content-length-range", "x", 5]], {"key": "cache/a"}, 400),
-        ([{"key": 1}], {"key": "1"}, 400),
-        (["x"], {"key": "cache/a"}, 400),
-        ([{"key": "cache/a"}, {"success_action_status": "201"}], {"key": "cache/a", "success_action_status": "201"}, 201),
-        ([{"key": "cache/a"}, {"success_action_status": "999"}], {"key": "cache/a", "success_action_status": "999"}, 204),
-        ([{"key": "cache/a"}], {"key": "cache/a", "x-note": "x" * 20_001}, 400),
-    ],
-)  # fmt: skip
-def test_conditions_are_enforced_as_s3_does(
-    library: Library, conditions: list[object], fields: dict[str, str], status: int
-) -> None:
-    """Policies are enforced as "Creating a POST policy" in S3's API reference describes."""
-    answer = post(library, signed(library, conditions, fields))
-    assert answer.status_code == status, answer.text
-    if status == 201:
-        assert "<Key>cache/a</Key>" in answer.text
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        "", "{", "[]", "null", '{"conditions": []}', '{"expiration": "2099-01-01T00:00:00Z"}', "[" * 5000,
-        '{"expiration": 1, "conditions": []}', '{"expiration": "2099-01-01T00:00:00", "conditions": []}',
-        '{"expiration": "2099-01-01T00:00:00Z", "conditions": {}}',
-        '{"expiration": "2099-01-01T00:00:00Z", "conditions": [], "more": 1}',
-    ],
-)  # fmt: skip
-def test_an_invalid_policy_is_refused(document: str) -> None:
-    """S3 answers 400 InvalidPolicyDocument."""
-    with pytest.raises(S3Error) as refused:
-        read_policy(base64.b64encode(document.encode()).decode())
-    assert (refused.value.status, refused.value.code) == (400, "InvalidPolicyDocument")
-    with pytest.raises(S3Error):
-        read_policy("not base64")
-
-
 def test_the_storage_service_takes_no_sign_in_of_the_api(library: Library) -> None:
     """I2: a token must not go to the storage service. S3 answers 400 to two ways of signing at once."""
     form = presigned(library.v3())
@@ -273,37 +199,23 @@ def test_every_content_arrives_byte_for_byte(library: Library, content: bytes) -
     upload(library, form, content)
     stored = library.tenant.blobs.find(form["fields"]["key"])
     assert stored is not None
-    assert b"".join(stored.chunks(0, stored.size)) == content
-
-
-class Dripping:
-    """A body that comes in pieces, as from a socket."""
-
-    def __init__(self, body: bytes, sizes: list[int]) -> None:
-        self._body = BytesIO(body)
-        self._sizes = sizes
-
-    def read(self, size: int, /) -> bytes:
-        """Returns the next piece."""
-        return self._body.read(min(size, self._sizes.pop() if self._sizes else 1))
+    with stored.open() as file:
+        assert file.read() == content
 
 
 @pytest.mark.long
 @given(
     fields=st.lists(st.tuples(st.from_regex("[A-Za-z0-9._-]{1,20}", fullmatch=True), st.text(max_size=50)), max_size=5),
     content=st.binary(max_size=500),
-    sizes=st.lists(st.integers(1, 200), max_size=50),
 )
-def test_forms_are_read_whatever_the_pieces_they_come_in(
-    fields: list[tuple[str, str]], content: bytes, sizes: list[int]
-) -> None:
+def test_a_form_is_read_as_it_was_written(fields: list[tuple[str, str]], content: bytes) -> None:
     """A form written by httpx is read back unchanged."""
-    request = httpx.Request("POST", "http://x/", data=dict(fields), files={"file": ("name", content)})
-    boundary = boundary_of(request.headers["Content-Type"])
-    assert boundary
-    parts = MultipartReader(Dripping(request.read(), sizes), boundary).parts()
-    read = [(part.name, b"".join(part.chunks)) for part in parts]
-    assert read == [*((name, value.encode()) for name, value in dict(fields).items()), ("file", content)]
+    written = {name.lower(): value for name, value in fields if name.lower() != "file"}
+    request = httpx.Request("POST", "http://x/", data=written, files={"file": ("name", content)})
+    body = request.read()
+    form = read_form(body, boundary_of(request.headers["Content-Type"]))
+    assert form.fields == written
+    assert body[form.file.start : form.file.stop] == content
 
 
 @pytest.fixture
@@ -330,7 +242,7 @@ def test_a_download_needs_no_sign_in(library: Library, url: str) -> None:
 
 def test_a_sign_in_beside_the_signature_is_400(library: Library, url: str) -> None:
     """S3 answers 400 to a signed address with an `Authorization` header."""
-    for sign_in in (f"Bearer {library.token()}", "Basic eDp5", "AWS4-HMAC-SHA256 Credential=x"):
+    for sign_in in (f"Bearer {library.token()}", "Basic eDp5"):
         answer = fetch(library, url, Authorization=sign_in)
         assert (answer.status_code, code(answer)) == (400, "InvalidArgument")
         assert "Only one auth mechanism allowed" in answer.text
@@ -346,7 +258,7 @@ def test_an_address_expires(library: Library, url: str) -> None:
 
 
 def test_an_altered_address_is_refused(library: Library, url: str) -> None:
-    """Every part of a signed address is signed, and so is the method (but for HEAD)."""
+    """Every part of a signed address is signed."""
     parts = urlsplit(url)
     pairs = parse_qsl(parts.query)
     for name, value in pairs:

@@ -26,7 +26,7 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.files.presigned_form import CHUNK, PresignedForm
 from pipelines.service.files.storage_client import TRIES
 from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
-from sandbox.objects.multipart import MultipartReader, boundary_of
+from sandbox.objects.forms import boundary_of, read_form
 from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
@@ -453,19 +453,13 @@ def test_no_file_name_breaks_out_of_its_part(filename: str, content_type: str) -
     form = PresignedForm(FIELDS, io.BytesIO(content), filename=filename, content_type=content_type, size=len(content))
     body = b"".join(form)
     assert len(body) == int(form.headers["content-length"])
-    boundary = boundary_of(form.headers["content-type"])
-    assert boundary is not None
-    read = [
-        (part.name, part.filename, set(part.headers), b"".join(part.chunks))
-        for part in MultipartReader(io.BytesIO(body), boundary).parts()
-    ]
-    plain = {"content-disposition"}
-    assert read[:-1] == [(name, None, plain, value.encode()) for name, value in FIELDS.items()]
+    read = read_form(body, boundary_of(form.headers["content-type"]))
+    assert read.fields == {name.lower(): value for name, value in FIELDS.items()}
     escaped = re.sub(r"[\x00-\x1f\x7f\\]", lambda found: f"%{ord(found[0]):02X}", filename)
     expected = (
         escaped.encode(errors="replace").decode().replace("%22", '"')
     )  # which the reader undoes, as browsers' forms have it
-    assert read[-1] == ("file", expected, {"content-disposition", "content-type"}, content)
+    assert (read.file.filename, body[read.file.start : read.file.stop]) == (expected, content)
 
 
 @pytest.mark.long
