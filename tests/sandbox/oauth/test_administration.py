@@ -1,10 +1,7 @@
-"""The control endpoint for clients and grants, its command, and the state file after a kill."""
+"""The control endpoint for clients and grants, and the state file after a kill."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,9 +16,7 @@ from sandbox.permissions import SCOPES
 from sandbox.tenants import Account
 from tests.sandbox.process import SandboxProcess
 from tests.spec.conftest import Library, plain_transport
-from tests.spec.oauth_client import CALLBACK, OAuthClient, issued_client, registered_client
-
-ROOT = Path(__file__).parents[3]
+from tests.spec.oauth_client import OAuthClient, issued_client, registered_client
 
 
 def control(library: Library, method: str, path: str, body: Any = None) -> httpx.Response:
@@ -54,35 +49,6 @@ def test_a_token_of_the_control_endpoint(library: Library) -> None:
     assert check_bearer(library.tenant, f"Bearer {token}").scopes == set(SCOPES)
     for wrong in ({"scopes": ["all"]}, {"scopes": "library:read"}, {"person": "nobody"}, {"surface": "x"}, {"x": 1}):
         assert control(library, "POST", "tokens", wrong).status_code == 422
-
-
-def command(sandbox: SandboxProcess, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sandbox.oauth", "--control", str(sandbox.ready["control"]), *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[SandboxProcess]:
-    with SandboxProcess("--tenant", "library=empty", "--tenant", "other=empty") as running:
-        yield running
-
-
-@pytest.mark.long
-def test_the_command_creates_rotates_and_revokes(sandbox: SandboxProcess) -> None:
-    here = ("--tenant", "library")
-    created = command(sandbox, *here, "create", "Connector", CALLBACK, "--scope", "users:read", "--post", "--no-pkce")
-    client = json.loads(created.stdout)
-    assert client["token_endpoint_auth_method"] == "client_secret_post"
-    assert (client["pkce"], client["surface"], client["scope"]) == (False, "rest_api", "users:read")
-    rotated = json.loads(command(sandbox, *here, "rotate", client["client_id"], "--changeover", "60").stdout)
-    assert rotated["client_secret"] != client["client_secret"]
-    again = command(sandbox, *here, "rotate", client["client_id"])
-    assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr.startswith("refused: 2 secrets are valid")
-    assert len(json.loads(command(sandbox, *here, "list").stdout)) == 1
-    assert json.loads(command(sandbox, "--tenant", "other", "list").stdout) == []
-    assert command(sandbox, *here, "revoke", client["client_id"]).returncode == 0
-    assert json.loads(command(sandbox, *here, "connections").stdout) == []
 
 
 class Remote(Library):
