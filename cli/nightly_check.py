@@ -46,7 +46,7 @@ def nightly_runs(look: Look) -> CheckResult:
     if launcher not in _ON_THIS_MACHINE and (settings.state == "local" or settings.bucket is None):
         return problem(
             f"Dagster's {launcher} may start the runs of a library on several machines, and what they must share is on this one",
-            'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/operating.md, "Several machines".',
+            'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/several-machines.md.',
             exit_status=ExitStatus.USAGE,
             launcher=launcher,
         )

@@ -34,7 +34,7 @@ query Events($run: ID!) {
 """
 (DAGSTER_YAML,) = re.findall(
     r"^```yaml\n(storage:.*?)^```",
-    (ROOT / "docs" / "operating.md").read_text(encoding="utf-8"),
+    (ROOT / "docs" / "several-machines.md").read_text(encoding="utf-8"),
     re.MULTILINE | re.DOTALL,
 )
 """The storage as the manual says."""

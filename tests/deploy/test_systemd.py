@@ -14,7 +14,6 @@ from tests.cli.command import ROOT
 UNITS = ROOT / "deploy" / "systemd"
 CELERY = ROOT / "deploy" / "celery"
 SERVICES = sorted([*UNITS.glob("*.service"), *CELERY.glob("*.service")])
-PAGE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
 
