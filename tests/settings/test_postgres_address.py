@@ -16,6 +16,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
 from pipelines.errors import BookferryError, ConfigurationError
+from pipelines.service.redaction import redact
 from pipelines.service.sign_in.postgres_tokens import PostgresTokens
 from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.settings.settings import Settings
@@ -79,6 +80,7 @@ def test_what_is_no_address_is_refused_without_a_part_of_it(address: str) -> Non
         PostgresAddress.parse(address)
     assert "pass " not in str(refused.value).replace("password", "")
     assert "my" not in str(refused.value)
+    assert redact(str(refused.value)) == str(refused.value), "the advice itself is not masked"
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.cleaning import AFTER, BEFORE, cleaned, in_ascii
+from pipelines.records.identifiers.cleaning import AFTER, BEFORE, REGISTRIES, cleaned, in_ascii
 from pipelines.records.identifiers.rules import Rule
 from pipelines.records.identifiers.verdicts import (
     INVALID,
@@ -32,7 +32,10 @@ _FIRST_NEW, _FIRST_FIVE_DIGITS, _LAST = "0704", "1501", "4912"
 
 _FIRST_YEAR, _LAST_OLD = "91", "0703"
 
-_ADDRESS = r"(?:https?://)?(?:[a-z]{2,6}\.)?(?:arxiv\.org|xxx\.lanl\.gov)/(?:(?:abs|pdf|html|ps|format|e-print|src)/)?(?:arxiv:)?"
+_ADDRESS = (
+    r"(?:https?://)?(?:(?:[a-z]{2,6}\.)?(?:arxiv\.org|xxx\.lanl\.gov)/(?:(?:abs|pdf|html|ps|format|e-print|src)/)?(?:arxiv:)?"
+    rf"|{REGISTRIES}arxiv[:/])"
+)
 _DOI = r"(?:(?:https?://(?:dx\.|www\.)?doi\.org/|doi:\s*))?10\.48550/arxiv\."
 _LABEL = r"(?:oai:arxiv\.org:|info:arxiv/|(?:arxiv\s+(?:preprint|e-?prints?)\s+)?arxiv\s*[:/ ]\s*|(?:corr[ ,]*)?abs/|e-?print\s*:?\s+)+"
 _ID = r"[0-9]{4}\.[0-9]{4,6}|[a-z]+(?:-[a-z]+)?(?:\.[a-z]{2}(?:-[a-z]+)?)?/[0-9]{7}|[0-9]{7}(?=(?:v[0-9]+)?\s*\[)"

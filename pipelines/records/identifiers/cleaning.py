@@ -14,6 +14,9 @@ MAX_CHARACTERS = 2048
 BEFORE, AFTER = r"(?<![\w./-])", r"(?![\w/-]|\.\w)"
 """Around a number in any text: it is not part of a longer word, number or address."""
 
+REGISTRIES = r"(?:identifiers\.org|n2t\.net|bioregistry\.io)/"
+"""Resolvers of all kinds of identifiers: the name of the kind follows, then a colon or a slash."""
+
 _CLEAN = re.compile(r"[!-#%'-\[\]-z|~]+(?: [!-#%'-\[\]-z|~]+)*")
 """Text that needs no cleaning: visible ASCII with single blanks, without $ & \\ { }."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from pipelines.records.identifiers.cleaning import BEFORE, DASHES, FULL_WIDTH, cleaned, in_ascii
+from pipelines.records.identifiers.cleaning import BEFORE, DASHES, FULL_WIDTH, REGISTRIES, cleaned, in_ascii
 from pipelines.records.identifiers.rules import Rule
 from pipelines.records.identifiers.verdicts import (
     INVALID,
@@ -28,7 +28,8 @@ is_canonical = re.compile(rf"{_PREFIX}/[-._()/:a-z0-9]+").fullmatch
 """Nearly every DOI: alone, with recommended characters only. Nothing in it could be a separator, a label or an encoding."""
 
 _RESOLVER = (
-    r"(?:https?:/{0,2})?(?:www\.)?(?:(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?|hdl\.handle\.net)(?::[0-9]+)?/+(?:doi:)?"
+    r"(?:(?:https?:/{0,2})?(?:www\.)?(?:(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?|hdl\.handle\.net)(?::[0-9]+)?/+(?:doi:)?"
+    rf"|(?:https?:/{{0,2}})?(?:www\.)?{REGISTRIES}doi[:/]+)"
 )
 _NAME = r"(?:info:doi/|urn:doi:|doi(?:\s*name)?\s*[:=/]+\s*|doi\s*(?=10[./])|[al]id\s*-\s*(?=10\.))"
 """The name of a DOI; AID and LID are PubMed's."""

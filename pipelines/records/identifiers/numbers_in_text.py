@@ -89,8 +89,8 @@ _WORDS = re.compile(
 )
 """Words, volumes and prices that cataloguers put beside a number. Any other word may change the meaning of a number after it."""
 
-_CURRENCY = r"(?:[^\W\d_]{1,4}\.?|[$¢-¥฿₠-⃀￠-￦])"
-_AMOUNT = r"(?:[0-9]{1,3}(?:[.,' ][0-9]{3})+|[0-9]{1,6})(?:[.,][0-9]{1,2}|[.,/]-{1,2})?(?![0-9-]|[.,][0-9])"
+_CURRENCY = r"(?:[^\W\d_]{1,4}\.?[$¢-¥฿₠-⃀￠-￦]?|[$¢-¥฿₠-⃀￠-￦])"
+_AMOUNT = r"(?:[0-9]{1,3}(?:[.,' ][0-9]{3})+|[0-9]{1,6})(?:[.,][0-9]{1,2}|[.,:/]-{1,2})?(?![0-9-]|[.,][0-9])"
 _PRICE = re.compile(
     rf"\s?:\s*(?:{_CURRENCY}\s?{_AMOUNT}|{_AMOUNT}\s?{_CURRENCY})(?=\s*(?:[;|,.()\[\]-]|is[bs]n|$))", re.IGNORECASE
 )
@@ -134,13 +134,14 @@ def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
 
 
 def _read_pieces(numbers: NumberStandard, text: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
-    """The numbers of each piece between separators. Words after a right number belong to it."""
+    """The numbers of each piece between separators. Words and amounts after a number belong to it."""
     found: list[FoundIdentifier] = []
     for piece in map(str.strip, _PIECES.findall(text)):
         read = _read_piece(numbers, piece, rules)
         if read is None:
             read = _read_head(numbers, piece, rules)
-        if read or _MANY_DIGITS.search(piece) or not any(one.verdict in GOOD for one in found):
+        has_number = any(value.verdict != UNRECOGNISED for value in found)
+        if read or _MANY_DIGITS.search(piece) or not has_number:
             found += read if read is not None else [FoundIdentifier(numbers.name, piece, UNRECOGNISED, Rule.TEXT)]
     return found
 
@@ -164,6 +165,7 @@ def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> 
     runs = [run for run in runs if run]
     if not all(map(_ONLY_NUMBERS.fullmatch, runs)):
         return None
+    runs = [*runs[:1], *(run for run in runs[1:] if not re.fullmatch(_AMOUNT, run))]  # a price without its currency
     return [one for run in runs for one in _read_run(numbers, run, tuple(used))] + inner
 
 

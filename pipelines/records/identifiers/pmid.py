@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.cleaning import AFTER, BEFORE, cleaned, in_ascii
+from pipelines.records.identifiers.cleaning import AFTER, BEFORE, REGISTRIES, cleaned, in_ascii
 from pipelines.records.identifiers.rules import Rule
 from pipelines.records.identifiers.verdicts import (
     INVALID,
@@ -16,10 +16,10 @@ from pipelines.records.identifiers.verdicts import (
 
 is_canonical = re.compile(r"[1-9][0-9]{0,7}").fullmatch
 _SEPARATOR = re.compile(r"[;|]|,(?= |[Pp])")
-_LABEL = re.compile(r"^(?:info:|urn:)?(?:pmids?|pubmed(?:[ _-]?id)?)(?![\w.])\s*[:=#/-]*\s*", re.IGNORECASE)
+_LABEL = re.compile(r"^(?:info:|urn:)?(?:(?:pubmed )?pmids?|pubmed(?:[ _-]?id)?)(?![\w.])\s*[:=#/-]*\s*", re.IGNORECASE)
 _ADDRESS = re.compile(
     r"(?:https?://)?(?:www\.)?(?:(?:rdf\.)?ncbi\.nlm\.nih\.gov/(?:m/)?pubmed/|pubmed\.gov/|pubmed\.ncbi\.nlm\.nih\.gov/"
-    r"|europepmc\.org/(?:abstract|article)/med/|identifiers\.org/pubmed[:/])(?:\?term=)?([0-9]+)"
+    rf"|europepmc\.org/(?:abstract|article)/med/|{REGISTRIES}pubmed[:/])(?:\?term=)?([0-9]+)"
     r"(?:(?:\[|%5b)(?:pmid|uid)(?:\]|%5d))?/?(?:[?#&][^\s;|,]*)?",
     re.IGNORECASE,
 )

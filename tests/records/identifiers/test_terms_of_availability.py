@@ -15,6 +15,9 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS
         "0-19-852663-6 : 12,50 EUR",
         "0-19-852663-6 : Kč 120.00",
         "ISBN 0 19 852663 6 (pbk.) : £12.99",
+        "0-19-852663-6 (inb.) : 249:-",
+        "0-19-852663-6 (в обл.) : 20.50, 5000 экз.",
+        "0-19-852663-6 : R$ 45,90",
     ],
 )
 def test_a_price_is_no_second_identifier(text: str) -> None:
@@ -22,6 +25,15 @@ def test_a_price_is_no_second_identifier(text: str) -> None:
     [isbn] = STANDARD_KINDS.read("isbn", text)
     assert (isbn.value, isbn.verdict) == ("9780198526636", "repaired")
     assert "qualifier" in isbn.rule
+
+
+@pytest.mark.parametrize(
+    "tail", [" (inb.) : 249:-", " : 25.00 EUR, 30.00 CHF", " ; 24 cm", " : HK$ 128", " (в пер.) : 1250 руб. 00 коп."]
+)
+def test_words_and_prices_after_a_mistyped_number_are_no_second_identifier(tail: str) -> None:
+    """Only its check digit is named."""
+    [isbn] = STANDARD_KINDS.read("isbn", f"0-19-852663-7{tail}")
+    assert (isbn.value, isbn.verdict, isbn.rule) == ("0-19-852663-7", "invalid", "check_digit")
 
 
 @pytest.mark.parametrize("text", ["kart. : DM 24.80", "(cased) : $40.00"])
