@@ -183,7 +183,7 @@ def _read(
             found = facts.records, facts.distinct_ids, facts.x_total
             if not facts.complete:
                 facts, added = _add_earlier(capture, resource, listing.facts, facts, earlier_pages(log, walk))
-                staged = None if added or facts.complete else staged
+                staged = staged if walk == 1 else None
                 restless = restless and not facts.complete and (added > 0 or found != before)
             if not restless or walk >= WALKS:
                 _finish(capture, resource, facts, staged)
@@ -216,17 +216,19 @@ def _add_earlier(
     stands_still = (
         listing.totals_seen == 1 and totals == {facts.x_total} and not (listing.moved or listing.contradiction)
     )
-    if stands_still and facts.distinct_ids + added == facts.x_total and not (facts.without_id or listing.gaps):
+    if stands_still:
         drop_duplicates(path, resource, key, text_ids=text_ids)
-        proved = prove(listing, count_ids(path, key, text_ids=text_ids), walks=facts.walks)
-        proved.walks, proved.requests = facts.walks, facts.requests
-        proved.notes.append(
+        united = prove(listing, count_ids(path, key, text_ids=text_ids), walks=facts.walks)
+        united.walks, united.requests = facts.walks, facts.requests
+        facts = united
+    else:
+        facts.records, facts.distinct_ids = facts.records + added, facts.distinct_ids + added
+    if facts.complete:
+        facts.notes.append(
             f"Records changed their places during the listing: its {facts.walks} walks together have each of the {facts.x_total:,} records "
             "that the service announced (X-Total)."
         )
-        return proved, added
-    if added:
-        facts.records, facts.distinct_ids = facts.records + added, facts.distinct_ids + added
+    elif added:
         facts.notes.append(
             f"{added:,} records that only an earlier walk read are in it as well: they were deleted meanwhile, or changed their places."
         )

@@ -43,8 +43,8 @@ class PostgresAddress:
         from psycopg.conninfo import conninfo_to_dict, make_conninfo  # noqa: PLC0415
 
         refused = ConfigurationError(
-            "The variable that postgres_env names holds no address of Postgres. Correct it: postgresql://, then user:password@host/database. "
-            "Encode / ? @ and % as %2F, %3F, %40 and %25 in its parts; after a ? come parameters that Postgres knows."
+            "The variable that postgres_env names holds no address of Postgres. Write postgresql://, then user:password@host/database; "
+            "encode / ? @ and % as %2F, %3F, %40 and %25 in its parts; after a ? come parameters that Postgres knows."
         )
         match = _ADDRESS.fullmatch(address.strip())
         options = match[3] or "" if match else ""

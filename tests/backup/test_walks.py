@@ -92,6 +92,21 @@ def test_walks_that_disagree_are_counted_together(
     assert not [note for note in facts.notes if "only an earlier walk" in note]
 
 
+def test_what_walks_without_a_proof_read_is_counted_once(tmp_path: Path) -> None:
+    """One record is never sent, and in its place comes another one, each time a different one."""
+
+    def seen(records: Records, _page: int, times: int) -> Records:
+        return [records[-1 - times], *records[1:-1], records[times]]
+
+    with RestlessLibrary(seen) as library:
+        facts, ids = read(tmp_path, library)
+    assert (len(ids), len(set(ids))) == (RECORDS - 2, RECORDS - 2)
+    assert (facts.complete, facts.records, facts.distinct_ids) == (False, RECORDS - 2, RECORDS - 2)
+    assert facts.problems[-1] == (
+        f"The service announced {RECORDS} records (X-Total) and sent {RECORDS - 2} different ones."
+    )
+
+
 def test_a_record_that_no_walk_reads_is_lacking_after_two_equal_walks(tmp_path: Path) -> None:
     """The same result again will not improve; nothing says then that every record is there."""
     with RestlessLibrary(lambda records, _page, _times: records[:-1]) as library:

@@ -13,7 +13,7 @@ from pipelines.records.forms import add_unsent_files
 from pipelines.records.residue import keep_nested
 from pipelines.records.values import decode_record
 
-_PACKED = (".gz", ".tgz", ".br", ".zst", ".z")
+_PACKED = (".gz", ".tgz", ".svgz", ".br", ".bz2", ".xz", ".zst", ".z")
 """Endings of names of files that are packed themselves. Under another name, packed bytes would be taken for the file that they hold."""
 
 OCTETS = "application/octet-stream"

@@ -165,7 +165,7 @@ class Downloads:
         """Write and hash the body; stop as soon as it cannot be the file any more."""
         host, announced = origin_text(response.request.url), _length(response)
         codings = [word for word in re.split(r"[\s,]+", response.headers.get("content-encoding", "").lower()) if word]
-        codings = [coding for coding in codings if coding != "identity"]
+        codings = [coding for coding in codings if coding not in _NO_CODINGS]
         chunks, remark = self._in_time(response.iter_raw()), None
         beginning, chunks = _peeked(chunks) if codings else (b"", chunks)
         if {*codings} <= _WINDOWS.keys() and (size is None or announced != size):
@@ -206,6 +206,9 @@ class Downloads:
 
 _WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Content coding → zlib's window for it; zlib's own number for gzip is 16 more."""
+
+_NO_CODINGS = frozenset({"identity", "aws-chunked"})
+"""Codings that change no bytes of a file; the second is that of its upload, which storages repeat although they have removed it."""
 
 _STEP = 1024 * 1024
 """Bytes that are unpacked at a time, however well they were packed (I13)."""
