@@ -14,7 +14,8 @@ demo: $(RUNS)
 
 # A file's tests stay in one process: they share a sandbox, a wheel, a backup. Two processes more than there are cores, since much of the time
 # each waits for others that it started. In the order of tests/conftest.py: the slow ones begin, and the quick ones fill what is left.
-TESTS = $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 2)') --dist loadfile --no-loadscope-reorder
+# What one process compiled, the hundreds that tests start need not compile again, whatever the environment says.
+TESTS = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 2)') --dist loadfile --no-loadscope-reorder
 
 test: $(STAMP)
 	$(TESTS) -m "not long"

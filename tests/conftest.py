@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,9 +40,14 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with long tests begin, so that none of them runs alone at the end while the other processes have nothing left to do."""
-    long = {item.path for item in items if item.get_closest_marker("long")}
-    items.sort(key=lambda item: item.path not in long)
+    """Files with long tests begin, those that may take longest first, so that none runs alone at the end while the other processes wait."""
+    seconds: dict[Path, float] = defaultdict(float)
+    for item in items:
+        if item.get_closest_marker("long"):
+            timeout = item.get_closest_marker("timeout")
+            most = timeout.args[0] if timeout else float(item.config.getini("timeout"))
+            seconds[item.path] = max(seconds[item.path], most)
+    items.sort(key=lambda item: -seconds[item.path])
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,7 @@ def test_walking_the_next_links_reads_each_record_once(asked: str, size: int) ->
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_every_benchmark_runs_to_its_table(tmp_path: Path) -> None:
     """Each checks that its peers copied or loaded all records."""
     output = tmp_path / "results.json"

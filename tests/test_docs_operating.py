@@ -67,6 +67,7 @@ def run_line(checkout: Installation, line: str, **variables: str) -> subprocess.
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_the_unit_and_the_commands_work_as_written(checkout: Installation) -> None:
     """First the unit, then every command of the page. Only backups that are complete call the switch."""
     unit = [line.replace("%i", "old") for line in UNIT]

@@ -107,6 +107,7 @@ def _exported_account() -> tuple[str, str]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_every_block_works_as_written(reader: Reader, sandbox: SandboxProcess) -> None:
     """In the order of the README, up to the proof of a migration. The name of the plan is the one that `migrate plan` printed."""
     typed, plan = [], ""

@@ -398,6 +398,7 @@ def test_a_history_of_a_small_library(seed: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @settings(max_examples=1, phases=[Phase.generate])  # two minutes
 @given(st.integers(0, 2**32))
 def test_a_history_of_a_library_of_5000_records(seed: int) -> None:
