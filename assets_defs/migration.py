@@ -204,7 +204,6 @@ def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
         "patched": applied.patched,
         "unchanged": applied.unchanged,
         "failed": applied.failed,
-        "twins": len(applied.twins),
         "files_uploaded": applied.files_uploaded,
         "complete": applied.complete,
         "lacking": str(applied.lacking) or "nothing",

@@ -113,7 +113,7 @@ def apply_plan(
         lambda console: print_applied(console, plan, result),
     )
     applied = result.applied
-    failed = applied.failed + applied.quarantined + applied.undecided + applied.lacking.total + len(applied.twins)
+    failed = applied.failed + applied.quarantined + applied.undecided + applied.lacking.total
     return ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE
 
 

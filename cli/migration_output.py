@@ -115,22 +115,19 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified
     """Print what was written; the verdict is the last line. `verified`: whether the result of a verification follows."""
     applied = result.applied
     print_findings(console, applied.findings)
-    print_first(console, applied.twins)
     losses = losses_of(plan, applied.lacking)
     written = ("created", "adopted", "merged", "linked", "patched", "unchanged", "files_uploaded")
     what = f"{_numbers(applied, *written) or 'nothing written'}; {counted(result.requests, 'request')}"
-    for more in (_numbers(applied, "failed", "quarantined", "twins"), in_short(losses)):
+    for more in (_numbers(applied, "failed", "quarantined"), in_short(losses)):
         what += f"; {more}" if more else ""
     is_unsent = applied.failed or applied.quarantined or applied.lacking.total
     if applied.complete:
         proposed = "" if verified else f" Next: {command_line('migrate', 'verify', plan.name)}"
         print_verdict(console, "Complete as planned:" if losses else "Complete:", f"{what}.{proposed}", good=not losses)
-    elif is_unsent or applied.twins or (applied.undecided and not applied.left):
+    elif is_unsent or (applied.undecided and not applied.left):
         remedy = f"Decide in {plan.path(HTML)}, and make a new plan."
         if is_unsent:
             remedy = f"{plan.path(ISSUES)} and `status` list them."
-        elif applied.twins:
-            remedy = "Delete what is superfluous, then apply the plan again."
         print_verdict(console, "PARTIAL:", f"{what}. {remedy}", good=False)
     else:
         left = f"{counted(applied.left, 'record')} of plan {plan.name} remain, as you asked"
@@ -229,7 +226,7 @@ def _sentence(words: str) -> str:
     return f" {words[:1].upper()}{words[1:]}." if words else ""
 
 
-_WORDS = {"gone": "gone before", "unanswered": "never answered", "twins": "there twice"}
+_WORDS = {"gone": "gone before", "unanswered": "never answered"}
 """Count of a result → words, where its name is not the word."""
 
 

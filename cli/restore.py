@@ -61,7 +61,7 @@ def restore_snapshot(
     if not proof.as_planned:
         return ExitStatus.DIFFERENCES
     applied = result.applied
-    left = applied.failed + applied.quarantined + applied.lacking.total + len(applied.twins)
+    left = applied.failed + applied.quarantined + applied.lacking.total
     left += plan.facts.count(Action.CONFLICT)
     return ExitStatus.PARTIAL if left else ExitStatus.COMPLETE
 

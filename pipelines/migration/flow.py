@@ -16,14 +16,8 @@ from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
 from pipelines.migration.apply.authorities.adoption import adopting
 from pipelines.migration.apply.authorities.merges import Merges
-from pipelines.migration.apply.last_look import look_at, to_look_at
-from pipelines.migration.apply.late_effects import LateEffects, check_undo_ended, wait_for_others
-from pipelines.migration.apply.reconcile_pending import reconcile_pending_publications, reconcile_pending_records
-from pipelines.migration.apply.request_forms.forms import RequestForms
-from pipelines.migration.apply.request_forms.known_forms import KnownForms
-from pipelines.migration.apply.request_forms.merge_forms import MergeForms
-from pipelines.migration.apply.request_forms.presign_forms import PresignForms
-from pipelines.migration.apply.request_forms.whole_records import WholeRecords
+from pipelines.migration.apply.late_effects import check_undo_ended, wait_for_unanswered
+from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.run import (
     EVERYTHING,
     LIMITS,
@@ -35,17 +29,18 @@ from pipelines.migration.apply.run import (
 )
 from pipelines.migration.apply.staleness import check_fresh
 from pipelines.migration.apply.target_lists import read_target_lists
+from pipelines.migration.apply.target_records import TargetRecords
+from pipelines.migration.apply.unclear_creates import UnclearCreates
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.not_sent import add_lacking
-from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan, Twin
+from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
 from pipelines.migration.model.target_reading import TargetListing, TargetNow, numbered, reading_name
-from pipelines.migration.model.twins import TwinFinder, ids_before
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.comparison import Merged, read_now
 from pipelines.migration.plan.conflicts import newest_table
@@ -55,7 +50,7 @@ from pipelines.migration.report.pages import write_pages
 from pipelines.migration.report.status import PlanStatus, RecordView, status_of, three_way
 from pipelines.migration.session import MigrationSession, check_same_target
 from pipelines.migration.undo.dry_run import dry_run
-from pipelines.migration.undo.result import UndoResult, leave_twins, save_result
+from pipelines.migration.undo.result import UndoResult, save_result
 from pipelines.migration.undo.run import undo
 from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.evidence import check_free, write_evidence
@@ -156,7 +151,7 @@ class Migration:
             builder = PlanBuilder(self.session, request, folder)
             with self.session.journal(source.manifest.base_url, self.settings.tenant(target).base_url) as journal:
                 with self.session.client(target) as client:
-                    wait_for_others(journal, client)
+                    wait_for_unanswered(journal, client)
                     builder.read_target(client)
                 plan = builder.build(journal)
             write_pages(plan, now=request.now)
@@ -187,8 +182,7 @@ class Migration:
         facts = plan.facts
         with (
             self.session.at_target(plan) as (journal, client),
-            closing(self._known_forms(plan)) as known,
-            self._writer(plan, journal, client, known) as writer,
+            self._writer(plan, journal, client, limits) as writer,
         ):
             check_undo_ended(plan, journal)
 
@@ -199,31 +193,27 @@ class Migration:
                     ApplyProgress(done, facts.writes, client.requests, remaining, client.requests_per_minute)
                 )
 
-            late = LateEffects(client)
             run = ApplyRun(
                 plan,
                 journal,
                 writer,
-                Merges(plan.name, journal, client, MergeForms(known), partial(self._find_listed, plan, client)),
-                late,
+                Merges(plan.name, journal, client, writer.forms, partial(self._find_listed, plan, client)),
+                self._unclear_creates(plan, journal, client),
                 limits=limits,
                 selection=selection,
                 wait=client.wait,
+                wait_for_effects=partial(wait_for_unanswered, journal, client),
                 on_row=report,
                 writing=partial(adopting, plan, journal, writer, partial(self._read_authorities, plan, client)),
             )
             self.applied = AppliedPlan(run.applied, 0)
             if has_work := run.has_work():
                 check_limits(plan, limits)
-                wait_for_others(journal, client, plan.name)
-                reconcile_pending_records(plan, journal, writer)
-                self._check_fresh(plan, client, journal, late)
+                run.settle()
+                self._check_fresh(plan, client, journal)
             try:
                 if has_work:
                     run.run(client.requests_per_minute)
-                run.applied.twins += self._last_look(plan, client, journal)
-                if not has_work:  # what is there twice is not unchanged
-                    run.applied.unchanged -= len({(twin.resource, twin.source_id) for twin in run.applied.twins})
             finally:
                 self.applied = result = AppliedPlan(run.applied, client.requests)
             add_lacking(run.applied, plan, journal)
@@ -249,22 +239,12 @@ class Migration:
         with temporary_folder(plan.folder / purpose) as folder:
             yield TargetListing(self.session.reader.read(target, client, folder, run, resource))
 
-    def _last_look(self, plan: Plan, client: LibraryClient, journal: Journal, *, looked_at: bool = False) -> list[Twin]:
-        """Read the target again where the plan sent anything more than once; returns what is there twice."""
-        entries = to_look_at(journal, plan.name, looked_at=looked_at)
-        if not entries:
-            return []
-        LateEffects(client).wait_before_last_look(entries)
-        run, target = f"look-{self.session.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
-        with workdir(plan) as folder:
-            others = {entry.resource for entry in entries} - {PUBLICATIONS}
-            _raw, now = self._read_target(plan, client, folder, run)
-            listed = self.session.reader.read_other_resources(target, client, folder, run, others, plan.types)
-            publications = now[PUBLICATIONS].side
-            finder = TwinFinder(journal, publications, listed, partial(ids_before, plan), plan.source)
-            return look_at(journal, entries, finder)
+    def _unclear_creates(self, plan: Plan, journal: Journal, client: LibraryClient) -> UnclearCreates:
+        listed = partial(self._listed, plan, client, "unclear")
+        kinds = self.session.kinds_of(plan)
+        return UnclearCreates(plan, journal, client, kinds, plan.ids_when_planned, listed)
 
-    def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal, late: LateEffects) -> None:
+    def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal) -> None:
         """Read the target again, and raise `StopError` where the plan does not fit any more."""
         run = f"apply-{self.session.clock.now():%Y%m%dT%H%M%S}"
         with workdir(plan) as folder, TargetIds(plan.folder, same_library=plan.facts.same_library) as ids:
@@ -276,7 +256,6 @@ class Migration:
                 for entry in journal.of_plan(plan.name)
                 if entry.state != WriteState.UNDONE
             }
-            reconcile_pending_publications(plan, now[PUBLICATIONS].side, journal, late.is_over)
             check_fresh(plan, now, folder, ids, journal=journal, begun=begun)
 
     def _read_target(  # noqa: PLR0917  what is read, and for what
@@ -304,33 +283,36 @@ class Migration:
             now[resource] = read_now(side, listing, types[resource], merged_before(resource))
         return raw, now
 
-    def _known_forms(self, plan: Plan) -> KnownForms:
-        return KnownForms(self.data.state, plan.facts.target.base_url, self.session.clock)
-
     @contextmanager
-    def _writer(self, plan: Plan, journal: Journal, client: LibraryClient, known: KnownForms) -> Iterator[Writer]:
-        uploads = Uploads(client)
-        whole = WholeRecords(client, partial(self._listed, plan, client, "records"))
-        described = plan.facts.description.resources if plan.facts.description else {}
-        forms = RequestForms(known, whole, client, journal, self.session.kinds_of(plan), described)
-        writer = Writer(
-            plan.name,
-            journal,
-            client,
-            uploads,
-            self.session.kinds_of(plan),
-            unproved=plan.facts.additional_fields.unproved if plan.facts.additional_fields else (),
-            known_before=plan.ids_when_planned,
-            open_blob=self.session.open_blob,
-            forms=forms,
-            presign=PresignForms(known, plan.facts.description.operations if plan.facts.description else ()),
-        )
-        try:
-            yield writer
-        finally:
-            writer.stop()
-            forms.close()
-            uploads.close()
+    def _writer(self, plan: Plan, journal: Journal, client: LibraryClient, limits: Limits = LIMITS) -> Iterator[Writer]:
+        target, facts = plan.facts.target.tenant, plan.facts
+        with (
+            closing(Uploads(client)) as uploads,
+            closing(TargetRecords(client, partial(self._listed, plan, client, "records"))) as records,
+        ):
+            forms = RequestForms(
+                target,
+                self.settings.tenant(target).requests,
+                facts.description or None,
+                journal,
+                records.current,
+                unproved=facts.additional_fields.unproved if facts.additional_fields else (),
+                most_refused=limits.refused_forms,
+            )
+            writer = Writer(
+                plan.name,
+                journal,
+                client,
+                uploads,
+                self.session.kinds_of(plan),
+                open_blob=self.session.open_blob,
+                forms=forms,
+                records=records,
+            )
+            try:
+                yield writer
+            finally:
+                writer.stop()
 
     def verify_named(
         self, name: str, target: str, *, contents: bool = False, evidence: Path | None = None
@@ -347,7 +329,7 @@ class Migration:
             check_free(evidence)
         target = plan.facts.target.tenant
         with self.session.at_target(plan) as (journal, client), workdir(plan) as folder:
-            wait_for_others(journal, client)
+            wait_for_unanswered(journal, client)
             run = reading_name("verify", plan, journal)
             raw, now = self._read_target(plan, client, folder, run, plan.facts.resources)
             base_url = self.settings.tenant(target).base_url
@@ -364,8 +346,9 @@ class Migration:
     def undo(self, plan: Plan, *, really: bool = False) -> UndoResult:
         """Take back the writes of a plan, except in records that people edited since. Without `really`, only report the effect."""
         with self.session.at_target(plan) as (journal, client), ExitStack() as stack:
-            wait_for_others(journal, client)
-            twins = self._last_look(plan, client, journal, looked_at=True) if really else []
+            wait_for_unanswered(journal, client)
+            if really:
+                self._unclear_creates(plan, journal, client).settle()
             folder = stack.enter_context(workdir(plan))
             run, target, reader = reading_name("undo", plan, journal), plan.facts.target.tenant, self.session.reader
             listed = reader.read_other_resources(
@@ -374,13 +357,9 @@ class Migration:
             with read_target_lists(folder, listed) as target_lists:
                 if not really:
                     _raw, now = self._read_target(plan, client, folder, run)
-                    return dry_run(
-                        plan, journal, self.session.kinds_of(plan), now[PUBLICATIONS].side, target_lists, client
-                    )
-                with (
-                    closing(self._known_forms(plan)) as known,
-                    self._writer(plan, journal, client, known) as writer,
-                ):
+                    publications = now[PUBLICATIONS].side
+                    return dry_run(plan, journal, self.session.kinds_of(plan), publications, target_lists, client)
+                with self._writer(plan, journal, client) as writer:
                     result = undo(
                         plan,
                         journal,
@@ -390,7 +369,6 @@ class Migration:
                         target_lists=target_lists,
                         on_progress=self._on_progress,
                     )
-            leave_twins(result, twins)
             save_result(plan, result, self.session.clock.now())
             return result
 

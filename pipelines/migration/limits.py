@@ -15,9 +15,11 @@ class Limits:
     """Share of the rows tried that may fail."""
     touched_percent: float = 50.0
     """Share of the target's records of one resource that a plan may change."""
+    refused_forms: int = 3
+    """Rows of one resource that the target may refuse because of their form, before the others of the resource are left."""
     patience: float = 1800.0
     """Seconds to wait for a service that is down, for each outage: a long apply runs at night, too."""
 
 
-NO_LIMITS = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0)
+NO_LIMITS = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0, refused_forms=1_000_000_000)
 """Of an apply that a person forces, and of a drill."""

@@ -42,7 +42,6 @@ class MovedState:
     destination: str
     libraries: tuple[str, ...]
     writes: int = 0
-    forms: int = 0
     finished: bool = False
 
 
@@ -81,9 +80,9 @@ class _Move:
                 _arrive(destination, copied)
                 return MovedState(self._origin.place, self._destination.place, libraries, finished=True)
             self._prepare_budgets(libraries)
-            counts = self._copy(origin, destination, libraries)
+            writes = self._copy(origin, destination, libraries)
             _arrive(destination, self._name)
-        return MovedState(self._origin.place, self._destination.place, libraries, *counts)
+        return MovedState(self._origin.place, self._destination.place, libraries, writes)
 
     def _known(self, origin: Store) -> tuple[str, ...]:
         """The libraries to move: those of the settings; of a file, all that it knows."""
@@ -118,14 +117,14 @@ class _Move:
             for library in libraries:
                 Budget(state, library, 1, self._clock).close()
 
-    def _copy(self, origin: Store, destination: Store, libraries: tuple[str, ...]) -> tuple[int, int]:
+    def _copy(self, origin: Store, destination: Store, libraries: tuple[str, ...]) -> int:
         """The first two steps. The origin's transaction is open meanwhile, so that nobody writes there."""
         with origin.transaction() as here:
             self._origin.exclude_writers(here)
             with destination.transaction() as there:
                 self._destination.exclude_writers(there)
                 self._clear_arriving(there, libraries)
-                counts = [_copy_rows(here, there, table, libraries) for table in MOVED]
+                copied = sum(_copy_rows(here, there, table, libraries) for table in MOVED)
                 for library in libraries:
                     _copy_budget(origin, here, destination, there, library)
                 self._mark(there, libraries, "arriving", self._origin.place)
@@ -134,7 +133,7 @@ class _Move:
             for table in ("budget_slots", "budget_libraries"):
                 _delete(here, table, "library", libraries)
             self._mark(here, libraries, "left", self._destination.place)
-        return counts[0], counts[1]
+        return copied
 
     def _clear_arriving(self, there: Session, libraries: tuple[str, ...]) -> None:
         """Remove what a stopped move copied. Raises `StorageError` where other entries of these libraries are there."""
@@ -143,13 +142,12 @@ class _Move:
         for table in MOVED:
             _delete(there, table, "target", arriving)
             others = _targets(there, table, libraries)
-            if others and table == "migration_writes":
+            if others:
                 raise StorageError(
                     f"{self._destination.place} has a journal of writes to {others[0]} already, so that the one in {self._origin.place} "
                     "cannot be moved there: nobody could tell what was written twice. Nothing was changed. Use another "
                     "database, or go on with the state that is there."
                 )
-            _delete(there, table, "target", libraries)
 
     def _mark(self, session: Session, libraries: tuple[str, ...], stage: str, place: str) -> None:
         _delete(session, "state_moves", "library", libraries)
@@ -199,10 +197,9 @@ def _copy_rows(here: Session, there: Session, table: str, libraries: Collection[
     """Copy the rows of these libraries in their order; returns their number. They get new numbers."""
     columns = MOVED[table]
     names, marks = ", ".join(columns), ", ".join("?" * len(columns))
-    order = "number" if table == "migration_writes" else "target"
     copied = 0
     for target in _targets(here, table, libraries):
-        rows = here.execute(f"SELECT {names} FROM {table} WHERE target = ? ORDER BY {order}", (target,))  # noqa: S608
+        rows = here.execute(f"SELECT {names} FROM {table} WHERE target = ? ORDER BY number", (target,))  # noqa: S608
         while batch := rows.fetchmany(_BATCH):
             there.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", batch)  # noqa: S608
             copied += len(batch)

@@ -19,6 +19,7 @@ from pydantic import (
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.identifier_types import IdentifierSettings, TypeName, check_field_owners
+from pipelines.settings.requests import RequestSettings
 from pipelines.settings.schedule import (
     NotifySettings,
     RetentionSettings,
@@ -118,6 +119,7 @@ def _known_keys(table: Sequence[str]) -> Iterable[str]:
         "notify": NotifySettings,
         "postgres": PostgresSettings,
         "iceberg": IcebergSettings,
+        "requests": RequestSettings,
     }
     inside = table[2:] if table[:1] == ["tenants"] else table
     model = models.get(inside[0], TenantSettings) if inside else TenantSettings

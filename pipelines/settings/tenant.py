@@ -16,6 +16,7 @@ from pydantic import (
 from pipelines.inventory import resource_problem
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.addresses import checked_base_url, checked_record_url, checked_redirect_uri
+from pipelines.settings.requests import RequestSettings, request_problem
 from pipelines.settings.schedule import (
     NotifySettings,
     VariableName,
@@ -54,6 +55,8 @@ class TenantSettings(BaseModel):
     notify: NotifySettings | None = None
     record_url: Annotated[str, AfterValidator(checked_record_url)] | None = None
     """Address of a publication's page in the library, with `{id}` for its number: lists of issues link to it."""
+    requests: dict[str, RequestSettings] = Field(default_factory=dict)
+    """Resource → how the library takes its writes, where nothing describes that."""
 
     @model_validator(mode="after")
     def _one_sign_in(self) -> Self:
@@ -69,6 +72,8 @@ class TenantSettings(BaseModel):
             raise ValueError("has resources = [], so nothing would be backed up: name some, or remove the key")
         if mistake := resource_problem(self.api, self.resources or ()):
             raise ValueError(f"has resources with {mistake}")
+        if mistake := request_problem(self.requests):
+            raise ValueError(f"has requests with {mistake}")
         return self
 
     @model_validator(mode="after")

@@ -118,7 +118,7 @@ class PostgresState:
     def exclude_writers(self, session: Session) -> None:
         """Lock the tables against everybody else's changes."""
         session.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # the other place may take its time
-        session.execute("LOCK TABLE migration_writes, request_forms, state_moves IN SHARE ROW EXCLUSIVE MODE")
+        session.execute("LOCK TABLE migration_writes, state_moves IN SHARE ROW EXCLUSIVE MODE")
 
     def close(self) -> None:
         """Close the session, unless it holds a lease."""

@@ -40,9 +40,8 @@ MOVED = {
             "asset_id",
             "content",
         ),
-        *("wanted", "held", "before", "status", "message", "begun_at", "ended_at", "sent_at", "sent_tick", "repeated"),
+        *("wanted", "held", "before", "status", "message", "begun_at", "ended_at", "sent_at"),
     ),
-    "request_forms": ("target", "resource", "operation", "alternative", "verdict", "learned_at"),
 }
 """Table → its columns, of those that a move of the state copies as they are. Each row belongs to the library `target`."""
 
@@ -119,17 +118,12 @@ _TABLES = (
         target_id BIGINT, asset_id BIGINT,
         content TEXT, wanted TEXT, held TEXT, before TEXT,
         status BIGINT, message TEXT,
-        begun_at TEXT NOT NULL, ended_at TEXT, sent_at TEXT, sent_tick DOUBLE PRECISION, repeated BIGINT NOT NULL DEFAULT 0,
+        begun_at TEXT NOT NULL, ended_at TEXT, sent_at TEXT,
         UNIQUE (source, target, resource, source_id, kind, part, plan)
     )""",
     "CREATE INDEX migration_writes_state ON migration_writes (target, state)",
     "CREATE INDEX migration_writes_target ON migration_writes (target, resource, target_id)",
     "CREATE INDEX migration_writes_plan ON migration_writes (plan, state)",
-    """CREATE TABLE request_forms (
-        target TEXT NOT NULL, resource TEXT NOT NULL, operation TEXT NOT NULL, alternative TEXT NOT NULL,
-        verdict TEXT NOT NULL, learned_at TEXT NOT NULL,
-        PRIMARY KEY (target, resource, operation, alternative)
-    )""",
     """CREATE TABLE state_moves (
         library TEXT PRIMARY KEY,
         move TEXT NOT NULL,

@@ -1,14 +1,14 @@
 """Migrates into a service that carries requests out late, while the migrating processes are killed: `python -m tests.migration.late_chaos`.
 
 Three requests in ten that write are late by up to 55 s: a third of them is held, of another third the connection is reset, and the others
-are answered with 502 or 504 before they take effect. `--beyond` makes them later than the read timeout; then every twin must be named.
+are answered with 502 or 504 before they take effect. `--beyond` makes them later than the read timeout;
+then verify and the next plan name each twin.
 `--read-seconds` scales all times: 60 are the real ones.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import sqlite3
@@ -39,7 +39,7 @@ UNDELETED = ("authorities", "tasks")
 
 @dataclass
 class Figures:
-    """What happened to one library. `unnamed`: records and files that are superfluous, and that no apply named."""
+    """What happened to one library. `unnamed`: publications that are superfluous, and that neither verify nor the next plan names."""
 
     kills: int = 0
     lost: int = 0
@@ -134,29 +134,23 @@ def one(library: Library, number: int, expected: Counter[str], options: argparse
     dice, began, figures = random.Random(number), time.monotonic(), Figures()
     pair = library.pair(number)
     before = library.contents(pair)
-    plan = library.plan(pair).name
+    plan = library.plan(pair)
     be_late(pair, number, BEYOND if options.beyond else WITHIN, options.read_seconds)
     applies = Applies(options.read_seconds)
 
-    def result() -> dict[str, Any]:
-        return dict(json.loads(pair.config.with_name("result.json").read_text()))
-
-    def is_done(status: int) -> bool:
-        return status == 0 or (status == 3 and not result()["failed"])  # only twins are left, for a person
-
-    figures.kills = run_killed(applies, pair, plan, "apply", dice, is_done=is_done)
-    named = result()["twins"]
+    figures.kills = run_killed(applies, pair, plan.name, "apply", dice, is_done=lambda status: status == 0)
     pair.sandbox.reset("faults", tenant=pair.target)
     time.sleep((BEYOND if options.beyond else WITHIN)[1] * options.read_seconds)  # the last effect has come
     have = library.contents(pair)
     figures.lost, figures.twice = (expected - have).total(), (have - expected).total()
-    figures.twins = sum(len(twin["twins"]) for twin in named)
     if not library.everything:
-        ids = {number for twin in named for number in twin["twins"] if not twin["file"]}
-        figures.unnamed = len(superfluous(pair) - ids)
+        with pair.migration() as migration:
+            found = {one.target_id for one in migration.verify(plan).findings if one.code == "duplicated"}
+        ids = {number for twin in library.plan(pair).facts.twins or () for number in twin.twins}
+        figures.twins, figures.unnamed = len(ids), len(superfluous(pair) - (ids & found))
     if options.undo:
         be_late(pair, number, WITHIN, options.read_seconds)
-        figures.kills += run_killed(applies, pair, plan, "undo", dice, is_done=lambda status: status == 0)
+        figures.kills += run_killed(applies, pair, plan.name, "undo", dice, is_done=lambda status: status == 0)
         pair.sandbox.reset("faults", tenant=pair.target)
         time.sleep(options.read_seconds)
         left = library.contents(pair)

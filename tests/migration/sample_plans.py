@@ -57,8 +57,6 @@ def journal_entry(kind: WriteKind, part: str = "", state: WriteState = WriteStat
         "begun_at": "",
         "ended_at": None,
         "sent_at": None,
-        "sent_tick": None,
-        "repeated": 0,
     }
     return JournalEntry(kind=kind, part=part, state=state, **{**usual, **values})
 

@@ -335,15 +335,19 @@ def test_a_plan_of_a_library_without_such_fields_asks_for_nothing_more(pair: Lib
     assert b"additional_fields" not in plan.path("plan.json").read_bytes(), "the seal covers what it covered before"
 
 
-def test_a_target_that_refuses_such_a_field_gets_the_record_without_it(pair: LibraryPair) -> None:
+def test_a_field_that_the_target_refuses_is_left_out_where_the_operator_says_so(pair: LibraryPair) -> None:
     """Its own records had the field, but it takes none any more."""
     reshape(pair, "library", {"subtitle": ADDED["subtitle"]})
     reshape(pair, pair.target, {"subtitle": ADDED["subtitle"]}, "missing")
     plan = pair.plan(back_up(pair), overwrite=True)
     reshape(pair, pair.target, {"subtitle": {**ADDED["subtitle"], "read_only": True}}, "missing")
+    refused = pair.apply(plan).applied.failures
+    assert refused
+    assert all("`[tenants.new.requests.publications]` leave_out = [" in failure.problem for failure in refused)
+    pair.configure('[tenants.new.requests.publications]\nleave_out = ["subtitle"]')
     applied = pair.apply(plan).applied
-    assert (applied.failures, applied.created) == ([], RECORDS - 1)
-    assert "subtitle: not sent, the target does not take a record with it" in applied.findings[0].problem
+    assert (applied.failures, len(pair.publications())) == ([], RECORDS)
+    assert "subtitle: not sent, as `[tenants.new.requests.publications]` says" in applied.findings[0].problem
 
 
 def test_a_field_that_the_target_does_not_keep_is_counted(pair: LibraryPair) -> None:

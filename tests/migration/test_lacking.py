@@ -114,8 +114,6 @@ def test_another_content_under_the_same_asset_is_lacking() -> None:
         begun_at="",
         ended_at="",
         sent_at=None,
-        sent_tick=None,
-        repeated=0,
     )
     for size, action in ((7, FileAction.THERE), (8, FileAction.MISSING)):
         described = {"id": 50, "file": {"metadata": {"size": size, "filename": "b.pdf"}}}

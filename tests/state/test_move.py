@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 from pipelines.errors import StorageError, TenantBusyError
-from pipelines.migration.apply.request_forms.known_forms import Alternative, KnownForms, Operation, Verdict
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.state_move import move_state
@@ -84,7 +83,7 @@ def at(tmp_path: Path, shared_place: Place, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def fill(state: State, writes: int = 150) -> None:
-    """Writes of two plans in all states, known forms, and a used budget."""
+    """Writes of two plans in all states, and a used budget."""
     with closing(Journal(state, OLD, NEW, CLOCK)) as journal:
         for source_id in range(writes):
             number = journal.intend(
@@ -97,8 +96,6 @@ def fill(state: State, writes: int = 150) -> None:
         journal.refused(
             journal.intend("later", "users", 1, WriteKind.PATCH, target_id=9, before={"name": "é"}), "no", 422
         )
-    with closing(KnownForms(state, NEW, CLOCK)) as forms:
-        forms.learn("users", Operation.CHANGE, Alternative.PUT, Verdict.TAKEN)
     with closing(Budget(state, NEW, 60, CLOCK)) as budget:
         for _ in range(5):
             budget.acquire().sent()
@@ -109,16 +106,12 @@ def content(state: State) -> list[Any]:
     """All that a run asks of the state."""
     with closing(Journal(state, OLD, NEW, CLOCK)) as journal:
         entries = [
-            msgspec.structs.replace(entry, number=0, sent_tick=None)
-            for plan in ("plan", "later")
-            for entry in journal.of_plan(plan)
+            msgspec.structs.replace(entry, number=0) for plan in ("plan", "later") for entry in journal.of_plan(plan)
         ]
         written = [(one.source_id, one.target_id) for one in journal.written("publications")]
-    with closing(KnownForms(state, NEW, CLOCK)) as forms:
-        verdict = forms.verdict("users", Operation.CHANGE, Alternative.PUT)
     with closing(Budget(state, NEW, 60, CLOCK)) as budget:
         used = budget.used()
-    return [entries, written, verdict, used]
+    return [entries, written, used]
 
 
 def refused(settings: Settings) -> str:
@@ -130,13 +123,13 @@ def refused(settings: Settings) -> str:
 
 @pytest.mark.long
 def test_there_and_back_again(at: At) -> None:
-    """Entries, forms, the used budget and its pause are the same; the place that was left refuses with one line."""
+    """Entries, the used budget and its pause are the same; the place that was left refuses with one line."""
     local = at("local")
     fill(open_state(local), 1500)
     before = content(open_state(local))
-    assert before[3] == 5
+    assert before[2] == 5
     moved = move_state(local, "postgres")
-    assert (moved.writes, moved.forms, moved.libraries) == (1501, 1, (NEW, OLD))
+    assert (moved.writes, moved.libraries) == (1501, (NEW, OLD))
     assert refused(local).startswith(f"The state of {NEW} in {local.data / 'state.db'} was moved to postgresql://")
     shared = open_state(at("postgres"))
     assert content(shared) == before

@@ -16,7 +16,6 @@ import pytest
 import sqlalchemy as sa
 
 from pipelines.errors import ConfigurationError, StorageError
-from pipelines.migration.apply.request_forms.known_forms import Alternative, KnownForms, Operation, Verdict
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.service.clock import SystemClock
@@ -148,22 +147,6 @@ def test_several_machines_can_make_the_tables_at_once(shared_place: Place) -> No
     for thread in threads:
         thread.join()
     assert max(used) == 6
-
-
-def test_what_a_library_takes_is_known_to_the_next_run(place: Place) -> None:
-    """The forms of requests are those of one target; a later verdict replaces the earlier one."""
-    target = "https://Library.example.org/"
-    first = KnownForms(place.state(CLOCK), target, CLOCK)
-    first.learn("users", Operation.CREATE, Alternative.WRAPPED, Verdict.BEGUN)
-    first.learn("users", Operation.CREATE, Alternative.WRAPPED, Verdict.TAKEN)
-    first.close()
-    again = KnownForms(place.state(CLOCK), target.lower().rstrip("/"), CLOCK)
-    assert again.verdict("users", Operation.CREATE, Alternative.WRAPPED) == Verdict.TAKEN
-    assert again.verdict("users", Operation.CHANGE, Alternative.PUT) is None
-    other = KnownForms(place.state(CLOCK), "https://other.example.org", CLOCK)
-    assert other.verdict("users", Operation.CREATE, Alternative.WRAPPED) is None
-    again.close()
-    other.close()
 
 
 def test_a_text_that_postgres_cannot_store_is_stored_nearly(place: Place) -> None:

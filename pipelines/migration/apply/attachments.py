@@ -1,12 +1,11 @@
 """Attaches files to a record: form, upload, then POST /assets (service.md#upload).
 
 An upload alone changes nothing in the library and may be repeated. POST /assets must take effect only once: after a lost response the
-record is read again, and a new asset that is like the file is the one created. It is sent again only once it can take no effect any more.
+record is read once its request can take no effect any more; a new asset that is like the file is the one created, else it is sent again.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial
@@ -24,9 +23,9 @@ from pipelines.errors import (
     UnnamedRecordError,
 )
 from pipelines.migration.apply.file_visibility import FileVisibility
-from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
+from pipelines.migration.apply.late_effects import PendingWriteError
 from pipelines.migration.apply.payload import asset_body
-from pipelines.migration.apply.request_forms.presign_forms import PresignForms
+from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.row_result import IF_NOT_FOUND, RowResult
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
@@ -34,7 +33,6 @@ from pipelines.migration.model.journal_entries import (
     JournalEntry,
     WriteKind,
     WriteState,
-    in_doubt,
     is_done,
     is_unsettled,
     was_accepted,
@@ -43,13 +41,16 @@ from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import OCTETS, differing_parts, part_of
 from pipelines.records.files import ASSET, COVER, AttachedFile, attached_files
 from pipelines.service.client import LibraryClient
-from pipelines.service.files.upload import UnavailableStorageError, Uploads
+from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
 
 FILE_ERRORS = (RefusedError, StorageError, UnavailableStorageError)
 """What is about one file: its record and the others are written."""
 
-TRIES = 3
-"""Times that a run sends a POST whose response was lost and that had no effect, or whose upload was lost."""
+TRIES = 2
+"""Times that a run sends a POST whose response was lost and that had no effect."""
+
+UPLOADS = 3
+"""Times that a file is uploaded whose upload was lost."""
 
 UNNAMED = "file"
 """The name of a file without one, where a name is needed."""
@@ -66,11 +67,9 @@ class Attachments:
         uploads: Uploads,
         open_blob: Callable[[str], AbstractContextManager[BinaryIO]],
         *,
-        presign: PresignForms,
-        late: LateEffects,
+        forms: RequestForms,
     ) -> None:
-        self._presign = presign
-        self._late = late
+        self._forms = forms
         self._plan = plan
         self._journal = journal
         self._client = client
@@ -90,7 +89,7 @@ class Attachments:
             entry = entries.get((WriteKind.ASSET, part_of(file)))
             if not is_done(entry):
                 try:
-                    self.attach(row, target_id, file, entry, result.sends)
+                    self.attach(row, target_id, file, entry, result)
                 except FailedWriteError as error:
                     result.problems.append(str(error))
                     result.may_pass |= isinstance(error.__cause__, UnavailableStorageError)
@@ -102,24 +101,24 @@ class Attachments:
             raise pending
 
     def attach(
-        self, row: PlanRow, target_id: int, file: PlannedFile, entry: JournalEntry | None, sends: Counter[str]
+        self, row: PlanRow, target_id: int, file: PlannedFile, entry: JournalEntry | None, result: RowResult
     ) -> None:
-        """Attach one file, unless an earlier request did. `entry`: its write in the journal. `sends`: part → requests of this run.
+        """Attach one file, unless an earlier request did. `entry`: its write in the journal, whose request can take no effect any more.
 
-        Raises `FailedWriteError` for a refusal, `PendingWriteError` where an earlier request may still take effect.
+        Raises `FailedWriteError` for a refusal, `PendingWriteError` where this request may take effect.
         """
         key = (self._plan, row.resource, row.source_id, WriteKind.ASSET, part_of(file))
         asset_id, changes = None, None
         try:
             if entry is not None and is_unsettled(entry):
-                if not sends[part_of(file)] and not self._late.is_over(entry):
-                    raise PendingWriteError(self._late.due(entry))
-                number, asset_id = entry.number, self._look_up(row, target_id, file, sends)
+                number, asset_id = entry.number, self._settled(row, target_id, file, entry)
                 changes = self._changes(row, target_id, file, {"id": asset_id}) if asset_id is not None else None
+                if asset_id is None and result.sends[part_of(file)] >= TRIES:
+                    raise RefusedError(f"{TRIES} tries did not attach it. {result.unclear}".rstrip(), status=0)
             if asset_id is None:
-                number, asset_id, changes = self._post(row, target_id, file, sends)
+                number, asset_id, changes = self._post(row, target_id, file, result)
         except FILE_ERRORS as refusal:  # one damaged content must not cost the others
-            message, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", None)
+            message, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", 0) or None
             self._journal.refused(self._journal.intend(*key, target_id=target_id), message, status)
             raise FailedWriteError(message) from refusal
         self._journal.done(number, target_id=target_id, asset_id=asset_id, message=changes)
@@ -127,15 +126,19 @@ class Attachments:
     def upload(self, file: PlannedFile) -> dict[str, Any]:
         """Upload a file; the library does not have it yet. Returns its `{id, storage: cache, metadata}` (service.md#upload)."""
         sha256, size = file.content
-        send = partial(
-            self._uploads.upload,
-            lambda: self._open_blob(sha256),
-            filename=file.filename or file.name or UNNAMED,
-            content_type=file.content_type or OCTETS,
-            size=size,
-            sha256=sha256,
-        )
-        uploaded = self._presign.upload(file.kind, lambda address: send(presign=address))
+        try:
+            uploaded = self._uploads.upload(
+                lambda: self._open_blob(sha256),
+                presign=self._forms.presign(file.kind),
+                filename=file.filename or file.name or UNNAMED,
+                content_type=file.content_type or OCTETS,
+                size=size,
+                sha256=sha256,
+            )
+        except StorageRefusalError:
+            raise
+        except RefusedError as refusal:
+            raise RefusedError(self._forms.unsigned(file.kind, refusal), status=refusal.status) from None
         if file.filename == "":  # the form needs some name, the library does not
             uploaded["metadata"]["filename"] = ""
         return uploaded
@@ -163,15 +166,13 @@ class Attachments:
         self._journal.done(number, target_id=target_id, message=changes_in(cover, response))
         result.files += 1
 
-    def _post(
-        self, row: PlanRow, target_id: int, file: PlannedFile, sends: Counter[str]
-    ) -> tuple[int, int, str | None]:
+    def _post(self, row: PlanRow, target_id: int, file: PlannedFile, result: RowResult) -> tuple[int, int, str | None]:
         """Upload a file and create its asset. Returns the numbers of the journal entry and of the asset, and what the service changed."""
-        part, uploaded, sent, error = part_of(file), self.upload(file), file, ""
+        part, uploaded, sent, uploads = part_of(file), self.upload(file), file, 1
         key = (self._plan, row.resource, row.source_id, WriteKind.ASSET, part)
+        result.sends[part] += 1
         while True:
             number = self._journal.intend(*key, target_id=target_id)
-            sends[part] += 1
             try:
                 body = {"publication_id": target_id, **asset_body(sent, uploaded)}
                 leave = partial(self._journal.sent, number)
@@ -179,21 +180,20 @@ class Attachments:
             except UnnamedRecordError as unnamed:
                 message = f"{describe_file(file)}: {unnamed} {IF_NOT_FOUND}"
                 self._journal.accepted(number, message, unnamed.status)
+                raise PendingWriteError from None
             except UnclearError as unclear:
-                error = str(unclear)
+                result.unclear = str(unclear)
+                raise PendingWriteError from None
             except RefusedError as refusal:
                 self._journal.answered(number)
                 if refusal.status == HTTPStatus.UNPROCESSABLE_ENTITY and "" in (sent.name, sent.filename):
                     sent, uploaded = _with_names(sent, uploaded)  # it takes no empty name; the change is in the journal
                     continue
-                if not is_upload_lost(refusal) or sends[part] >= TRIES:
+                if not is_upload_lost(refusal) or uploads == UPLOADS:
                     raise
-                uploaded = self.upload(file)
-                continue
+                uploaded, uploads = self.upload(file), uploads + 1
             else:
                 return number, int(asset["id"]), self._changes(row, target_id, file, asset) or _changes(file, sent)
-            if (found := self._look_up(row, target_id, file, sends, error)) is not None:
-                return number, found, self._changes(row, target_id, file, {"id": found}) or _changes(file, sent)
 
     def _changes(self, row: PlanRow, target_id: int, file: PlannedFile, asset: Mapping[str, Any]) -> str | None:
         """What the service changed about a file. Its record is read where an answer has only its number: the names may be others there."""
@@ -204,31 +204,17 @@ class Attachments:
                 asset = next((found for found in shown if found.get("id") == asset["id"]), asset)
         return changes_in(file, {"assets": [asset]})
 
-    def _look_up(
-        self, row: PlanRow, target_id: int, file: PlannedFile, sends: Counter[str], error: str = ""
-    ) -> int | None:
+    def _settled(self, row: PlanRow, target_id: int, file: PlannedFile, entry: JournalEntry) -> int | None:
         """Returns the asset that a POST without a response created; None where it is to be sent again.
 
-        Raises `PendingWriteError` where it may still be created, `FailedWriteError` where it was sent often enough.
+        Raises `FailedWriteError` where that is unknown, or the service had answered with success; the entry is parked.
         """
-        entries = [entry for entry in self._journal.of_record(row.resource, row.source_id) if entry.plan == self._plan]
-        [entry] = [one for one in entries if (one.kind, one.part) == (WriteKind.ASSET, part_of(file))]
-        final = self._late.is_over(entry)
-        others = [one for one in entries if one.kind == WriteKind.ASSET and one != entry and in_doubt(one)]
-        if final or not others:  # two files may be alike
-            found = self._find_attached(row, entry.number, target_id, file)
-            if found is not None:
-                return found
-        if not final:
-            raise PendingWriteError(self._late.due(entry))
+        if (asset_id := self._find_attached(row, entry.number, target_id, file)) is not None:
+            return asset_id
         if was_accepted(entry):
             self._journal.parked(entry.number, entry.message or "")
             raise FailedWriteError(entry.message)
-        if sends[part_of(file)] < TRIES:
-            return None
-        message = f"{describe_file(file)}: {TRIES} tries did not attach it. {error}".rstrip()
-        self._journal.refused(entry.number, message)
-        raise FailedWriteError(message)
+        return None
 
     def _find_attached(self, row: PlanRow, number: int, target_id: int, file: PlannedFile) -> int | None:
         """Returns the id of an asset like the file that no write accounts for; None where the record has none.

@@ -22,7 +22,7 @@ class RecordDigests:
 
     def of_field(self, row: PlanRow, name: str, value: Any) -> str | None:
         """The digest of one field of a row with this value."""
-        return digest(self._compared(row, {name: value}).get(name))
+        return digest(self.compared(row, {name: value}).get(name))
 
     def of_response(
         self, row: PlanRow, record: Mapping[str, Any], wanted: Mapping[str, str | None]
@@ -33,7 +33,7 @@ class RecordDigests:
         """
         if not shows_any(row, record, wanted):
             return dict(wanted)
-        compared = self._compared(row, record)
+        compared = self.compared(row, record)
         is_new = row.type is None and row.action == Action.CREATE
         filled = [name for name in self._kinds.additional if is_new and name in record]
         return {name: digest(compared.get(name)) for name in (*wanted, *filled)}
@@ -48,22 +48,22 @@ class RecordDigests:
     ) -> str | None:
         """What the target lacks of a write, by the response to it; None where it has all of it.
 
-        A field that the response does not have is unknown and not counted, except a reference, and an additional field of a publication:
-        services ignore fields that they do not have. `found`: the digests of the response; `left_out`: references that were not sent.
+        A field that the response does not have is unknown and not counted, except a reference, and a field that nothing proves, or
+        an additional one of a publication: services ignore fields that they do not have. `found`: the digests of the response; `left_out`:
+        references that were not sent.
         """
         is_shown = shows_any(row, record, wanted)
+        may_be_ignored = self._kinds.additional if row.type is None else row.type.unproved
         fields = [
             name
             for name, value in wanted.items()
             if value is not None
             and found.get(name) != value
             and (
-                has_field(row, record, name)
-                or (name in REFERENCES and record)
-                or (row.type is None and name in self._kinds.additional and is_shown)
+                has_field(row, record, name) or (name in REFERENCES and record) or (name in may_be_ignored and is_shown)
             )
         ]
-        ignored = [name for name in fields if name in self._kinds.additional and record.get(name) is None]
+        ignored = [name for name in fields if name in may_be_ignored and record.get(name) is None]
         changed = [name for name in fields if name not in ignored]
         messages = [f"{', '.join(changed)}: the service answered another value than was sent."] if changed else []
         messages += (
@@ -71,7 +71,8 @@ class RecordDigests:
         )
         return " ".join([*left_out, *messages]) or None
 
-    def _compared(self, row: PlanRow, record: Mapping[str, Any]) -> Mapping[str, str]:
+    def compared(self, row: PlanRow, record: Mapping[str, Any]) -> Mapping[str, str]:
+        """Field → text, in compared form."""
         if row.type is not None:
             return row.type.compared_record(record)
         return comparable(form_of(record, self._kinds).fields, self._kinds)
@@ -90,9 +91,3 @@ def shows_any(row: PlanRow, record: Mapping[str, Any], names: Iterable[str]) -> 
 def content_of(expected: Mapping[str, str | None]) -> str:
     """One digest over all expected fields; it is the same for records that look the same in the target."""
     return digest("\n".join(f"{name}:{value}" for name, value in sorted(expected.items()))) or ""
-
-
-def has_most(found: Mapping[str, str | None], expected: Mapping[str, str | None]) -> bool:
-    """Whether a record has more than half of the values that it should have; both are field → digest, and null counts for nothing."""
-    wanted = {name: value for name, value in expected.items() if value is not None}
-    return not wanted or 2 * sum(found.get(name) == value for name, value in wanted.items()) > len(wanted)

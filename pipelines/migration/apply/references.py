@@ -67,8 +67,6 @@ class References:
         """Returns the row as a change that sets its links. Raises the same errors as `resolve`."""
         found = self._values(row, links_of(row), problems)
         before = {name: row.before.get(name) for name in found}
-        if row.type is not None and row.type.method == "PUT":  # it replaces the record: the other fields are sent again
-            before = {**row.before, **self.resolve(row, []).payload, **before}
         expected = {name: self._digests.of_field(row, name, value) for name, value in found.items()}
         return msgspec.structs.replace(row, payload=found, before=before, expected=expected, references={}, files=[])
 

@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pipelines.errors import RefusedError
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
@@ -67,9 +66,7 @@ class RowResult:
     lasting: list[str] = field(default_factory=list)
     """Problems that stay where the row is written again: references that the service refused."""
     omitted: list[str] = field(default_factory=list)
-    """Fields that the target does not take. The record counts as written, and as lacking them."""
-    refusal: RefusedError | None = None
-    """The refusal of the record with fields that nothing says the target takes."""
+    """Fields that are not sent. The record counts as written, and as lacking them."""
     sends: Counter[str] = field(default_factory=Counter)
     """How often this run sent the POST of each part of the row; the record itself has the name ""."""
     unclear: str = ""

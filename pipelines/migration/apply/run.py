@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any
 
@@ -14,17 +14,20 @@ import msgspec
 
 from pipelines.errors import SafetyLimitError, TemporaryError
 from pipelines.migration.apply.authorities.merges import Merges
-from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
+from pipelines.migration.apply.late_effects import PendingWriteError
 from pipelines.migration.apply.references import UntriedReferenceError, links_of, own_references
+from pipelines.migration.apply.request_forms import StoppedResourceError
 from pipelines.migration.apply.row_result import RowResult, is_written
+from pipelines.migration.apply.unclear_creates import UnclearCreates
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
+from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, is_done
-from pipelines.migration.model.plan import Plan, PlanRow, Twin
+from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.wording import plural
 from pipelines.report.issues import safe_text
 from pipelines.service.client import Waiting
@@ -82,11 +85,9 @@ class ApplyResult(StepResult, kw_only=True):
     undecided: int = 0
     """Records that wait for a person's decision."""
     left: int = 0
-    """Rows outside the selection, and those that wait for such a row."""
+    """Rows outside the selection, those that wait for such a row, and those of a resource whose requests the target refuses."""
     waiting: int = 0
     """Of these, the rows of the selection that refer to records outside of it."""
-    twins: list[Twin] = msgspec.field(default_factory=list)
-    """Records and files that the target may have more than once, because they were sent again after a lost response."""
 
     @property
     def failures(self) -> list[Finding]:
@@ -95,8 +96,8 @@ class ApplyResult(StepResult, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """Whether the target has everything of the source that this plan is about, and nothing of it twice."""
-        return not (self.failed or self.left or self.quarantined or self.undecided or self.lacking.total or self.twins)
+        """Whether the target has everything of the source that this plan is about."""
+        return not (self.failed or self.left or self.quarantined or self.undecided or self.lacking.total)
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,8 @@ def check_limits(plan: Plan, limits: Limits) -> None:
 class ApplyRun:
     """One run over the rows of a plan. `on_row` gets the result after each row; `wait` waits for a service that is down.
 
-    `writing`: entered with the name of each resource while its rows are written.
+    `wait_for_effects`: waits until no request without a response can take effect any more. `writing`: entered with the name of each
+    resource while its rows are written.
     """
 
     def __init__(
@@ -145,11 +147,12 @@ class ApplyRun:
         journal: Journal,
         writer: Writer,
         merges: Merges,
-        late: LateEffects,
+        unclear: UnclearCreates,
         *,
         limits: Limits,
         selection: Selection,
         wait: Callable[[Waiting], None],
+        wait_for_effects: Callable[[], None],
         on_row: Callable[[ApplyResult], None] = lambda _: None,
         writing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
@@ -158,7 +161,8 @@ class ApplyRun:
         self._journal = journal
         self._writer = writer
         self._merges = merges
-        self._late = late
+        self._unclear = unclear
+        self._wait_for_effects = wait_for_effects
         self._limits = limits
         self._selection = selection
         self._on_row = on_row
@@ -169,12 +173,13 @@ class ApplyRun:
         self._temporary_errors = 0
         """In a row."""
         self._waited = 0.0
-        self._postponed: set[int] | None = None
-        """Ids in the source of the rows with a temporary error; None in their second turn."""
+        self._is_first_turn = True
+        self._again: dict[int, RowResult] = {}
+        """Ids in the source of the rows that have another turn, with what was written of them."""
+        self._is_unclear = False
+        """Whether any of them has a write without a response."""
         self._in_flight: set[int] = set()
         """Ids in the source of the rows that are being written."""
-        self._pending: list[tuple[float, RowResult]] = []
-        """When to look up a write without a response, and its row with what was written of it."""
         self.applied = self._empty_result()
 
     def has_work(self) -> bool:
@@ -197,8 +202,7 @@ class ApplyRun:
         """Write every pending row of the selection. A problem of one row is in the result; any other error is raised.
 
         One resource after the other, so that the records to which the next one refers exist; links follow at the end. Rows with temporary
-        errors have a second turn.
-        A write without a response is decided once it can take no effect any more; the other rows go on meanwhile.
+        errors have a second turn, and so have those with a write without a response, once these are settled.
         """
         self._workers = worker_count(requests_per_minute)
         first = (row for row in self.pending() if not self._waits_for_links(row))
@@ -216,48 +220,52 @@ class ApplyRun:
                 yield row
 
     def _write_resource(self, resource: str, rows: Iterator[PlanRow], *, links: bool = False) -> None:
-        self._postponed = set()
-        self._write_all(rows, links=links)
-        if postponed := self._postponed:
-            self._postponed = None
-            again = self._plan.rows(*WRITTEN_ACTIONS)
+        self._is_first_turn = True
+        self._write_all((RowResult(row, links=links) for row in rows), links=links)
+        self._is_first_turn = False
+        while again := self._again:
+            self._again = {}
+            if self._is_unclear:
+                self._is_unclear = False
+                self.settle(resource)
+            rows = self._plan.rows(*WRITTEN_ACTIONS, resources=[resource])
             self._write_all(
-                (row for row in again if row.resource == resource and row.source_id in postponed), links=links
+                (replace(again[row.source_id], row=row) for row in rows if row.source_id in again), links=links
             )
 
-    def _write_all(self, rows: Iterator[PlanRow], *, links: bool) -> None:
-        with WorkerPool(self._write, self._workers) as pool:
-            for row in rows:
-                if not links and self._has_to_wait(row, pool):
-                    continue
-                self._in_flight.add(row.source_id)
-                pool.submit(RowResult(row, links=links))
-                for result in self._due(self._late.now()):
-                    pool.submit(result)
-        while self._pending:
-            due = max(due for due, _result in self._pending)
-            self._late.wait_until(due)
-            with WorkerPool(self._write, self._workers) as pool:
-                for result in self._due(due):
-                    pool.submit(result)
+    def settle(self, resource: str = "") -> None:
+        """Settle the creates without a response of a resource, or of all, once they can take no effect any more; outages are waited out."""
+        self._wait_for_effects()
+        while True:
+            try:
+                self._unclear.settle(resource)
+            except TemporaryError as error:
+                if self._writer.stopped or self._waited >= self._limits.patience:
+                    raise
+                self._waited += PAUSE
+                self._wait(Waiting(str(error), PAUSE))
+            else:
+                return
 
-    def _has_to_wait(self, row: PlanRow, pool: WorkerPool[RowResult]) -> bool:
+    def _write_all(self, results: Iterator[RowResult], *, links: bool) -> None:
+        with WorkerPool(self._write, self._workers) as pool:
+            for result in results:
+                if not links and self._has_to_wait(result, pool):
+                    continue
+                self._in_flight.add(result.row.source_id)
+                pool.submit(result)
+
+    def _has_to_wait(self, result: RowResult, pool: WorkerPool[RowResult]) -> bool:
         """Waits for the records of its own resource to which a row refers. Returns whether it is written in the second turn."""
+        row = result.row
         referred = own_references(row)
         if not referred:
             return False
         pool.wait_until(lambda: referred.isdisjoint(self._in_flight))
-        if self._postponed is None or all(self._journal.target_id_of(row.resource, one) for one in referred):
+        if not self._is_first_turn or all(self._journal.target_id_of(row.resource, number) for number in referred):
             return False
-        self._postponed.add(row.source_id)
+        self._postpone(result)
         return True
-
-    def _due(self, now: float) -> list[RowResult]:
-        """Takes the pending rows that can be decided."""
-        with self._lock:
-            taken = [result for due, result in self._pending if due <= now]
-            self._pending = [(due, result) for due, result in self._pending if due > now]
-        return taken
 
     def _limited(self, rows: Iterator[PlanRow]) -> Iterator[PlanRow]:
         for number, row in enumerate(rows):
@@ -268,17 +276,16 @@ class ApplyRun:
 
     def pending(self) -> Iterator[PlanRow]:
         """The rows of the selection that are not done yet; counts the others."""
-        for row in self._plan.rows(*WRITTEN_ACTIONS):
-            if not self._is_pending(row):
-                self.applied.unchanged += 1
-            elif not self._selection.wants(row):
-                self.applied.left += 1
-            else:
-                yield row
-
-    def _is_pending(self, row: PlanRow) -> bool:
-        done = self._done(row)
-        return not is_written(row, done) or (bool(links_of(row)) and (WriteKind.LINK, "") not in done)
+        for resource, rows in groupby(self._plan.rows(*WRITTEN_ACTIONS), key=attrgetter("resource")):
+            while step := list(islice(rows, STEP)):
+                done = self._journal.done_writes(self._plan.name, resource, [row.source_id for row in step])
+                for row in step:
+                    if not _is_pending(row, done.get(row.source_id, set())):
+                        self.applied.unchanged += 1
+                    elif not self._selection.wants(row):
+                        self.applied.left += 1
+                    else:
+                        yield row
 
     def _waits_for_links(self, row: PlanRow) -> bool:
         """Whether only the links of a row are to be written."""
@@ -304,34 +311,43 @@ class ApplyRun:
                 self._merges.write(row, result)
             else:
                 self._writer.write(row, result)
-        except PendingWriteError as pending:
-            result.problems.clear()  # what failed is tried again together with what is pending
+        except PendingWriteError:
             with self._lock:
-                self._pending.append((pending.due, result))
+                self._is_unclear = True
+                self._postpone(result)
             return
         except UntriedReferenceError:
             with self._lock:
                 self.applied.left += 1
                 self.applied.waiting += 1
             return
+        except StoppedResourceError:
+            with self._lock:
+                self.applied.left += 1
+            return
         except TemporaryError as error:
             if self._writer.stopped:
                 raise
             self._wait_out(error)
             with self._lock:
-                if self._postponed is None:
-                    result.problems.append(f"{error} The next apply of this plan tries it again.")
-                else:
-                    result.problems.clear()
-                    self._postponed.add(row.source_id)
+                if self._is_first_turn:
+                    self._postpone(result)
+                    return
+                result.problems.append(f"{error} The next apply of this plan tries it again.")
         else:
             with self._lock:
                 self._temporary_errors, self._waited = 0, 0.0
-                if result.may_pass and self._postponed is not None:
-                    result.problems.clear()
-                    self._postponed.add(row.source_id)
+                if result.may_pass and self._is_first_turn:
+                    self._postpone(result)
+                    return
         with self._lock:
             self._count(result)
+
+    def _postpone(self, result: RowResult) -> None:
+        """Write a row again in the next turn: what failed of it is tried again together with what is pending."""
+        result.problems.clear()
+        row = msgspec.structs.replace(result.row, payload={}, before={}, expected={}, references={}, files=[])
+        self._again[row.source_id] = replace(result, row=row, may_pass=False)  # the plan is read again (I11)
 
     def _wait_out(self, error: TemporaryError) -> None:
         """Wait where the service is down rather than this row at fault. Raises the error once the patience is used up."""
@@ -379,6 +395,11 @@ class ApplyRun:
                 f"{last.resource} {last.source_id}: {last.problem} `bookferry migrate status {self._plan.name}` lists all. "
                 "To go on all the same: --force."
             )
+
+
+def _is_pending(row: PlanRow, done: set[tuple[WriteKind, str]]) -> bool:
+    """Whether anything of a row is not written. `done`: kind and part of its writes that are done."""
+    return not is_written(row, done) or (bool(links_of(row)) and (WriteKind.LINK, "") not in done)
 
 
 def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """Writes one row of a plan: the record, then its files. Each write is in the journal before it is sent and after it is answered (I8).
 
-Any row can be written again at any time: a write that is done in the journal is not repeated, and the result of one that is
-intended there is looked up first.
+Any row can be written again at any time: a write that is done in the journal is not repeated, and one that is intended there was settled
+before (`unclear_creates.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from http import HTTPStatus
@@ -20,17 +20,14 @@ from pipelines.errors import (
     UnclearError,
     UnnamedRecordError,
 )
-from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
-from pipelines.migration.apply.attachments import Attachments, is_upload_lost
+from pipelines.migration.apply.attachments import TRIES, UPLOADS, Attachments, is_upload_lost
 from pipelines.migration.apply.digests import RecordDigests, content_of, shows_any
-from pipelines.migration.apply.late_effects import LateEffects, PendingWriteError
-from pipelines.migration.apply.payload import create_body, names_sent, with_cover
-from pipelines.migration.apply.references import References, UntriedReferenceError
-from pipelines.migration.apply.request_forms.forms import RequestForms
-from pipelines.migration.apply.request_forms.known_forms import Operation
-from pipelines.migration.apply.request_forms.presign_forms import PresignForms
+from pipelines.migration.apply.late_effects import PendingWriteError
+from pipelines.migration.apply.payload import with_cover
+from pipelines.migration.apply.references import References
+from pipelines.migration.apply.request_forms import Operation, RequestForms
 from pipelines.migration.apply.row_result import IF_NOT_FOUND, Adopted, RowResult
-from pipelines.migration.apply.unproved_fields import FirstRecords, UnprovedFields
+from pipelines.migration.apply.target_records import TargetRecords
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
@@ -39,8 +36,6 @@ from pipelines.migration.model.journal_entries import (
     WriteKind,
     is_done,
     is_unsettled,
-    may_have_been_sent,
-    was_accepted,
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import part_of
@@ -50,9 +45,6 @@ from pipelines.records.tables.registry import PERSONAL
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 
-TRIES = 3
-"""Times that a run sends a POST whose response was lost and that had no effect."""
-
 FindAdopted = Callable[[PlanRow, JournalEntry | None], Adopted | None]
 
 OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
@@ -60,11 +52,7 @@ OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
 
 
 class Writer:
-    """Writes rows, from several threads at once.
-
-    `known_before`: returns those ids of a resource that were in the target when the plan was made. `unproved`: additional fields of
-    publications that no description proves the target to take.
-    """
+    """Writes rows, from several threads at once."""
 
     def __init__(
         self,
@@ -74,25 +62,18 @@ class Writer:
         uploads: Uploads,
         kinds: Kinds,
         *,
-        unproved: Collection[str] = (),
-        known_before: Callable[[str, Collection[int]], set[int]],
         open_blob: OpenBlob,
         forms: RequestForms,
-        presign: PresignForms,
+        records: TargetRecords,
     ) -> None:
         self._plan = plan
         self._journal = journal
         self._client = client
         self._digests = RecordDigests(kinds)
         self._references = References(plan, journal, self._digests, client)
-        self._late = LateEffects(client)
-        self._unproved = UnprovedFields(unproved)
-        self._first = FirstRecords(client)
+        self._records = records
         self.forms = forms
-        self._ambiguous = AmbiguousCreates(
-            client, kinds, journal, self._digests, known_before, may_be_empty=forms.is_on_trial
-        )
-        self._attachments = Attachments(plan, journal, client, uploads, open_blob, presign=presign, late=self._late)
+        self._attachments = Attachments(plan, journal, client, uploads, open_blob, forms=forms)
         self.find_adopted: FindAdopted | None = None
         """Finds the record that a row adopts; set while authorities are written (`authorities/adoption.py`)."""
         self.stopped = False
@@ -105,22 +86,23 @@ class Writer:
     def write(self, row: PlanRow, result: RowResult) -> None:
         """Write the parts of a row that are not written yet. Problems of this row alone go into `result`; any other error is raised.
 
-        Raises `PendingWriteError` where a part has to wait; the row is written again then, with the same `result`.
+        Raises `PendingWriteError` where it is unknown whether a part was written: the row is written again then, with the same `result`;
+        `StoppedResourceError` where the row is left.
         """
         is_change = row.action == Action.PATCH or result.links
-        with self._first.alone(row), self.forms.alone(row, is_change=is_change):
+        with self.forms.sending(row, Operation.CHANGE if is_change else Operation.CREATE):
             self._write(row, result)
 
     def _write(self, row: PlanRow, result: RowResult) -> None:
         if result.links:
             self._link(row, result)
             return
-        entries = self._entries(row)
+        entries, result.omitted = self._entries(row), []
         cover = next((file for file in row.files if file.kind == COVER and file.action == FileAction.UPLOAD), None)
         if cover is not None and is_done(entries.get((WriteKind.COVER, part_of(cover)))):
             cover = None
         try:
-            row = self._unproved.reduce(self._references.resolve(row, result.problems), result.omitted)
+            row = self.forms.reduced(self._references.resolve(row, result.problems), result.omitted)
             result.unresolved = list(result.problems)
             if row.action == Action.CREATE:
                 if self._adopt(row, entries, result):
@@ -143,7 +125,7 @@ class Writer:
         written = (entry for entry in self._entries(row).values() if entry.kind in (WriteKind.CREATE, WriteKind.ADOPT))
         target_id = next((entry.target_id for entry in written if is_done(entry)), None) or row.existing_target_id
         try:
-            change = self._unproved.reduce(self._references.links(row, result.problems), result.omitted)
+            change = self.forms.reduced(self._references.links(row, result.problems), result.omitted)
             self._change_again(change, target_id, change.payload, None, result)
         except FailedWriteError as error:
             result.problems.append(str(error))
@@ -151,7 +133,7 @@ class Writer:
     def _adopt(self, row: PlanRow, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult) -> bool:
         """Take a record that the service made itself for that of a row; returns whether there is one."""
         creation = entries.get((WriteKind.CREATE, ""))
-        if self.find_adopted is None or (creation is not None and (is_done(creation) or is_unsettled(creation))):
+        if self.find_adopted is None or is_done(creation) or is_unsettled(creation):
             return False
         if (found := self.find_adopted(row, entries.get((WriteKind.ADOPT, "")))) is None:
             return False
@@ -160,20 +142,6 @@ class Writer:
         self._change_again(found.row, found.row.existing_target_id, found.row.payload, None, result)
         result.adopted = True
         return True
-
-    def reconcile_create(self, row: PlanRow, entry: JournalEntry) -> bool:
-        """Look up a record that an earlier process began to create, and enter it as done if it is there.
-
-        Returns whether it is certainly not there; the journal stays as it is then.
-        """
-        if not may_have_been_sent(entry):
-            return True
-        final = self._late.is_over(entry)
-        try:
-            row = self._references.resolve(row, [])
-            return self._ambiguous.find(row, entry, final=final) is None and final and not was_accepted(entry)
-        except (FailedWriteError, UntriedReferenceError):
-            return False
 
     def _entries(self, row: PlanRow) -> dict[tuple[str, str], JournalEntry]:
         """(kind, part) → this plan's write of a record."""
@@ -184,45 +152,32 @@ class Writer:
         """Create the record of a row with its cover. Returns its id."""
         if entry is not None and is_done(entry) and entry.target_id is not None:
             target_id, has_cover = entry.target_id, False
+            result.created |= bool(result.sends[""])
+        elif entry is not None and is_unsettled(entry):
+            raise FailedWriteError(entry.message)
+        elif entry is not None and result.sends[""] >= TRIES:
+            raise self._refused(
+                entry.number, f"{TRIES} tries did not create it: it is not in the target. {result.unclear}".rstrip()
+            )
         else:
-            target_id, has_cover = self._create_record(row, entry, cover, result)
+            target_id, has_cover = self._create_record(row, cover, result)
         if cover is not None and not has_cover:
             self._change(row, target_id, {}, cover, result)
         return target_id
 
-    def _create_record(
-        self,
-        row: PlanRow,
-        entry: JournalEntry | None,
-        cover: PlannedFile | None,
-        result: RowResult,
-    ) -> tuple[int, bool]:
+    def _create_record(self, row: PlanRow, cover: PlannedFile | None, result: RowResult) -> tuple[int, bool]:
         """Returns the id of the record, and whether its cover is done: it is sent with the record, which saves a request."""
-        content = content_of(row.expected)
-        record: Mapping[str, Any] | None = None
-        uploaded: Mapping[str, Any] | None = None
-        if entry is not None and is_unsettled(entry):
-            if not result.sends[""] and not self._late.is_over(entry):
-                raise PendingWriteError(self._late.due(entry))  # the reading of the target was the first look
-            record = self._look_up(row, entry, result)
-        adopted = record is not None
-        has_cover = bool(record and record.get("cover"))
-        if record is None:
-            uploaded = self._attachments.upload_cover(row, cover, result)
-            written, record, sent, adopted = self._post(row, content, uploaded, result)
-            has_cover = bool(record.get("cover", sent is not None))
-            if not adopted:
-                record = self._first.as_kept(row, self._shown(row, int(record["id"]), record, row.expected))
-                record = self.forms.repaired(written, self._creation(row).number, record)
-        target_id = int(record["id"])
-        if not adopted:
-            digests = self._digests.of_response(row, record, row.expected)
-            incomplete = self._digests.not_kept(row, record, row.expected, digests, result.left_out)
-            self._journal.done(self._creation(row).number, target_id=target_id, held=digests, message=incomplete)
+        uploaded = self._attachments.upload_cover(row, cover, result)
+        number, record, sent = self._post(row, uploaded, result)
+        target_id, has_cover = int(record["id"]), bool(record.get("cover", sent is not None))
+        shown = self._shown(row, target_id, record, row.expected)
+        digests = self._digests.of_response(row, shown, row.expected)
+        incomplete = self._digests.not_kept(row, shown, row.expected, digests, result.left_out)
+        self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
         result.created = True
         if cover is not None and has_cover:
-            self._attachments.enter_cover(row, cover, target_id, result, record)
-        return target_id, has_cover or (uploaded is None and not adopted)
+            self._attachments.enter_cover(row, cover, target_id, result, shown)
+        return target_id, has_cover or uploaded is None
 
     def _shown(
         self, row: PlanRow, target_id: int, answer: Mapping[str, Any], wanted: Mapping[str, str | None]
@@ -235,69 +190,38 @@ class Writer:
             return answer
         with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
             if row.type is not None:
-                return self._first.read(row, {"id": target_id}) or answer
+                return self._records.written(row.resource, target_id) or answer
             return {**self._client.get_record(f"{row.resource}/{target_id}"), "id": target_id}
         return answer
 
-    def _intend_create(self, row: PlanRow, content: str) -> int:
-        key = (self._plan, row.resource, row.source_id, WriteKind.CREATE)
-        return self._journal.intend(*key, content=content, wanted=row.expected)
-
-    def _creation(self, row: PlanRow) -> JournalEntry:
-        return self._entries(row)[WriteKind.CREATE, ""]
-
-    def _look_up(self, row: PlanRow, entry: JournalEntry, result: RowResult) -> dict[str, Any] | None:
-        """Returns the record that a POST without a response created; None where it is to be sent again.
-
-        Raises `PendingWriteError` where it may still be created, `FailedWriteError` where it was sent often enough.
-        """
-        final = self._late.is_over(entry)
-        record = self._ambiguous.find(row, entry, final=final)
-        if record is not None:
-            return record
-        if not final:
-            raise PendingWriteError(self._late.due(entry))
-        if was_accepted(entry):
-            raise self._parked(entry)
-        if result.sends[""] >= TRIES:
-            raise self._refused(
-                entry.number, f"{TRIES} tries did not create it: it is not in the target. {result.unclear}".rstrip()
-            )
-        return None
-
     def _post(
-        self, row: PlanRow, content: str, cover: Mapping[str, Any] | None, result: RowResult
-    ) -> tuple[PlanRow, dict[str, Any], Mapping[str, Any] | None, bool]:
-        """Create a record; look it up after a lost response. Returns the row and the cover as sent, and whether it was looked up."""
-        row = self.forms.known(row, Operation.CREATE)
+        self, row: PlanRow, cover: Mapping[str, Any] | None, result: RowResult
+    ) -> tuple[int, dict[str, Any], Mapping[str, Any] | None]:
+        """Create a record. Returns the number of its journal entry, the record of the response, and the cover as sent."""
+        key, content = (self._plan, row.resource, row.source_id, WriteKind.CREATE), content_of(row.expected)
+        result.sends[""] += 1
         while True:
-            number = self._intend_create(row, content)
-            result.sends[""] += 1
+            number = self._journal.intend(*key, content=content, wanted=row.expected)
             try:
-                body = create_body(row, with_cover(row.payload, cover))
-                fields, leave = names_sent(row, body), partial(self._journal.sent, number)
-                record = self._client.create(row.resource, body, fields=fields, on_leave=leave)
+                request = self.forms.create(row, with_cover(row.payload, cover))
+                leave = partial(self._journal.sent, number)
+                record = self._client.create(request.path, request.body, fields=request.fields, on_leave=leave)
             except UnnamedRecordError as unnamed:
                 self._journal.accepted(number, f"{unnamed} {IF_NOT_FOUND}", unnamed.status)
+                raise PendingWriteError from None
             except UnclearError as unclear:
                 result.unclear = str(unclear)
+                raise PendingWriteError from None
             except RefusedError as refusal:
-                entry = self._creation(row)
-                if entry.repeated and (found := self._ambiguous.find(row, entry, final=True)) is not None:
-                    return row, found, cover, True  # the service refused a twin of the first one
                 self._journal.answered(number)
-                result.sends[""] -= 1
                 row, cover = self._without_refused_part(row, number, cover, refusal, result)
-                continue
             except BookferryError:
                 self._journal.withdraw(number)  # it had no effect
+                result.sends[""] -= 1
                 raise
             else:
-                if result.refusal is not None:
-                    self._unproved.confirm(row, result.refusal)
-                return row, record, cover, False
-            if (found := self._look_up(row, self._creation(row), result)) is not None:
-                return row, found, cover, True
+                self.forms.taken(row, Operation.CREATE)
+                return number, record, cover
 
     def _without_refused_part(
         self,
@@ -311,16 +235,11 @@ class Writer:
 
         A 404 says that something was not found. Where its code does not say what, the record is refused.
         """
-        if (other := self.forms.alternative(row, Operation.CREATE, refusal)) is not None:
-            return other, cover
         if (reduced := self._references.without_missing(row, refusal, result.lasting)) is not None:
-            return reduced, cover
-        if (reduced := self._unproved.without(row, refusal, result.omitted)) is not None:
-            result.refusal = refusal
             return reduced, cover
         if cover is not None and (refusal.status != HTTPStatus.NOT_FOUND or is_upload_lost(refusal)):
             return row, None  # it follows alone, with a new upload
-        raise self._refused(number, str(refusal), refusal.status) from None
+        raise self._refused(number, self.forms.explained(row, Operation.CREATE, refusal), refusal.status) from None
 
     def _change(
         self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, result: RowResult
@@ -344,21 +263,23 @@ class Writer:
                 wanted=wanted,
                 before=None if row.resource in PERSONAL else row.before,  # the plan has it, encrypted
             )
-        intended = [one for one in (number, cover_number) if one is not None]
-        path = f"{row.resource}/{target_id}"
+        intended = [entry for entry in (number, cover_number) if entry is not None]
         try:
-            row = self.forms.known(row, Operation.CHANGE)
-            method, body = self.forms.change_request(row, target_id, with_cover(payload, sent), row.before)
-            response = self._client.write(method, path, body, on_leave=partial(self._journal.sent, *intended))
+            request = self.forms.change(row, target_id, with_cover(payload, sent))
+            leave = partial(self._journal.sent, *intended)
+            response = self._client.write(request.method, request.path, request.body, on_leave=leave)
         except RefusedError as refusal:
             self._journal.answered(*intended)
-            reduced = self._reduced_change(row, target_id, refusal, result, with_cover=bool(sent))
+            reduced = self._reduced_change(row, refusal, result, with_cover=bool(sent))
             if reduced is None:
-                for one in intended:
-                    self._journal.refused(one, str(refusal), refusal.status)
-                raise FailedWriteError(str(refusal)) from None
+                problem = self.forms.explained(row, Operation.CHANGE, refusal)
+                for entry in intended:
+                    self._journal.refused(entry, problem, refusal.status)
+                raise FailedWriteError(problem) from None
             self._change_again(reduced, target_id, payload if reduced is row else reduced.payload, cover, result)
             return
+        self.forms.taken(row, Operation.CHANGE)
+        self._records.forget(row.resource, target_id)
         record = response if isinstance(response, dict) else {}
         if number is not None:
             self._enter_change(row, number, target_id, record, wanted, result)
@@ -374,8 +295,6 @@ class Writer:
         wanted: dict[str, str | None],
         result: RowResult,
     ) -> None:
-        if ignored := self.forms.accepted(row, Operation.CHANGE, target_id, record):
-            raise self._refused(number, ignored)
         record = self._shown(row, target_id, record, wanted)
         digests = self._digests.of_response(row, record, wanted)
         incomplete = self._digests.not_kept(row, record, wanted, digests, result.left_out)
@@ -383,18 +302,14 @@ class Writer:
         result.patched, result.linked = result.change == WriteKind.PATCH, result.links
 
     def _reduced_change(
-        self, row: PlanRow, target_id: int, refusal: RefusedError, result: RowResult, *, with_cover: bool
+        self, row: PlanRow, refusal: RefusedError, result: RowResult, *, with_cover: bool
     ) -> PlanRow | None:
         """What of a change to send after a refusal: all of it otherwise, or a part; None where that would not help."""
-        if (other := self.forms.alternative(row, Operation.CHANGE, refusal, target_id)) is not None:
-            return other
-        if with_cover and is_upload_lost(refusal) and result.sends[COVER] < TRIES - 1:
+        if with_cover and is_upload_lost(refusal) and result.sends[COVER] < UPLOADS - 1:
             result.sends[COVER] += 1
             return row
         reduced = self._references.without_missing(row, refusal, result.lasting)
-        if reduced is not None:
-            return reduced if reduced.payload else None
-        return None if with_cover else self._unproved.without(row, refusal, result.omitted)
+        return reduced if reduced is not None and reduced.payload else None
 
     def _change_again(
         self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, result: RowResult
@@ -405,10 +320,6 @@ class Writer:
         else:
             number = self._journal.intend(self._plan, row.resource, row.source_id, result.change, target_id=target_id)
             self._journal.done(number, target_id=target_id, held={}, message=" ".join(result.omitted))
-
-    def _parked(self, entry: JournalEntry) -> FailedWriteError:
-        self._journal.parked(entry.number, entry.message or "")
-        return FailedWriteError(entry.message)
 
     def _refused(self, number: int, message: str, status: int | None = None) -> FailedWriteError:
         self._journal.refused(number, message, status)

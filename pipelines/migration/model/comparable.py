@@ -35,7 +35,8 @@ RECORDS = Table(
         Column(
             "content",
             _TEXT,
-            "Digest of all compared fields except references, which are valid in their own library only.",
+            "Digest of the compared fields, of publications except references, which are valid in their own library only. "
+            "Of persons, keyed.",
         ),
         Column(
             "files", _TEXT, "Id, cover and assets of the record without their addresses: JSON, empty where it has none."

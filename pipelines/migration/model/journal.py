@@ -14,7 +14,6 @@ import msgspec
 
 from pipelines.migration.model.journal_entries import (
     COLUMNS,
-    LOOKED_AT,
     JournalEntry,
     WriteKind,
     WriteState,
@@ -54,10 +53,7 @@ class Journal:
         wanted: dict[str, str | None] | None = None,
         before: dict[str, Any] | None = None,
     ) -> int:
-        """Store durably that a write is about to be sent; returns the number of its entry. An earlier entry of this write is reused.
-
-        Where that one was sent and its response is not known, this write is a repetition: it may take effect beside the first one.
-        """
+        """Store durably that a write is about to be sent; returns the number of its entry. An earlier entry of this write is reused."""
         key = (*self._pair, plan, resource, source_id, kind, part)
         values = (target_id, content, _json(wanted), _json(before), self._now(), WriteState.INTENDED)
         with self._store.transaction() as db:
@@ -69,10 +65,8 @@ class Journal:
                 "content = excluded.content, wanted = excluded.wanted, "
                 "before = CASE WHEN migration_writes.state = ? THEN excluded.before "
                 "ELSE coalesce(migration_writes.before, excluded.before) END, "
-                "repeated = CASE WHEN migration_writes.state = ? THEN 0 WHEN migration_writes.sent_at IS NOT NULL THEN 1 "
-                "ELSE migration_writes.repeated END, "
                 "held = NULL, status = NULL, message = NULL, begun_at = excluded.begun_at, ended_at = NULL RETURNING number",
-                (*key, *values, WriteState.UNDONE, WriteState.UNDONE),
+                (*key, *values, WriteState.UNDONE),
             ).fetchone()
         return int(number)
 
@@ -80,8 +74,8 @@ class Journal:
         """Store durably that a request of these entries leaves now."""
         with self._store.transaction() as db:
             db.executemany(
-                "UPDATE migration_writes SET sent_at = ?, sent_tick = ? WHERE number = ?",
-                [(self._now(), self._clock.monotonic(), number) for number in numbers],
+                "UPDATE migration_writes SET sent_at = ? WHERE number = ?",
+                [(self._now(), number) for number in numbers],
             )
 
     def answered(self, *numbers: int) -> None:
@@ -98,10 +92,13 @@ class Journal:
                 "UPDATE migration_writes SET status = ?, message = ? WHERE number = ?", (status, message, number)
             )
 
-    def looked_at(self, number: int) -> None:
-        """A last look found no twin of this entry."""
+    def absent(self, number: int) -> None:
+        """The write had no effect, and none is to come: it may be sent again."""
         with self._store.transaction() as db:
-            db.execute("UPDATE migration_writes SET repeated = ? WHERE number = ?", (LOOKED_AT, number))
+            db.execute(
+                "UPDATE migration_writes SET state = ?, sent_at = NULL, message = NULL WHERE number = ?",
+                (WriteState.INTENDED, number),
+            )
 
     def done(
         self,
@@ -136,12 +133,9 @@ class Journal:
             )
 
     def withdraw(self, number: int) -> None:
-        """Remove an intended entry whose request had no effect, unless an earlier request of it may have had one."""
+        """Remove an intended entry whose request had no effect."""
         with self._store.transaction() as db:
-            db.execute(
-                "DELETE FROM migration_writes WHERE number = ? AND state = ? AND repeated = 0",
-                (number, WriteState.INTENDED),
-            )
+            db.execute("DELETE FROM migration_writes WHERE number = ? AND state = ?", (number, WriteState.INTENDED))
 
     def _settle(self, number: int, state: WriteState, **columns: Any) -> None:
         if state != WriteState.PARKED:
@@ -158,6 +152,19 @@ class Journal:
         return self._entries(
             "source = ? AND target = ? AND resource = ? AND source_id = ?", (*self._pair, resource, source_id)
         )
+
+    def done_writes(self, plan: str, resource: str, ids: Sequence[int]) -> dict[int, set[tuple[WriteKind, str]]]:
+        """Record of the source → kind and part of the writes of a plan that are done, of those with these ids."""
+        done: dict[int, set[tuple[WriteKind, str]]] = {}
+        with self._store.transaction() as db:
+            rows = db.execute(
+                "SELECT source_id, kind, part FROM migration_writes WHERE source = ? AND target = ? AND plan = ? AND resource = ? "  # noqa: S608
+                f"AND state = ? AND source_id IN ({', '.join('?' * len(ids))})",
+                (*self._pair, plan, resource, WriteState.DONE, *ids),
+            ).fetchall()
+        for source_id, kind, part in rows:
+            done.setdefault(source_id, set()).add((WriteKind(kind), part))
+        return done
 
     def written_files(self, resource: str) -> Iterator[tuple[int, int, str, str, str, int | None, str | None]]:
         """Yield the entries of the files of a resource, of all plans: record, number, kind, part, state, asset, message."""
@@ -220,29 +227,15 @@ class Journal:
         """The entries of the target, of every source, whose last request has no known response: it may still take effect."""
         return self._entries("target = ? AND sent_at IS NOT NULL", (self._pair[1],))
 
-    def repeated(self, plan: str = "", *, looked_at: bool = False) -> list[JournalEntry]:
-        """The creations that were sent again after a request without a response: of one plan or of all, with those already `looked_at`."""
-        return self._entries(
-            "source = ? AND target = ? AND (plan = ? OR ? = '') AND kind IN (?, ?) AND state != ? AND repeated BETWEEN 1 AND ?",
-            (
-                *self._pair,
-                plan,
-                plan,
-                WriteKind.CREATE,
-                WriteKind.ASSET,
-                WriteState.UNDONE,
-                LOOKED_AT if looked_at else 1,
-            ),
-        )
-
-    def count_twins(self, resource: str, content: str) -> int:
-        """How many intended creates have this content: a record of the service with it may be from any of them."""
+    def has_done(self, resource: str, kinds: Sequence[WriteKind]) -> bool:
+        """Whether the target took any write of these kinds, of any source."""
+        marks = ", ".join("?" * len(kinds))
         with self._store.transaction() as db:
-            (count,) = db.execute(
-                "SELECT count(*) FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind = ? AND content = ?",
-                (self._pair[1], resource, WriteState.INTENDED, WriteKind.CREATE, content),
+            row = db.execute(
+                f"SELECT 1 FROM migration_writes WHERE target = ? AND state = ? AND resource = ? AND kind IN ({marks}) LIMIT 1",  # noqa: S608
+                (self._pair[1], WriteState.DONE, resource, *kinds),
             ).fetchone()
-        return int(count)
+        return row is not None
 
     def counts(self, plan: str) -> dict[tuple[WriteKind, WriteState], int]:
         """(kind, state) → entries of a plan."""
@@ -277,6 +270,17 @@ class Journal:
         return self._store.stream(
             f"SELECT {', '.join(columns)} FROM migration_writes WHERE source = ? AND target = ? AND plan = ? ORDER BY number",  # noqa: S608
             (*self._pair, plan),
+        )
+
+    def creations(self, resource: str) -> Iterator[tuple[int, int, str]]:
+        """Yield the records that plans of this source created: record of the source, of the target, plan."""
+        return cast(
+            "Iterator[tuple[int, int, str]]",
+            self._store.stream(
+                "SELECT source_id, target_id, plan FROM migration_writes "
+                "WHERE source = ? AND target = ? AND resource = ? AND state = ? AND kind = ?",
+                (*self._pair, resource, WriteState.DONE, WriteKind.CREATE),
+            ),
         )
 
     def created_records(self, resource: str) -> Iterator[tuple[int, int | None]]:

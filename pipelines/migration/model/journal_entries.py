@@ -8,12 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-LOOKED_AT = 2
-"""`repeated` of an entry: a last look found no twin. 1: that look is still to come. 0: it was never repeated."""
-
 COLUMNS = (
     "number, plan, resource, source_id, kind, part, state, target_id, asset_id, content, wanted, held, before, status, message, "
-    "begun_at, ended_at, sent_at, sent_tick, repeated"
+    "begun_at, ended_at, sent_at"
 )
 """The columns of an entry in `migration_writes` (`pipelines.state.tables`)."""
 
@@ -80,10 +77,6 @@ class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
     ended_at: str | None
     sent_at: str | None
     """When its request last left, while no response to that is known."""
-    sent_tick: float | None
-    """The same on the clock's `monotonic`."""
-    repeated: int
-    """Whether it was sent again after a request whose response is not known: 0, 1 or `LOOKED_AT`."""
 
 
 class WrittenFile(NamedTuple):
@@ -112,14 +105,12 @@ def is_done(entry: JournalEntry | None) -> bool:
 
 def may_have_been_sent(entry: JournalEntry) -> bool:
     """Whether a request of an intended entry may have left; where none did, there is nothing to look up."""
-    return entry.state != WriteState.INTENDED or entry.sent_at is not None or bool(entry.repeated)
+    return entry.state != WriteState.INTENDED or entry.sent_at is not None
 
 
-def is_unsettled(entry: JournalEntry) -> bool:
-    """Whether an entry has to be looked up before it is sent: it is in doubt, or was refused after a repetition."""
-    return (in_doubt(entry) and may_have_been_sent(entry)) or (
-        entry.state == WriteState.REFUSED and bool(entry.repeated)
-    )
+def is_unsettled(entry: JournalEntry | None) -> bool:
+    """Whether an entry has to be settled before it is sent: it is in doubt."""
+    return entry is not None and in_doubt(entry) and may_have_been_sent(entry)
 
 
 def was_accepted(entry: JournalEntry) -> bool:

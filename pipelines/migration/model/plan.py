@@ -133,25 +133,18 @@ class FileCounts(msgspec.Struct, kw_only=True):
 
 
 class Twin(msgspec.Struct, kw_only=True):
-    """A record of the target, or a file of it, that may be there more than once. `file`: the name of the file; empty for a record."""
+    """A record of the target that may be there more than once."""
 
     resource: str
     source_id: int
     target_id: int
     twins: list[int]
-    """Ids of the other records, or of the other assets."""
-    file: str = ""
+    """Ids of the other records."""
 
     def __str__(self) -> str:
-        what = (
-            f"the file {self.file} of {self.resource} {self.target_id}"
-            if self.file
-            else f"{self.resource} {self.target_id}"
-        )
-        also = f"{'asset' if self.file else 'record'} {', '.join(map(str, self.twins))}"
         return (
-            f"{what} is there more than once, also as {also}: a request without a response was sent again, and took effect late. "
-            "Compare them in the library, and delete what is superfluous there."
+            f"{self.resource} {self.target_id} is there more than once, also as record {', '.join(map(str, self.twins))}: no plan made "
+            "that one, and it has the same content. Compare them in the library, and delete what is superfluous there."
         )
 
 

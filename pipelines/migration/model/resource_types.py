@@ -74,12 +74,7 @@ class MergeRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The field of the body with the id of the record that remains."""
     wrapped_in: str = ""
     described: bool = False
-    """Whether the target's description has it; else other forms may be tried."""
-
-    def body(self, remains: int) -> dict[str, Any]:
-        """The body of a request."""
-        content = {self.field: remains}
-        return {self.wrapped_in: content} if self.wrapped_in else content
+    """Whether the target's description has it."""
 
 
 class Stage(NamedTuple):
@@ -188,9 +183,9 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             if (key := self.key(values, folded=folded)) is not None:
                 yield stage.name, stage.name, key
 
-    def content(self, compared: Mapping[str, str]) -> str:
-        """One digest of all compared fields but the references."""
-        return content_digest(compared, [name for name in sorted(self.fields) if name not in self.references])
+    def content(self, compared: Mapping[str, str]) -> str | None:
+        """One digest of all compared fields, which is the same for records with the same content; None for an empty record."""
+        return content_digest(compared, sorted(compared)) if compared else None
 
     def planned(self, _name: str, value: Any) -> Any:
         """A value as a plan's payload has it; ids get their form in `body`."""
@@ -254,11 +249,6 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             return value
         number = str(value) if name in self.texts else value
         return {"id": number} if name in self.objects else number
-
-    def body(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of a request with these values."""
-        sent = {name: self.sent(name, value) for name, value in payload.items()}
-        return {self.wrapped_in: sent} if self.wrapped_in else sent
 
     def unsent(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are not sent."""

@@ -15,7 +15,7 @@ import msgspec
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
-from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, TARGET, End, Plan, PlanFacts, Twin
 from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN
@@ -32,7 +32,6 @@ from pipelines.migration.model.resource_types import (
     referenced_resources,
 )
 from pipelines.migration.model.target_reading import TargetListing, file_table, local_table, snapshot_listing
-from pipelines.migration.model.twins import TwinFinder, ids_before, twin_of
 from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_links import link_rule, never_moved, resource_of_link
@@ -52,6 +51,7 @@ from pipelines.migration.plan.numbers import fields_with_ids
 from pipelines.migration.plan.resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
+from pipelines.migration.plan.twins import find_twins
 from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.shapes.field_names import names_doer
@@ -275,19 +275,14 @@ class PlanBuilder:
         return plan
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
-        """What the target has twice because an apply sent it again and the first request took effect late, even after its last look."""
-        entries = [entry for entry in inputs.journal.repeated(looked_at=True) if entry.state == WriteState.DONE]
-        if not entries:
-            return []
+        """What the target has twice because a request of an earlier plan took effect late."""
         plans = {plan.name: plan for plan in all_plans(self._session.data)}
 
-        def known_before(entry: JournalEntry, ids: Collection[int]) -> set[int]:
-            plan = plans.get(entry.plan)
-            return set() if plan is None else ids_before(plan, entry, ids)
+        def known_before(plan: str, resource: str, ids: Collection[int]) -> set[int]:
+            return plans[plan].ids_when_planned(resource, ids) if plan in plans else {*ids}  # nobody knows
 
-        listed = {resource: target for resource, (_source, target) in self._listed.items()}
-        finder = TwinFinder(inputs.journal, Side(inputs.folder / TARGET, PUBLICATIONS), listed, known_before)
-        return [twin_of(*found) for found in finder.find(entries)]
+        sides = [Side(inputs.folder / TARGET, resource) for resource in inputs.resources]
+        return [*find_twins(inputs.journal, sides, known_before)]
 
 
 def _as_link(name: str, why: str, links: Collection[str]) -> str:

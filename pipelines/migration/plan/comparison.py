@@ -183,9 +183,10 @@ def write_side(
                     continue
                 form = resource.form(record)
                 values = resource.redirected(form.values, merged or {})
-                rows.append(
-                    (number, resource.content(resource.compared(values)), files_json(record), side.encode(form))
-                )
+                content = resource.content(resource.compared(values))
+                if of_person is not None and content is not None:
+                    content = of_person(content)
+                rows.append((number, content, files_json(record), side.encode(form)))
                 keys += [
                     (number, stage, kind, value if of_person is None else of_person(value))
                     for stage, kind, value in keyed_by.match_keys(

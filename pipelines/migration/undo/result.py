@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from pipelines.migration.model.findings import Finding, StepResult
-from pipelines.migration.model.plan import Plan, Twin
+from pipelines.migration.model.plan import Plan
 from pipelines.migration.undo.inverse_operations import InverseOperations
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.report.issues import safe_text
@@ -53,21 +53,6 @@ class UndoResult(StepResult, kw_only=True):
                 target_id=item.target_id,
                 title=safe_text(item.row.display_title),
                 problem=safe_text("; ".join(reasons), 1000),
-            )
-        )
-
-
-def leave_twins(result: UndoResult, twins: Sequence[Twin]) -> None:
-    """Add what the target has twice: the journal does not say that the plan made the second one, so it stays (I8)."""
-    for twin in twins:
-        result.left += 1
-        result.add(
-            Finding(
-                code="left",
-                resource=twin.resource,
-                source_id=twin.source_id,
-                target_id=twin.twins[0],
-                problem=str(twin),
             )
         )
 

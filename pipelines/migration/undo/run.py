@@ -15,13 +15,12 @@ from typing import Any
 
 from pipelines.errors import RefusedError, TemporaryError
 from pipelines.migration.apply.file_visibility import FileVisibility
-from pipelines.migration.apply.request_forms.known_forms import Operation
 from pipelines.migration.apply.run import TEMPORARY_IN_A_ROW, ApplyProgress
 from pipelines.migration.apply.target_lists import TargetLists
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.journal_entries import WriteKind, in_doubt
+from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.undo.inverse_operations import InverseOperations, TargetRecord, inverse_operations
@@ -109,7 +108,6 @@ class UndoRun:
     def take_back(self, item: UndoItem, *, only_links: bool = False) -> None:
         """Take one record back, as far as it still is as the plan left it."""
         try:
-            item = self._resolve_creation(item)
             if item.doubt:
                 operations = InverseOperations(left_reasons=[item.doubt])
             else:
@@ -139,18 +137,6 @@ class UndoRun:
         requests_left = 2 * max(0, writes - self._done)
         self._on_progress(ApplyProgress(self._done, writes, client.requests, requests_left, client.requests_per_minute))
 
-    def _resolve_creation(self, item: UndoItem) -> UndoItem:
-        """Look up whether a record was created whose response was lost. Returns the item with what the journal knows then."""
-        row, creation = item.row, item.creation
-        if creation is None or not in_doubt(creation):
-            return item
-        if self._writer.reconcile_create(row, creation):
-            self._journal.undone(creation.number)
-        item = item._replace(entries=self._journal.of_record(row.resource, row.source_id))
-        if row.resource == PUBLICATIONS or item.target_id is None:
-            return item
-        return item._replace(listed=self._target_lists.record(row.resource, item.target_id))
-
     def _read(self, item: UndoItem) -> TargetRecord | None:
         if item.target_id is None or item.row.resource != PUBLICATIONS:
             return TargetRecord.of_list(item)
@@ -166,10 +152,8 @@ class UndoRun:
             self._delete(f"assets/{asset_id}", [entry])
             self._journal.undone(entry)
         if operations.patch:
-            forms = self._writer.forms
-            changed = forms.known(item.row, Operation.CHANGE)
-            method, body = forms.change_request(changed, item.target_id or 0, operations.patch, item.listed)
-            self._write(method, path, operations.patch_entries, body)
+            change = self._writer.forms.change(item.row, item.target_id or 0, operations.patch)
+            self._write(change.method, change.path, operations.patch_entries, change.body)
         if operations.patch_entries:
             self._journal.undone(*operations.patch_entries)
         if operations.delete:

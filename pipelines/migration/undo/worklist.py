@@ -12,7 +12,7 @@ from pipelines.migration.apply.target_lists import TargetLists
 from pipelines.migration.model.actions import WRITTEN_ACTIONS
 from pipelines.migration.model.comparable import RECORDS
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, in_doubt
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.files import described_files
@@ -60,10 +60,9 @@ class UndoItem(NamedTuple):
     @property
     def doubt(self) -> str:
         """Why it is unknown whether the record was created; empty where it is known."""
-        if self.creation is None or not in_doubt(self.creation):
+        if self.creation is None or not is_unsettled(self.creation):
             return ""
-        remedy = "undo with --really" if self.row.resource == PUBLICATIONS else "applying the plan again"
-        return self.creation.message or f"the response to its creation was lost; {remedy} looks it up"
+        return self.creation.message or "the response to its creation was lost; undo with --really looks it up"
 
 
 def worklist(plan: Plan, journal: Journal, target_lists: TargetLists) -> Iterator[UndoItem]:

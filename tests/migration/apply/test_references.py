@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from pipelines.errors import RefusedError
@@ -17,7 +16,6 @@ from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow
-from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.records.files import COVER
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.client import LibraryClient
@@ -143,23 +141,6 @@ def test_links_are_a_change_of_these_fields_alone(references: References) -> Non
     found = references.links(planned, [])
     assert (found.payload, found.before) == ({"reviewer": {"id": 80}}, {"reviewer": {"id": 3}})
     assert ([*found.expected], found.references, found.files) == (["reviewer"], {}, [])
-
-
-@pytest.mark.parametrize(
-    ("method", "known"), [("PATCH", {"parent_id": None}), ("PUT", {"name": "Wells", "parent_id": None})]
-)
-def test_a_put_that_sets_links_has_the_rest_of_the_record(
-    references: References, method: str, known: dict[str, Any]
-) -> None:
-    """It replaces the record, which an earlier request of this plan created."""
-    changed_by = msgspec.structs.replace(RESOURCE_TYPES["authorities"], method=method)
-    found = references.links(
-        book(
-            {"name": "Wells"}, resource="authorities", type=changed_by, references={"parent_id": to_user(8, later=True)}
-        ),
-        [],
-    )
-    assert (found.payload, found.before) == ({"parent_id": {"id": 80}}, known)
 
 
 def test_a_publication_is_sent_without_what_the_target_certainly_lacks(references: References, target: Target) -> None:

@@ -121,19 +121,6 @@ def test_a_repetition_keeps_the_values_from_before_the_first_request(journal: Jo
     assert (entry.before, entry.held) == ({"title": "Theirs, later"}, {})
 
 
-def test_what_was_undone_and_is_written_again_is_no_repetition(journal: Journal) -> None:
-    key = ("plan", "publications", 1, CREATE)
-    number = journal.intend(*key)
-    journal.sent(number)
-    journal.intend(*key)
-    journal.done(number, target_id=5)
-    assert [entry.number for entry in journal.repeated("plan")] == [number]
-    journal.undone(number)
-    assert journal.repeated("plan") == []
-    journal.intend(*key)
-    assert journal.of_record("publications", 1)[0].repeated == 0
-
-
 def test_a_response_ends_the_doubt_about_a_request_and_parking_does_not(journal: Journal) -> None:
     numbers = [journal.intend("plan", "publications", source_id, CREATE) for source_id in range(6)]
     assert journal.unanswered() == []
@@ -181,8 +168,8 @@ def test_whether_an_entry_is_looked_up_before_it_is_sent(journal: Journal) -> No
     journal.sent(number)
     journal.intend(*key)
     assert unsettled() == (True, True), "the first request may have had an effect"
-    journal.refused(number, "no")
-    assert unsettled() == (True, True)
+    journal.absent(number)
+    assert unsettled() == (False, False)
     journal.done(number, target_id=5)
     assert unsettled() == (True, False)
 
@@ -216,23 +203,6 @@ def test_a_plan_of_more_entries_than_one_reading_has_all_of_them_once(journal: J
     assert [entry.number for entry in journal.of_plan("plan")] == numbers
     assert [entry.number for entry in journal.of_plan("plan", WriteState.REFUSED)] == [numbers[1001]]
     assert journal.counts("plan") == {(CREATE, WriteState.INTENDED): 1002, (CREATE, WriteState.REFUSED): 1}
-
-
-def test_only_creations_under_way_with_the_same_content_are_possible_senders(
-    journal: Journal, journal_of: Callable[[str, str], Journal]
-) -> None:
-    """As many records of that content as were sent may be adopted; one more is somebody else's."""
-    another = journal_of("https://another", NEW)
-    for source_id in (1, 2):
-        journal.intend("plan", "publications", source_id, CREATE, content="same")
-    another.intend("plan", "publications", 1, CREATE, content="same")
-    assert journal.count_twins("publications", "same") == 3
-    journal.done(journal.intend("plan", "publications", 3, CREATE, content="same"), target_id=3)
-    journal.intend("plan", "publications", 4, PATCH, content="same")
-    journal.intend("plan", "publications", 5, CREATE, content="other")
-    journal.intend("plan", "users", 6, CREATE, content="same")
-    journal_of(OLD, "https://elsewhere").intend("plan", "publications", 7, CREATE, content="same")
-    assert journal.count_twins("publications", "same") == 3
 
 
 def test_what_plans_created_is_told_from_what_they_changed(

@@ -168,8 +168,7 @@ def resource_shapes(draw: st.DrawFn, resource: str, *, described: bool) -> Json:
     shape["status"] = draw(st.sampled_from((200, 201)))
     shape["verb"] = draw(st.sampled_from(("PATCH", "PUT")))
     shape["replaces"] = shape["verb"] == "PUT" and draw(st.booleans())
-    # Without a description, a PUT in a key is sent only where a record was created in it before
-    if draw(st.booleans()) and (described or shape["verb"] == "PATCH"):
+    if draw(st.booleans()):
         shape["wrapped"] = {"authorities": "authority", "hard_copies": "hard_copy"}.get(resource, resource[:-1])
     return shape
 

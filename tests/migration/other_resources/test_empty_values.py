@@ -23,7 +23,6 @@ from tests.migration.test_additional_fields import DOCUMENTED
 from tests.sandbox.process import SandboxProcess
 
 TEXT_OR_NULL = {"type": ["string", "null"]}
-FILLED_OR_NULL = {"type": ["string", "null"], "minLength": 1}
 EMPTY: dict[str, Any] = {
     "nickname": {"schema": TEXT_OR_NULL, "seed": [""]},
     "marks": {"schema": {"type": "array", "items": {"type": "string"}}, "seed": [[]]},
@@ -85,22 +84,4 @@ def test_a_new_record_has_the_empty_values_of_the_source(pair: LibraryPair, desc
         assert all((one["nickname"], one["marks"]) == ("", []) for number, one in records.items() if number not in ids)
     with pair.migration() as migration:
         assert migration.verify(plan).equal
-    assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
-
-
-def test_a_target_that_refuses_an_empty_text_gets_the_record_without_it(pair: LibraryPair) -> None:
-    reshape(pair, "library", "missing", EMPTY)
-    reshape(
-        pair,
-        pair.target,
-        "missing",
-        {"nickname": {"schema": FILLED_OR_NULL}, "marks": {"schema": EMPTY["marks"]["schema"]}},
-    )
-    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
-    applied = pair.apply(plan).applied
-    assert ([failure.problem for failure in applied.failures], applied.lacking.total) == ([], 0)
-    assert {nickname for resource in ("collections", "publications") for nickname, _ in values(pair, resource)} == {
-        None
-    }
-    assert len(records_of(pair, "publications")) == len(records_of(pair, "publications", "library"))
     assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty

@@ -192,24 +192,25 @@ def undescribed(pair: LibraryPair, **merge: str) -> None:
     pair.sandbox.change(pair.target, shapes={"description": "missing", "resources": {"authorities": shape}})
 
 
-def test_a_merge_that_nothing_describes_finds_its_form_once(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """A6: PATCH is refused as a method, then the missing field is named; the first merge is proved by the list, and the form is known."""
+def test_a_merge_that_nothing_describes_is_as_the_operator_says(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """A6: the assumed form is refused with the setting that says another; no other is tried. With it the same plan merges."""
     plan, source_id, ids = with_twins(pair, snapshot)
-    undescribed(pair, path="/authorities/{id}/merge", method="POST", field="target_id")
+    undescribed(pair, path="/authorities/{id}/merges", method="POST", field="target_id")
     decide(plan, "authorities", source_id, "merge")
     plan = pair.plan(snapshot, resources=RESOURCES)
     applied = pair.apply(plan).applied
-    assert (applied.merged, applied.failures) == (2, [])
-    assert [(method, path.split("/")[-2]) for method, path in merges(pair)] == [
-        ("PATCH", str(ids[1])),
-        *[("POST", str(one)) for one in (ids[1], ids[1], ids[2])],
-    ]
-    check_merged(pair, snapshot, plan, ids)
+    assert (applied.merged, applied.failed) == (0, 1)
+    shown = 'merge = "authorities/{id}/merge", merge_method = "PATCH", merge_field = "into_id"'
+    assert f"`[tenants.new.requests.authorities]` {shown}" in applied.failures[0].problem
+    assert {method for method, _path in merges(pair)} == {"PATCH"}
+    pair.configure("[tenants.new.requests.authorities]")
+    for line in ('merge = "authorities/{id}/merges"', 'merge_method = "POST"', 'merge_field = "target_id"'):
+        pair.configure(line)
     sent = len(merges(pair))
-    plan, _source_id, ids = with_twins(pair, snapshot)
-    decide(plan, "authorities", source_id, "merge")
-    assert pair.apply(pair.plan(snapshot, resources=RESOURCES)).applied.merged == 2
-    assert merges(pair)[sent:] == [("POST", f"/api/v3/authorities/{one}/merge") for one in ids[1:]]
+    applied = pair.apply(plan).applied
+    assert (applied.merged, applied.failures) == (2, [])
+    assert merges(pair)[sent:] == [("POST", f"/api/v3/authorities/{one}/merges") for one in ids[1:]]
+    check_merged(pair, snapshot, plan, ids)
 
 
 def test_a_merge_that_only_says_success_ends_all_merges(pair: LibraryPair, snapshot: Snapshot) -> None:

@@ -1,20 +1,15 @@
-"""A6: a service without a description that takes writes in other forms: PUT instead of PATCH, a key around the record."""
+"""A6: a service without a description that takes writes in other forms, which the operator names: PUT, a key around the record."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 
-from pipelines.migration.apply.request_forms.known_forms import Alternative, KnownForms, Operation, Verdict
-from pipelines.migration.apply.run import Selection
-from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
-from pipelines.service.clock import SystemClock
-from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import Applies, KillingWay
 from tests.migration.library_pair import LibraryPair
@@ -24,9 +19,6 @@ from tests.migration.other_resources.test_staleness import FIELDS, plan_changes
 RESOURCES = ["collections"]
 SHELF = {"shelf": {"schema": {"type": ["string", "null"]}, "seed": ["left", "right"]}}
 """A field that the source does not have."""
-
-FREE = {**FIELDS, "name": {"from": "name"}}
-"""Collections that may lack their name."""
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +54,9 @@ def plan_creates(pair: LibraryPair, snapshot: Snapshot) -> tuple[Plan, int]:
     return plan, creates
 
 
-def verdict(pair: LibraryPair, operation: Operation, alternative: Alternative) -> str | None:
-    """What the data folder knows of the target."""
-    data = pair.config.parent / "library-data" / "state.db"
-    address = next(
-        line for line in pair.config.read_text().split("[tenants.new]")[1].splitlines() if "base_url" in line
-    )
-    with closing(KnownForms(LocalState(data), address.split('"')[1], SystemClock())) as known:
-        return known.verdict("collections", operation, alternative)
+def say(pair: LibraryPair, *lines: str, resource: str = "collections") -> None:
+    """Write the operator's table of a resource."""
+    pair.configure("\n".join([f"[tenants.new.requests.{resource}]", *lines]))
 
 
 def sent(pair: LibraryPair) -> list[str]:
@@ -93,25 +80,93 @@ def changed(before: Records, planned: dict[int, str]) -> Records:
     return {number: {**one, "description": planned.get(number, one["description"])} for number, one in before.items()}
 
 
-def test_a_put_sends_the_whole_record_and_is_known_from_then_on(pair: LibraryPair, snapshot: Snapshot) -> None:
+def test_a_put_that_the_operator_names_sends_the_whole_record(pair: LibraryPair, snapshot: Snapshot) -> None:
     """The description of a collection is changed; what the source does not know of it stays. Undo takes the same way."""
     pair.apply(pair.plan(snapshot, resources=RESOURCES))
     undescribed(pair, {**FIELDS, **SHELF})
     plan, planned = plan_changes(pair, snapshot)
     before = records_of(pair, "collections")
     undescribed(pair, {**FIELDS, **SHELF}, verb="PUT", replaces=True)
+    say(pair, 'method = "PUT"')
     made = len(sent(pair))
     applied = pair.apply(plan).applied
     assert (applied.patched, applied.failed, applied.failures) == (2, 0, [])
-    assert sorted(sent(pair)[made:]) == ["PATCH", "PUT", "PUT"], "PATCH is tried once"
+    assert sent(pair)[made:] == ["PUT", "PUT"]
     assert records_of(pair, "collections") == changed(before, planned)
-    assert verdict(pair, Operation.CHANGE, Alternative.PUT) == Verdict.TAKEN
     check_whole(pair, snapshot, plan)
     made = len(sent(pair))
     with pair.migration() as migration:
         assert migration.undo(plan, really=True).left == 0
     assert sent(pair)[made:] == ["PUT", "PUT"]
     assert records_of(pair, "collections") == before
+
+
+@pytest.mark.parametrize(
+    ("form", "setting"),
+    [
+        ({"wrapped": "collection"}, 'wrapped_in = "collection"'),
+        ({"fields": {name: FIELDS[name] for name in FIELDS if name != "description"}}, 'leave_out = ["description"]'),
+    ],
+    ids=["key", "field"],
+)
+def test_a_refused_form_shows_the_setting_and_stops_the_resource(
+    pair: LibraryPair, snapshot: Snapshot, form: dict[str, Any], setting: str
+) -> None:
+    """Three rows fail, the others of the resource are left, and publications are written; with the setting, the same plan completes."""
+    resources = [*RESOURCES, "authorities"]
+    undescribed(pair, FIELDS)
+    for number in records_of(pair, "collections"):
+        pair.call("DELETE", f"collections/{number}")
+    plan = pair.plan(snapshot, resources=resources)
+    creates = len(plan_rows(plan, "collections", Action.CREATE))
+    undescribed(pair, form.pop("fields", FIELDS), **form)
+    applied = pair.apply(plan).applied
+    failed = [failure for failure in applied.failures if failure.resource == "collections"]
+    assert len(failed) == min(3, creates)
+    assert applied.left >= creates - len(failed)
+    assert applied.created == sum(len(plan_rows(plan, one, Action.CREATE)) for one in ("publications", "authorities"))
+    for failure in failed:
+        assert "`[tenants.new.requests.collections]`" in failure.problem
+        assert "wrapped_in" in failure.problem
+    assert sent(pair) == ["POST"] * len(failed), "no other form is tried"
+    say(pair, setting)
+    applied = pair.apply(plan).applied
+    assert (applied.failed, applied.left, applied.created) == (0, 0, creates)
+    assert bool(applied.lacking.writes) == ("leave_out" in setting)
+
+
+def test_a_refused_method_and_a_refused_address_show_theirs(pair: LibraryPair, snapshot: Snapshot) -> None:
+    undescribed(pair, FIELDS)
+    plan, _creates = plan_creates(pair, snapshot)
+    pair.sandbox.fault("status", pair.target, method="POST", path="/collections$", status=404, code="NoRoute", times=99)
+    applied = pair.apply(plan).applied
+    assert all('create = "collections"' in failure.problem for failure in applied.failures)
+    pair.sandbox.reset("faults")
+    pair.apply(plan)
+    plan, _planned = plan_changes(pair, snapshot)
+    undescribed(pair, FIELDS, verb="PUT")
+    applied = pair.apply(plan).applied
+    assert applied.failures
+    assert all('method = "PUT"' in failure.problem for failure in applied.failures)
+    say(pair, 'method = "PUT"')
+    assert pair.apply(plan).applied.failed == 0
+    check_whole(pair, snapshot, plan)
+
+
+def test_publications_have_such_a_table_too(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """Where their documented address is refused, it is shown, and the other resources go on."""
+    plan, creates = plan_creates(pair, snapshot)
+    pair.sandbox.fault(
+        "status", pair.target, method="POST", path="/publications$", status=405, code="NoMethod", times=999
+    )
+    applied = pair.apply(plan).applied
+    failed = [failure.problem for failure in applied.failures if failure.resource == "publications"]
+    assert len(failed) >= 3
+    assert all('`[tenants.new.requests.publications]` create = "publications"' in problem for problem in failed)
+    assert applied.created + sum(one.resource == "collections" for one in applied.failures) == creates
+    say(pair, 'create = "library/publications"', 'leave_out = ["abstract"]', resource="publications")
+    pair.apply(plan)
+    assert ("POST", "/api/v3/library/publications") in pair.writes()
 
 
 def test_a_described_put_keeps_what_the_source_does_not_know(pair: LibraryPair, snapshot: Snapshot) -> None:
@@ -131,102 +186,13 @@ def test_a_described_put_keeps_what_the_source_does_not_know(pair: LibraryPair, 
 
 
 @pytest.mark.long
-def test_a_key_around_the_record_is_tried_once_and_known_from_then_on(pair: LibraryPair, snapshot: Snapshot) -> None:
+def test_a_key_around_the_record_that_the_operator_names(pair: LibraryPair, snapshot: Snapshot) -> None:
     undescribed(pair, FIELDS, wrapped="collection")
+    say(pair, 'wrapped_in = "collection"')
     plan, creates = plan_creates(pair, snapshot)
-    publications = len(plan_rows(plan, "publications", *WRITTEN_ACTIONS))
-    assert pair.apply(plan, selection=Selection(limit=publications + 1)).applied.failed == 0
-    assert sent(pair) == ["POST", "POST"]
-    assert verdict(pair, Operation.CREATE, Alternative.WRAPPED) == Verdict.TAKEN
     assert pair.apply(plan).applied.failed == 0
-    assert len(sent(pair)) == creates + 1, "another run sends no bare body"
+    assert sent(pair) == ["POST"] * creates
     check_whole(pair, snapshot, plan)
-
-
-def test_a_record_that_was_created_empty_is_filled(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """The service said that the key is missing, and then ignored it: the record is known, filled, and the key is never sent again."""
-    undescribed(pair, FREE, {"unknown_fields": "ignored"})
-    plan, creates = plan_creates(pair, snapshot)
-    pair.sandbox.fault(
-        "status", pair.target, method="POST", path="/collections", status=400, code="collection is missing"
-    )
-    applied = pair.apply(plan).applied
-    assert (applied.failed, applied.failures) == (0, [])
-    assert sorted(sent(pair)) == ["PATCH", *["POST"] * (creates + 1)]
-    assert verdict(pair, Operation.CREATE, Alternative.WRAPPED) == Verdict.REFUSED
-    check_whole(pair, snapshot, plan)
-
-
-@pytest.mark.long
-def test_a_record_that_stays_empty_is_named(pair: LibraryPair, snapshot: Snapshot) -> None:
-    undescribed(pair, FREE, {"unknown_fields": "ignored"})
-    plan, _creates = plan_creates(pair, snapshot)
-    pair.sandbox.fault(
-        "status", pair.target, method="POST", path="/collections", status=400, code="collection is missing"
-    )
-    pair.sandbox.fault("status", pair.target, method="PATCH", path="/collections", status=422)
-    applied = pair.apply(plan).applied
-    [failure] = applied.failures
-    assert "was created empty" in failure.problem
-    empty = [number for number, one in records_of(pair, "collections").items() if one["name"] == "Unnamed"]
-    with pair.migration() as migration:
-        found = migration.verify(plan).findings
-        assert {one.target_id for one in found if one.resource == "collections"} == {*empty}
-        assert any("was created empty" in one.problem for one in migration.status(plan).findings)
-    assert pair.apply(plan).applied.created == 0
-    later = pair.plan(snapshot, resources=RESOURCES)
-    assert [row.target_id for row in plan_rows(later, "collections", Action.PATCH)] == empty, "nobody edited it"
-    assert pair.apply(later).applied.failed == 0
-    check_whole(pair, snapshot, later)
-
-
-@pytest.mark.parametrize("edited", [False, True])
-def test_a_record_that_stays_empty_is_deleted_by_undo_unless_people_filled_it(
-    pair: LibraryPair, snapshot: Snapshot, *, edited: bool
-) -> None:
-    undescribed(pair, FREE, {"unknown_fields": "ignored"})
-    plan, _creates = plan_creates(pair, snapshot)
-    pair.sandbox.fault(
-        "status", pair.target, method="POST", path="/collections", status=400, code="collection is missing"
-    )
-    pair.sandbox.fault("status", pair.target, method="PATCH", path="/collections", status=422)
-    pair.apply(plan)
-    [empty] = [number for number, one in records_of(pair, "collections").items() if one["name"] == "Unnamed"]
-    if edited:
-        pair.call("PATCH", f"collections/{empty}", {"name": "Named by people"})
-    with pair.migration() as migration:
-        result = migration.undo(plan, really=True)
-    assert result.left == int(edited)
-    assert {*records_of(pair, "collections")} == ({empty} if edited else set())
-    assert not edited or "people changed name since" in str(result.findings)
-
-
-@pytest.mark.parametrize(
-    ("kind", "details"),
-    [
-        ("status", {"status": 500, "when": "after", "code": "collection is missing"}),
-        ("reset", {"when": "before"}),
-        ("status", {"status": 404, "code": "RecordNotFound"}),
-        ("status", {"status": 422, "code": "collection: name is missing"}),
-    ],
-    ids=["500", "reset", "not found", "field"],
-)
-@pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_nothing_else_is_a_reason_to_try_another_form(
-    pair: LibraryPair, snapshot: Snapshot, kind: str, details: dict[str, Any], method: str
-) -> None:
-    """An unclear answer, a record that is gone, a field that is missing."""
-    undescribed(pair, FIELDS)
-    plan, _creates = plan_creates(pair, snapshot)
-    if method == "PATCH":
-        pair.apply(plan)
-        plan, _planned = plan_changes(pair, snapshot)
-    pair.sandbox.fault(kind, pair.target, method=method, path="/collections", **details)
-    pair.apply(plan)
-    assert "PUT" not in sent(pair)
-    for operation in Operation:
-        for alternative in Alternative:
-            assert verdict(pair, operation, alternative) is None
 
 
 @pytest.mark.long
@@ -241,11 +207,11 @@ def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, applies:
         plan, planned = plan_changes(through, snapshot)
         before = records_of(pair, "collections")
         undescribed(pair, {**FIELDS, **SHELF}, verb="PUT", replaces=True)
+        say(through, 'method = "PUT"')
         way.kill_at(applies, "PUT", "/collections/", when)
         assert applies.run(through.config, plan.name) == -signal.SIGKILL
         assert through.apply(plan).applied.failed == 0
         assert records_of(pair, "collections") == changed(before, planned)
-        assert verdict(through, Operation.CHANGE, Alternative.PUT) == Verdict.TAKEN
         check_whole(through, snapshot, plan)
 
 
@@ -258,33 +224,10 @@ def test_a_process_killed_within_the_first_create_with_a_key_makes_nothing_twice
         through = pair.through_proxy(way.url)
         pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
         undescribed(pair, FIELDS, wrapped="collection")
+        say(through, 'wrapped_in = "collection"')
         snapshot = through.newest()
         plan, _creates = plan_creates(through, snapshot)
         way.kill_at(applies, "POST", "/collections$", when, body=b'{"collection": {')
         assert applies.run(through.config, plan.name) == -signal.SIGKILL
-        assert through.apply(plan).applied.failed == 0
-        check_whole(through, snapshot, plan)
-
-
-@pytest.mark.long
-def test_a_process_killed_after_it_made_an_empty_record_leaves_that_to_a_person(
-    pair: LibraryPair, applies: Applies
-) -> None:
-    """It is named, and no second one is made; once a person deleted it, the next apply completes."""
-    with KillingWay(pair.sandbox.url) as way:
-        through = pair.through_proxy(way.url)
-        pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
-        undescribed(pair, FREE, {"unknown_fields": "ignored"})
-        snapshot = through.newest()
-        plan, _creates = plan_creates(through, snapshot)
-        pair.sandbox.fault(
-            "status", pair.target, method="POST", path="/collections", status=400, code="collection is missing"
-        )
-        way.kill_at(applies, "POST", "/collections$", "after", body=b'{"collection": {')
-        assert applies.run(through.config, plan.name) == -signal.SIGKILL
-        [failure] = through.apply(plan).applied.failures
-        [empty] = [number for number, one in records_of(pair, "collections").items() if one["name"] == "Unnamed"]
-        assert f"the target now has {empty}" in failure.problem
-        pair.call("DELETE", f"collections/{empty}")
         assert through.apply(plan).applied.failed == 0
         check_whole(through, snapshot, plan)

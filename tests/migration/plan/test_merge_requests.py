@@ -61,5 +61,3 @@ def test_a_described_merge_is_followed_only_where_it_says_which_record_remains(
 def test_a_merge_that_nothing_describes_is_the_assumed_one() -> None:
     assert merge_request(None) == ASSUMED
     assert with_merges(RESOURCE_TYPES, msgspec.UNSET)["authorities"].merge == ASSUMED
-    assert ASSUMED.body(7) == {"into_id": 7}
-    assert MergeRequest(wrapped_in="authority").body(7) == {"authority": {"into_id": 7}}

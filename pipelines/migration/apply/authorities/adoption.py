@@ -88,8 +88,6 @@ class Adoption:
         }
         payload = {name: row.payload[name] for name, verdict in verdicts.items() if verdict == FieldVerdict.PATCH}
         before = {name: values.get(name) for name in payload}
-        if before and row.type.method == "PUT":  # it replaces the record, so that the other fields are sent again
-            before = {**values, **before}
         differing = [name for name, verdict in verdicts.items() if verdict == FieldVerdict.CONFLICT]
         left_out = (
             [f"{', '.join(differing)}: the service made record {target_id} itself, with another value; it stays."]

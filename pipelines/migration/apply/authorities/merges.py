@@ -13,9 +13,8 @@ from http import HTTPStatus
 from typing import Any
 
 from pipelines.errors import RefusedError, UnclearError
-from pipelines.inventory import LIST_PATHS
 from pipelines.migration.apply.digests import has_field
-from pipelines.migration.apply.request_forms.merge_forms import MergeForms
+from pipelines.migration.apply.request_forms import Operation, RequestForms
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
@@ -28,7 +27,6 @@ from pipelines.migration.model.journal_entries import (
     may_have_been_sent,
 )
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.resource_types import MergeRequest
 from pipelines.migration.model.wording import noun
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.envelope import record_with_id
@@ -44,7 +42,7 @@ class Merges:
     """Merges records of the target, from several threads at once."""
 
     def __init__(
-        self, plan: str, journal: Journal, client: LibraryClient, forms: MergeForms, find_listed: FindListed
+        self, plan: str, journal: Journal, client: LibraryClient, forms: RequestForms, find_listed: FindListed
     ) -> None:
         self._plan = plan
         self._journal = journal
@@ -52,75 +50,75 @@ class Merges:
         self._forms = forms
         self._find_listed = find_listed
         self._lock = threading.Lock()
+        self._seen: set[str] = set()
+        """Resources of which the target's list showed the effect of a merge of this run."""
+        self._without_effect: dict[str, str] = {}
+        """Resource → why nothing of it is merged any more: a merge cannot be taken back."""
 
     def write(self, row: PlanRow, result: RowResult) -> None:
         """Merge the records of a row that are not merged yet. Problems go into `result`; any other error is raised."""
-        request = row.type.merge if row.type is not None else None
-        if request is None:
-            raise ValueError(f"{row.resource} {row.source_id} has no way to merge")
         entries = self._entries(row)
-        for number in row.candidates:
-            entry = entries.get(str(number))
-            if is_done(entry):
-                continue
-            try:
-                self._merge(row, request, number, entry)
-            except FailedWriteError as error:
-                result.problems.append(str(error))
-            else:
-                result.merged += 1
+        with self._forms.sending(row, Operation.MERGE):
+            for number in row.candidates:
+                entry = entries.get(str(number))
+                if is_done(entry):
+                    continue
+                try:
+                    self._merge(row, number, entry)
+                except FailedWriteError as error:
+                    result.problems.append(str(error))
+                else:
+                    result.merged += 1
 
-    def _merge(self, row: PlanRow, request: MergeRequest, number: int, entry: JournalEntry | None) -> None:
+    def _merge(self, row: PlanRow, number: int, entry: JournalEntry | None) -> None:
+        if problem := self._without_effect.get(row.resource):
+            raise FailedWriteError(problem)
         in_question = entry is not None and in_doubt(entry) and may_have_been_sent(entry)
         if entry is not None and in_question and (remaining := self._remaining(row, number)) is not None:
             self._done(row, entry.number, remaining)
-            return
-        with self._forms.alone(row.resource, request):
-            self._send(row, self._forms.known(row.resource, request), number)
+        else:
+            self._send(row, number)
 
-    def _send(self, row: PlanRow, request: MergeRequest, number: int) -> None:
+    def _send(self, row: PlanRow, number: int) -> None:
         key = (self._plan, row.resource, row.source_id, WriteKind.MERGE, str(number))
-        unclear = 0
-        while True:
-            path = f"{LIST_PATHS[row.resource]}/{request.path.replace('{}', str(number))}"
-            body = request.body(row.existing_target_id)
+        method, path, body, _fields = self._forms.merge(row, number)
+        for _try in range(TRIES):
             written = self._journal.intend(*key, target_id=row.target_id, wanted=row.expected)
             refusal: RefusedError | None = None
             try:
-                response = self._client.write(request.method, path, body, on_leave=partial(self._journal.sent, written))
+                response = self._client.write(method, path, body, on_leave=partial(self._journal.sent, written))
             except UnclearError as error:
-                problem, unclear = str(error), unclear + 1
+                problem = str(error)
             except RefusedError as error:
                 problem, refusal = str(error), error
             else:
-                if self._forms.is_open(row.resource, request):
-                    response = self._proved(row, request, number, written)
-                self._done(row, written, response)
+                self._done(row, written, self._proved(row, number, written, response))
                 return
             may_be_done = refusal is None or refusal.status == HTTPStatus.NOT_FOUND
             if may_be_done and (remaining := self._remaining(row, number)) is not None:
                 self._done(row, written, remaining)
                 return
-            other = self._forms.alternative(row.resource, request, refusal) if refusal is not None else None
-            if other is not None:
-                self._journal.answered(written)
-                request = other
-            elif refusal is not None or unclear == TRIES:
-                self._journal.refused(written, problem, refusal.status if refusal is not None else None)
-                raise FailedWriteError(problem)
+            if refusal is not None:
+                problem = self._forms.explained(row, Operation.MERGE, refusal)
+                break
+        self._journal.refused(written, problem, refusal.status if refusal is not None else None)
+        raise FailedWriteError(problem)
 
-    def _proved(self, row: PlanRow, request: MergeRequest, number: int, written: int) -> Mapping[str, Any]:
-        """The remaining record in the target's list, which proves a form that nothing describes."""
+    def _proved(self, row: PlanRow, number: int, written: int, response: object) -> object:
+        """The remaining record: of a response or, where nothing describes the form and this is the first merge, of the target's list."""
+        if not self._forms.is_open(row, Operation.MERGE) or row.resource in self._seen:
+            return response
         remaining = self._remaining(row, number)
         if remaining is not None:
-            self._forms.proved(row.resource, request)
+            self._forms.taken(row, Operation.MERGE)
+            self._seen.add(row.resource)
             return remaining
         name = noun(row.resource)
         problem = (
             f"The service answered with success when {name} {number} was to be merged into {row.target_id}, but its list does not show "
             f"that {row.target_id} remains and {number} is gone. No {name} is merged any more: look at both, and merge by hand."
         )
-        self._forms.without_effect(row.resource, request, problem)
+        self._without_effect[row.resource] = problem
         self._journal.refused(written, problem)
         raise FailedWriteError(problem)
 

@@ -1,4 +1,4 @@
-"""A PUT replaces a record, so that it is read just before: a few singly, many in their list, and never as before an earlier change."""
+"""A PUT replaces a record, so that it is read just before: at its address, else in its list, and never as before an earlier change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pipelines.migration.apply.request_forms.whole_records import FEW, FRESH_SECONDS, WholeRecords
+from pipelines.migration.apply.target_records import FRESH_SECONDS, TargetRecords
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.service.client import LibraryClient
 from tests.service.manual_clock import ManualClock
@@ -56,43 +56,42 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def whole(
+def records(
     library: Library,
     clock: ManualClock,
     serve: Callable[[Script], ScriptedServer],
     client_for: Callable[..., LibraryClient],
-) -> Iterator[WholeRecords]:
-    with closing(WholeRecords(client_for(serve(library.answer).url, clock=clock), library.listing)) as records:
-        yield records
+) -> Iterator[TargetRecords]:
+    with closing(TargetRecords(client_for(serve(library.answer).url, clock=clock), library.listing)) as target:
+        yield target
 
 
-def test_many_records_cost_a_few_requests_and_one_list(library: Library, whole: WholeRecords) -> None:
-    assert [whole.read("authorities", number) for number in library.records] == [*library.records.values()]
-    assert library.singles <= FEW
-    assert library.lists == 1
+def test_many_records_cost_a_request_each_or_one_list(library: Library, records: TargetRecords) -> None:
+    assert [records.current("authorities", number) for number in library.records] == [*library.records.values()]
+    assert (library.singles, library.lists) in {(8, 0), (1, 1)}
 
 
-def test_a_record_that_was_changed_is_read_again(library: Library, whole: WholeRecords) -> None:
+def test_a_record_that_was_changed_is_read_again(library: Library, records: TargetRecords) -> None:
     """A second PUT with the record as it was before the first would take that one back."""
     for number in library.records:
-        whole.read("authorities", number)
+        records.current("authorities", number)
     library.records[5] = {"id": 5, "name": "Changed"}
-    whole.forget("authorities", 5)
-    assert whole.read("authorities", 5) == {"id": 5, "name": "Changed"}
-    assert whole.read("authorities", 6) == {"id": 6, "name": "Person 6"}
+    records.forget("authorities", 5)
+    assert records.current("authorities", 5) == {"id": 5, "name": "Changed"}
+    assert records.current("authorities", 6) == {"id": 6, "name": "Person 6"}
 
 
-def test_a_record_that_was_created_since_is_found(library: Library, whole: WholeRecords) -> None:
+def test_a_record_that_was_created_since_is_found(library: Library, records: TargetRecords) -> None:
     for number in library.records:
-        whole.read("authorities", number)
+        records.current("authorities", number)
     library.records[9] = {"id": 9, "name": "New"}
-    assert whole.read("authorities", 9) == {"id": 9, "name": "New"}
-    assert whole.read("authorities", 10) is None
+    assert records.current("authorities", 9) == {"id": 9, "name": "New"}
+    assert records.current("authorities", 10) is None
 
 
-def test_a_list_grows_old(library: Library, whole: WholeRecords, clock: ManualClock) -> None:
+def test_a_list_grows_old(library: Library, records: TargetRecords, clock: ManualClock) -> None:
     for number in library.records:
-        whole.read("authorities", number)
+        records.current("authorities", number)
     library.records[5] = {"id": 5, "name": "Edited by somebody"}
     clock.sleep(FRESH_SECONDS + 1)
-    assert whole.read("authorities", 5) == {"id": 5, "name": "Edited by somebody"}
+    assert records.current("authorities", 5) == {"id": 5, "name": "Edited by somebody"}

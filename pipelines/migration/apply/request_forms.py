@@ -1,0 +1,281 @@
+"""The form of each request that writes: as the operator's settings say, else the target's description, else the service's document.
+
+No form is tried. Where nothing describes one and the target refuses it, the message shows the setting that says another one.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pipelines.errors import RefusedError
+from pipelines.inventory import LIST_PATHS
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WriteKind
+from pipelines.migration.model.plan import PlanRow
+from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, MergeRequest, ResourceType, Source
+from pipelines.migration.model.wording import noun, plural
+from pipelines.records.additional_fields import is_managed
+from pipelines.records.files import ASSET, COVER
+from pipelines.settings.requests import RequestSettings
+from pipelines.shapes.model import Description
+
+ADDRESSES = {ASSET: "assets/presign", COVER: "publications/cover/presign"}
+"""Kind of a file → the documented path that signs the form of its upload (service.md#presign)."""
+
+_FILES_OF = {ASSET: "assets", COVER: PUBLICATIONS}
+"""Kind of a file → the resource whose settings have that path."""
+
+
+class Operation(StrEnum):
+    """What a write does."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    MERGE = "merge"
+
+
+KINDS = {
+    Operation.CREATE: (WriteKind.CREATE,),
+    Operation.CHANGE: (WriteKind.PATCH, WriteKind.LINK, WriteKind.ADOPT),
+    Operation.MERGE: (WriteKind.MERGE,),
+}
+"""Operation → the kinds of its entries in the journal."""
+
+
+class StoppedResourceError(Exception):
+    """The target refused the form of this resource's requests too often: the row is left."""
+
+
+class Request(NamedTuple):
+    """A request that writes."""
+
+    method: str
+    path: str
+    body: dict[str, Any]
+    fields: Collection[str]
+    """The names of the fields that are sent."""
+
+
+class RequestForms:
+    """The forms of the writes of one run, from several threads at once.
+
+    `settings`: resource → the operator's; `unproved`: fields of publications that no description proves; `current`: reads a record as it
+    is now; `most_refused`: rows of a resource whose form may be refused before the others are left.
+    """
+
+    def __init__(
+        self,
+        tenant: str,
+        settings: Mapping[str, RequestSettings],
+        description: Description | None,
+        journal: Journal,
+        current: Callable[[str, int], Mapping[str, Any] | None],
+        *,
+        unproved: Collection[str] = (),
+        most_refused: int = 3,
+    ) -> None:
+        self._tenant = tenant
+        self._settings = settings
+        self._description = description
+        self._journal = journal
+        self._current = current
+        self._unproved = unproved
+        self._most_refused = most_refused
+        self._lock = threading.RLock()
+        self._taken: set[tuple[str, Operation]] = set()
+        """What the target took in this run, or in an earlier one."""
+        self._refused: Counter[str] = Counter()
+        """Resource → rows whose form was refused."""
+
+    @contextmanager
+    def sending(self, row: PlanRow, operation: Operation) -> Iterator[None]:
+        """Write a row of which nothing describes the form alone, until the target took one: the others profit from the answer.
+
+        Raises `StoppedResourceError` where the target refused too many.
+        """
+        self._check(row.resource)
+        if not self.is_open(row, operation) or self._is_taken(row, operation):
+            yield
+            return
+        with self._lock:
+            self._check(row.resource)
+            yield
+
+    def _check(self, resource: str) -> None:
+        if self._refused[resource] >= self._most_refused:
+            raise StoppedResourceError(resource)
+
+    def _is_taken(self, row: PlanRow, operation: Operation) -> bool:
+        key = (row.resource, operation)
+        if key not in self._taken and self._journal.has_done(row.resource, KINDS[operation]):
+            self._taken.add(key)
+        return key in self._taken
+
+    def is_open(self, row: PlanRow, operation: Operation) -> bool:
+        """Whether neither the document nor the target's description says in which form this is sent."""
+        if row.type is None or (row.resource == USERS and operation != Operation.MERGE):
+            return False
+        if operation == Operation.MERGE:
+            return row.type.merge is not None and not row.type.merge.described
+        return row.type.source == Source.RECORDS
+
+    def taken(self, row: PlanRow, operation: Operation) -> None:
+        """The target took a request: its form is right."""
+        self._taken.add((row.resource, operation))
+
+    def reduced(self, row: PlanRow, omitted: list[str]) -> PlanRow:
+        """The row without the fields that the operator leaves out, which are named in `omitted`."""
+        names = [name for name in self._of(row.resource).leave_out if name in row.payload]
+        if not names:
+            return row
+        omitted.append(f"{', '.join(names)}: not sent, as `{self._table(row.resource)}` says.")
+        payload, expected = (
+            {name: fields[name] for name in fields if name not in names} for fields in (row.payload, row.expected)
+        )
+        return msgspec.structs.replace(row, payload=payload, expected=expected)
+
+    def create(self, row: PlanRow, payload: Mapping[str, Any]) -> Request:
+        """The request that creates the record of a row."""
+        content = {name: _sent(row, name, value) for name, value in payload.items()}
+        path = self._of(row.resource).create or LIST_PATHS[row.resource]
+        return Request("POST", path, self._wrapped(row, content), content.keys())
+
+    def change(self, row: PlanRow, target_id: int, changes: Mapping[str, Any]) -> Request:
+        """The request that changes fields of a record. A PUT replaces it, so that all other fields are sent again as they are now.
+
+        Raises `RefusedError` where it does and the target has no such record.
+        """
+        content = {name: _sent(row, name, value) for name, value in changes.items()}
+        method = "PATCH" if row.type is None else self._of(row.resource).method or row.type.method
+        path = f"{LIST_PATHS[row.resource]}/{target_id}"
+        if row.type is not None and method == "PUT":
+            record = self._current(row.resource, target_id)
+            if record is None:
+                text = f"{row.resource}/{target_id} was not changed: the target does not list it any more."
+                raise RefusedError(text, status=HTTPStatus.NOT_FOUND, code="RecordNotFound")
+            content = self._kept(row.type, record, changes) | content
+        return Request(method, path, self._wrapped(row, content), content.keys())
+
+    def _kept(
+        self, resource_type: ResourceType, record: Mapping[str, Any], changes: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The fields of a record that a PUT sends again: in the form in which they are sent where the plan knows them."""
+        known = {key for name in resource_type.fields for key in resource_type.keys_of(name)}
+        writable = self._writable(resource_type.resource)
+        others = {
+            key: value
+            for key, value in record.items()
+            if key not in known and not is_managed(key) and (writable is None or key in writable)
+        }
+        values = resource_type.whole_values(record)
+        return others | {name: resource_type.sent(name, value) for name, value in values.items() if name not in changes}
+
+    def _writable(self, resource: str) -> set[str] | None:
+        """The fields that the description has in a change; None where it has none."""
+        described = self._description.resources.get(resource) if self._description else None
+        if described is None or described.change is None:
+            return None
+        return {name for name, field in described.change.fields.items() if not field.read_only}
+
+    def merge(self, row: PlanRow, number: int) -> Request:
+        """The request that merges a record of the target into that of a row."""
+        settings, request = self._of(row.resource), row.type.merge if row.type is not None else None
+        if request is None:
+            raise ValueError(f"{row.resource} {row.source_id} has no way to merge")
+        path = settings.merge or _below_list(row.resource, request)
+        field = settings.merge_field or request.field
+        body = {field: row.existing_target_id}
+        key = request.wrapped_in if settings.wrapped_in is None else settings.wrapped_in
+        method = settings.merge_method or request.method
+        return Request(method, path.replace("{id}", str(number)), {key: body} if key else body, [field])
+
+    def presign(self, kind: str) -> str:
+        """The path that signs the form of an upload: the documented one, unless the description lacks it and has just one other."""
+        if settings := self._of(_FILES_OF[kind]).presign:
+            return settings
+        documented, operations = ADDRESSES[kind], self._description.operations if self._description else ()
+        word = "cover" if kind == COVER else "asset"
+        others = {
+            operation.removeprefix("GET /")
+            for operation in operations
+            if operation.startswith("GET /") and "{}" not in operation and "presign" in operation and word in operation
+        }
+        return others.pop() if f"GET /{documented}" not in operations and len(others) == 1 else documented
+
+    def explained(self, row: PlanRow, operation: Operation, refusal: RefusedError) -> str:
+        """The message of a refusal; where it may be about the form, with the setting that says another.
+
+        It may be as long as the target took no such request, which is counted; and where a field is sent that nothing proves.
+        """
+        settings = self._other_form(row, operation, refusal)
+        if not settings:
+            return str(refusal)
+        if not self._is_taken(row, operation):
+            with self._lock:
+                self._refused[row.resource] += 1
+        filled_in = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items())
+        return (
+            f"{refusal} If this is about the form of the request, say in bookferry.toml in which form the target takes "
+            f"{plural(row.resource)}, and apply the plan again: `{self._table(row.resource)}` {filled_in}"
+        )
+
+    def unsigned(self, kind: str, refusal: RefusedError) -> str:
+        """The message of a refusal to sign the form of an upload; with the setting that says another path where there is no such one."""
+        if not _refuses_address(refusal):
+            return str(refusal)
+        return (
+            f"{refusal} If the target signs it elsewhere, say so in bookferry.toml: `{self._table(_FILES_OF[kind])}` "
+            f"presign = {json.dumps(self.presign(kind))}"
+        )
+
+    def _other_form(self, row: PlanRow, operation: Operation, refusal: RefusedError) -> dict[str, Any]:
+        """The settings that may have to be others after a refusal, as far as they are known; none where it is about the record."""
+        is_first = not self._is_taken(row, operation)
+        is_open, is_address = is_first and self.is_open(row, operation), is_first and _refuses_address(refusal)
+        if operation == Operation.MERGE and (is_address or (is_open and refusal.is_about_content)):
+            method, path, _body, [field] = self.merge(row, 0)
+            return {"merge": path.replace("/0", "/{id}"), "merge_method": method, "merge_field": field}
+        if is_address and operation == Operation.CHANGE:
+            return {} if row.type is None else {"method": "PUT"}
+        if is_address:
+            return {"create": self._of(row.resource).create or LIST_PATHS[row.resource]}
+        if not refusal.is_about_content:
+            return {}
+        unproved = [name for name in (row.type.unproved if row.type else self._unproved) if name in row.payload]
+        key = {"wrapped_in": noun(row.resource).replace(" ", "_")} if is_open else {}
+        return key | ({"leave_out": unproved} if unproved else {})
+
+    def _table(self, resource: str) -> str:
+        return f"[tenants.{self._tenant}.requests.{resource}]"
+
+    def _of(self, resource: str) -> RequestSettings:
+        return self._settings.get(resource) or RequestSettings()
+
+    def _wrapped(self, row: PlanRow, content: dict[str, Any]) -> dict[str, Any]:
+        key = self._of(row.resource).wrapped_in
+        if key is None:
+            key = row.type.wrapped_in if row.type is not None else ""
+        return {key: content} if key else content
+
+
+def _refuses_address(refusal: RefusedError) -> bool:
+    """Whether a refusal is about the method, the media type or the address; a 404 with the code of a record says that of a record."""
+    missing = refusal.status == HTTPStatus.NOT_FOUND and refusal.code != "RecordNotFound"
+    return missing or refusal.status in {HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
+
+
+def _below_list(resource: str, request: MergeRequest) -> str:
+    return f"{LIST_PATHS[resource]}/{request.path.replace('{}', '{id}')}"
+
+
+def _sent(row: PlanRow, name: str, value: Any) -> Any:
+    return value if row.type is None else row.type.sent(name, value)

@@ -1,0 +1,94 @@
+"""Reads single records of the target: what it made of a write, and what a PUT, which replaces a record, has to send again."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from math import inf
+from typing import Any
+
+import msgspec
+
+from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
+from pipelines.inventory import LIST_PATHS
+from pipelines.migration.model.target_reading import TargetListing, numbered
+from pipelines.records.values import whole_number
+from pipelines.service.client import LibraryClient
+
+ReadListing = Callable[[str], AbstractContextManager[TargetListing]]
+"""Lists a resource of the target now, proved complete, for the length of the block."""
+
+FRESH_SECONDS = 60.0
+"""How old a list may be, beside ten times as long as it takes to read it."""
+
+
+class TargetRecords:
+    """Reads a record at an address of its own; where a resource has no such address (service.md#not-shown), in its list.
+
+    Several threads may use it.
+    """
+
+    def __init__(self, client: LibraryClient, read_listing: ReadListing) -> None:
+        self._client = client
+        self._read_listing = read_listing
+        self._lock = threading.Lock()
+        self._without_address: set[str] = set()
+        self._listed_until: dict[str, float] = {}
+        self._db = sqlite3.connect(
+            "", isolation_level=None, check_same_thread=False
+        )  # a temporary file of SQLite's own
+        self._db.execute("CREATE TABLE records (resource TEXT, id INTEGER, record BLOB, PRIMARY KEY (resource, id))")
+
+    def current(self, resource: str, number: int) -> Mapping[str, Any] | None:
+        """A record as it is now; None where the target does not have it. Without addresses, its list is read, which serves for a while."""
+        if (record := self._at_address(resource, number)) is not None:
+            return record
+        with self._lock:
+            is_fresh = self._client.clock.monotonic() < self._listed_until.get(resource, -inf)
+            if not is_fresh or (record := self._listed(resource, number)) is None:
+                self._list(resource)
+                record = self._listed(resource, number)
+        return record
+
+    def written(self, resource: str, number: int) -> Mapping[str, Any]:
+        """A record after a write; empty where it is neither at an address of its own nor at an end of its list."""
+        if (record := self._at_address(resource, number)) is not None:
+            return record
+        listed = self._client.list_ends(LIST_PATHS[resource])
+        return next((record for record in listed if whole_number(record.get("id")) == number), {})
+
+    def forget(self, resource: str, number: int) -> None:
+        """Read a record anew when it is needed next: it was changed."""
+        with self._lock:
+            self._db.execute("DELETE FROM records WHERE resource = ? AND id = ?", (resource, number))
+
+    def _at_address(self, resource: str, number: int) -> Mapping[str, Any] | None:
+        if resource not in self._without_address:
+            with suppress(RefusedError, ProtocolError, AccessDeniedError):
+                record = self._client.get_record(f"{LIST_PATHS[resource]}/{number}")
+                if whole_number(record.get("id")) == number:
+                    return record
+            self._without_address.add(resource)
+        return None
+
+    def _listed(self, resource: str, number: int) -> dict[str, Any] | None:
+        query = "SELECT record FROM records WHERE resource = ? AND id = ?"
+        row = self._db.execute(query, (resource, number)).fetchone()
+        return msgspec.json.decode(row[0]) if row else None
+
+    def _list(self, resource: str) -> None:
+        begun = self._client.clock.monotonic()
+        self._db.execute("DELETE FROM records WHERE resource = ?", (resource,))
+        with self._read_listing(resource) as listing:
+            self._db.executemany(
+                "INSERT INTO records VALUES (?, ?, ?)",
+                ((resource, number, msgspec.json.encode(record)) for number, record in numbered(listing.records())),
+            )
+        now = self._client.clock.monotonic()
+        self._listed_until[resource] = now + FRESH_SECONDS + 10 * (now - begun)
+
+    def close(self) -> None:
+        """Remove what was read."""
+        self._db.close()

@@ -1,0 +1,226 @@
+"""Settles creates without a response, all of a resource at once: each takes the record that it made, or is known to have made none (I8).
+
+That is certain once their requests can take no effect any more (`late_effects.py`) and while none of the resource is under way: then a new
+record of the target that no entry accounts for is from one of them, or from people.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from pipelines.inventory import LIST_PATHS
+from pipelines.migration.apply.digests import RecordDigests
+from pipelines.migration.apply.references import References
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.comparable import STEP, digest
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled, was_accepted
+from pipelines.migration.model.plan import Plan, PlanRow
+from pipelines.migration.model.target_reading import TargetListing
+from pipelines.records.forms import form_of
+from pipelines.records.identifiers.kinds import Kinds
+from pipelines.records.matching import (
+    comparable,
+    differing,
+    fingerprint,
+    identifying_keys,
+    same_title,
+    with_plain_blanks,
+)
+from pipelines.records.values import whole_number
+from pipelines.service.client import LibraryClient
+
+NO_NUMBER = "and an id that is no number does not say which of them it is"
+
+
+@dataclass(frozen=True)
+class NewRecord:
+    """A record of the target that no entry accounts for. `number`: its id, a text where it is no number; `digests`: of all its fields."""
+
+    number: int | str
+    record: Mapping[str, Any]
+    digests: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class UnclearCreate:
+    """A create without a response. `expected`: field → digest of what was sent."""
+
+    row: PlanRow
+    entry: JournalEntry
+
+    @property
+    def expected(self) -> Mapping[str, str | None]:
+        """Field → digest of what was sent, without the references that were left out, if any."""
+        return self.entry.wanted or self.row.expected
+
+
+Fits = Callable[[UnclearCreate, NewRecord], bool]
+
+
+class UnclearCreates:
+    """Settles the creates of one plan.
+
+    `known_before`: returns those ids of a resource that were in the target when the plan was made. `read_listing`: lists a resource of the
+    target now, proved complete.
+    """
+
+    def __init__(  # noqa: PLR0917  both ends, and what is known of them
+        self,
+        plan: Plan,
+        journal: Journal,
+        client: LibraryClient,
+        kinds: Kinds,
+        known_before: Callable[[str, Collection[int]], set[int]],
+        read_listing: Callable[[str], AbstractContextManager[TargetListing]],
+    ) -> None:
+        self._plan = plan
+        self._journal = journal
+        self._client = client
+        self._kinds = kinds
+        self._known_before = known_before
+        self._read_listing = read_listing
+        self._digests = RecordDigests(kinds)
+        self._references = References(plan.name, journal, self._digests, client)
+
+    def settle(self, resource: str = "") -> None:
+        """Settle the creates of a resource, or of all; those of which it stays unknown are parked for a person."""
+        entries: dict[str, dict[int, JournalEntry]] = defaultdict(dict)
+        for entry in self._journal.of_plan(self._plan.name, WriteState.INTENDED, WriteState.PARKED):
+            if entry.kind == WriteKind.CREATE and is_unsettled(entry) and resource in {"", entry.resource}:
+                entries[entry.resource][entry.source_id] = entry
+        for name, of_resource in entries.items():
+            creates = [
+                UnclearCreate(self._references.resolve(row, []), of_resource[row.source_id])
+                for row in self._plan.rows(Action.CREATE, resources=[name])
+                if row.source_id in of_resource
+            ]
+            self._settle(creates, self._new_records(creates[0].row, min(one.entry.begun_at for one in creates)))
+
+    def _settle(self, creates: list[UnclearCreate], free: list[NewRecord]) -> None:
+        fitting: tuple[Fits, ...] = (self._equals, self._is_alike)
+        for fits in fitting:
+            creates, free = self._adopt(creates, free, fits)
+        for create in creates:
+            equal = [new.number for new in free if self._equals(create, new)]
+            doubtful = [new.number for new in free if self._may_be(create, new)]
+            if equal or doubtful:
+                texts = any(isinstance(number, str) for number in equal)
+                self._park(create, equal or doubtful, NO_NUMBER if texts else "which differ from it")
+            elif was_accepted(create.entry):
+                self._journal.parked(create.entry.number, create.entry.message or "")
+            else:
+                self._journal.absent(create.entry.number)
+
+    def _adopt(
+        self, creates: list[UnclearCreate], free: list[NewRecord], fits: Fits
+    ) -> tuple[list[UnclearCreate], list[NewRecord]]:
+        """Of creates with the same content, each takes another record that fits, the lowest id first; returns what is left."""
+        groups: dict[str, list[UnclearCreate]] = defaultdict(list)
+        for create in creates:
+            groups[create.entry.content or ""].append(create)
+        left: list[UnclearCreate] = []
+        for group in groups.values():
+            fitting = [new for new in free if isinstance(new.number, int) and fits(group[0], new)]
+            if len(fitting) > len(group):
+                for create in group:
+                    self._park(create, [new.number for new in fitting], "more than were sent")
+                continue
+            for create, new in zip(group, fitting, strict=False):
+                self._enter(create, new)
+            left += group[len(fitting) :]
+            taken = {new.number for new in fitting}
+            free = [new for new in free if new.number not in taken]
+        return left, free
+
+    def _enter(self, create: UnclearCreate, new: NewRecord) -> None:
+        row, expected = create.row, create.row.expected
+        held = self._digests.of_response(row, new.record, expected)
+        incomplete = self._digests.not_kept(row, new.record, expected, held, ())
+        self._journal.done(create.entry.number, target_id=int(new.number), held=held, message=incomplete)
+
+    def _park(self, create: UnclearCreate, ids: Sequence[int | str], reason: str) -> None:
+        lost = "its answer did not name it" if was_accepted(create.entry) else "the response was lost"
+        self._journal.parked(
+            create.entry.number,
+            f"It is unknown whether it was created: {lost}, and the target now has {', '.join(map(str, ids[:5]))}, {reason}. A person must "
+            "look: if one of them is it, plan again, and the new plan compares the two; if not, delete there what is superfluous, then "
+            "apply this plan again.",
+        )
+
+    def _new_records(self, row: PlanRow, since: str) -> list[NewRecord]:
+        """The records that no entry accounts for: at the ends of the list, where new ones appear; of a list in no order, in all of it.
+
+        `row`: of the resource. `since`: when the first of the creates was begun.
+        """
+        resource, in_order = row.resource, True
+
+        def reaches_back(page: Sequence[Mapping[str, Any]]) -> bool:
+            nonlocal in_order
+            numbers = [number for record in page if (number := whole_number(record.get("id"))) is not None]
+            in_order &= numbers in (sorted(numbers), sorted(numbers, reverse=True))
+            older = self._known_before(resource, numbers) or self._journal.created_before(resource, numbers, since)
+            return bool(numbers and older)
+
+        records = self._client.list_ends(LIST_PATHS[resource], reaches_back)
+        if in_order:
+            return self._unaccounted(row, records)
+        found: list[NewRecord] = []
+        with self._read_listing(resource) as listing:
+            listed = iter(listing.records())
+            while batch := list(islice(listed, STEP)):
+                found += self._unaccounted(row, batch)
+        return found
+
+    def _unaccounted(self, row: PlanRow, records: Sequence[Mapping[str, Any]]) -> list[NewRecord]:
+        by_id = {whole_number(record.get("id")) or str(record.get("id")): record for record in records}
+        numbers = {number for number in by_id if isinstance(number, int)}
+        if numbers:
+            numbers -= self._known_before(row.resource, numbers) | self._journal.known_ids(row.resource, numbers)
+        return [
+            NewRecord(
+                number, record, {name: digest(text) for name, text in self._digests.compared(row, record).items()}
+            )
+            for number, record in sorted(by_id.items(), key=lambda item: (isinstance(item[0], str), item[0]))
+            if isinstance(number, str) or number in numbers
+        ]
+
+    @staticmethod
+    def _equals(create: UnclearCreate, new: NewRecord) -> bool:
+        return all(new.digests.get(name) == value for name, value in create.expected.items())
+
+    def _is_alike(self, create: UnclearCreate, new: NewRecord) -> bool:
+        """Whether two publications differ in nothing but blanks, and in what services set or drop.
+
+        They set a publication kind where none was sent, and any additional field; they may drop an additional field that was sent.
+        """
+        if create.row.type is not None:
+            return False
+        forms = (form_of(record, self._kinds).fields for record in (create.row.payload, new.record))
+        wanted, actual = (comparable(with_plain_blanks(fields), self._kinds) for fields in forms)
+        for name in differing(wanted, actual):
+            if name not in self._kinds.additional:
+                if name != "publishable_type" or name in wanted:
+                    return False
+            elif name in wanted and name in actual:
+                return False
+        return True
+
+    def _may_be(self, create: UnclearCreate, new: NewRecord) -> bool:
+        """Whether a record that differs may be the one that was sent: it has its key, or an identifier or the title of it."""
+        resource_type, payload = create.row.type, create.row.payload
+        if resource_type is not None:
+            key = resource_type.key(resource_type.values(payload))
+            return key is not None and resource_type.key(resource_type.values(new.record)) == key
+        sent, made = form_of(payload, self._kinds), form_of(new.record, self._kinds)
+        title = fingerprint(sent.fields)
+        return (
+            not {*identifying_keys(sent, self._kinds)}.isdisjoint(identifying_keys(made, self._kinds))
+            or (title is not None and fingerprint(made.fields) == title)
+            or same_title(sent.fields, made.fields)
+        )

@@ -1,0 +1,62 @@
+"""Finds what the target has twice, because a request without a response took effect after it had been settled (I8).
+
+A twin equals a record that a plan created, was not there when that was planned, and no write accounts for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+import pyarrow as pa
+
+from pipelines.migration.model.comparable import RECORDS, Side
+from pipelines.migration.model.comparison_database import create_table
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.plan import Twin
+from pipelines.migration.plan.rows import batches_of
+from pipelines.records.tables.description import Column, Table
+from pipelines.store.parquet import connect_duckdb, escaped, literal
+
+CREATED = Table(
+    "created",
+    "The records of the target that plans created.",
+    (),
+    (
+        Column("source_id", pa.int64(), "The record in the source.", required=True),
+        Column("target_id", pa.int64(), "The record in the target.", required=True),
+        Column("plan", pa.string(), "The plan that created it.", required=True),
+    ),
+)
+_TWINS = """
+    SELECT n.id, c.source_id, c.target_id, c.plan
+    FROM (
+        SELECT content, min(target_id) AS target_id, arg_min(source_id, target_id) AS source_id, arg_min(plan, target_id) AS plan
+        FROM created JOIN records ON records.id = created.target_id
+        GROUP BY content
+    ) AS c
+    JOIN records AS n USING (content)
+    ANTI JOIN created AS k ON k.target_id = n.id
+    ORDER BY n.id
+"""
+
+KnownBefore = Callable[[str, str, Collection[int]], set[int]]
+"""Returns those ids of a resource that were in the target when a plan was made. It gets the plan, the resource and the ids."""
+
+
+def find_twins(journal: Journal, sides: Iterable[Side], known_before: KnownBefore) -> Iterator[Twin]:
+    """Yield the twins in one reading of the target. `sides`: its resources."""
+    for side in sides:
+        resource = side.resource
+        if next(journal.creations(resource), None) is None:
+            continue
+        with connect_duckdb(memory_limit="512MB", threads=2) as database:
+            create_table(database, CREATED, batches_of(CREATED, journal.creations(resource)))
+            path = literal(escaped(side.path(RECORDS)))
+            database.execute(f"CREATE VIEW records AS SELECT id, content FROM read_parquet({path})")  # noqa: S608
+            rows = database.execute(_TWINS).fetchall()
+        known = journal.known_ids(resource, [number for number, *_ in rows])
+        for plan in sorted({plan for *_, plan in rows}):
+            known |= known_before(plan, resource, [number for number, *_, name in rows if name == plan])
+        for number, source_id, target_id, _plan in rows:
+            if number not in known:
+                yield Twin(resource=resource, source_id=source_id, target_id=target_id, twins=[number])

@@ -1,0 +1,47 @@
+"""The tables `[tenants.NAME.requests.RESOURCE]`: how a library takes writes that nothing describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from pipelines.inventory import RESOURCES
+
+WRITTEN = (*RESOURCES, "assets")
+"""The resources that may have such a table; `assets` are attached files."""
+
+_Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]*$")]
+_Path = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_{}-]+(/[A-Za-z0-9_{}-]+)*$")]
+"""A path below the address of the API."""
+
+
+class RequestSettings(BaseModel):
+    """How the writes of one resource are sent. What is not set is as the target's description has it, else as the document."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: Literal["PATCH", "PUT"] | None = None
+    """The method of a change. A PUT sends the whole record."""
+    wrapped_in: _Key | None = None
+    """The key around a record in a body; empty for none."""
+    create: _Path | None = None
+    """The path to which new records are sent."""
+    merge: _Path | None = None
+    """The path of a merge; `{id}` is the record that goes."""
+    merge_method: Literal["PATCH", "POST", "PUT"] | None = None
+    merge_field: Annotated[_Key, StringConstraints(min_length=1)] | None = None
+    """The field with the id of the record that remains."""
+    presign: _Path | None = None
+    """The path that signs the form of an upload: of `publications` for their covers, of `assets` for attached files."""
+    leave_out: tuple[str, ...] = ()
+    """Fields that the library does not take."""
+
+
+def request_problem(tables: Mapping[str, RequestSettings]) -> str | None:
+    """What is wrong with such tables; None if nothing is."""
+    if tables.get("publications", RequestSettings()).method == "PUT":
+        return 'publications.method = "PUT", but publications are changed by PATCH (service.md#publications): remove it'
+    unknown = [name for name in tables if name not in WRITTEN]
+    return f"{', '.join(unknown)}: not a resource; those are {', '.join(WRITTEN)}" if unknown else None

@@ -1,0 +1,129 @@
+"""Creates with a lost response are settled at the end of their resource, also where the service changes what it stores (I8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pipelines.migration.apply.digests import content_of
+from pipelines.migration.apply.unclear_creates import UnclearCreates
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled
+from pipelines.migration.model.plan import PlanRow
+from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.model.target_reading import TargetListing
+from pipelines.publication_fields import WRITTEN
+from pipelines.records.forms import form_of
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.records.matching import comparable
+from pipelines.service.client import LibraryClient
+from tests.migration.sample_plans import plan_of, row
+from tests.service.manual_clock import ManualClock
+from tests.service.scripted import Answer, Received, Script, ScriptedServer
+from tests.state_places import Place
+
+SENT = {"title": " A  title\n"}
+COPY = {"publication_id": 7, "barcode": "B 1", "note": "Worn"}
+
+Settle = Callable[..., list[JournalEntry]]
+
+
+class Listed:
+    """A whole list of the target."""
+
+    def __init__(self, records: list[dict[str, Any]]) -> None:
+        self.records = lambda: iter(records)
+
+
+@pytest.fixture
+def settle(
+    serve: Callable[[Script], ScriptedServer],
+    client_for: Callable[..., LibraryClient],
+    place: Place,
+    tmp_path: Path,
+) -> Iterator[Settle]:
+    """Settles creates of these payloads, in a target with these records; returns their entries."""
+    clock = ManualClock()
+    with closing(Journal(place.state(clock), "https://a", "https://b", clock)) as journal:
+
+        def run(
+            payloads: list[dict[str, Any]], ends: list[dict[str, Any]], whole: list[dict[str, Any]] | None = None
+        ) -> list[JournalEntry]:
+            resource = "publications" if "title" in payloads[0] else "hard_copies"
+            rows = [new(resource, number, payload) for number, payload in enumerate(payloads)]
+            for one in rows:
+                key = ("plan", resource, one.source_id, WriteKind.CREATE)
+                journal.sent(journal.intend(*key, content=content_of(one.expected), wanted=one.expected))
+
+            def script(_request: Received) -> Answer:
+                return Answer({"records": ends})
+
+            def listing(_resource: str) -> AbstractContextManager[TargetListing]:
+                assert whole is not None, "a list in order is not read whole"
+                return nullcontext(cast(TargetListing, Listed(whole)))
+
+            client, plan = client_for(serve(script).url, clock=clock), plan_of(tmp_path / "plan", rows)
+            UnclearCreates(plan, journal, client, STANDARD_KINDS, lambda *_: set(), listing).settle(resource)
+            return [*journal.of_plan("plan")]
+
+        yield run
+
+
+def new(resource: str, source_id: int, payload: dict[str, Any]) -> PlanRow:
+    if resource == "publications":
+        compared = comparable(form_of(payload).fields)
+        names: tuple[str, ...] = tuple(WRITTEN)
+    else:
+        compared, names = RESOURCE_TYPES[resource].compared(payload), tuple(payload)
+    expected = {name: digest(compared.get(name)) for name in names}
+    return row(source_id, Action.CREATE, resource=resource, payload=payload, expected=expected)
+
+
+@pytest.mark.parametrize(
+    ("sent", "found", "state"),
+    [
+        (SENT, {**SENT}, WriteState.DONE),
+        (SENT, {"title": "A title", "publishable_type": "Book"}, WriteState.DONE),
+        (SENT, {"title": "A title.", "abstract": "Of another one?"}, WriteState.PARKED),
+        (SENT, {"title": "Another title"}, WriteState.INTENDED),
+        (COPY, {**COPY, "status": None}, WriteState.DONE),
+        (COPY, {**COPY, "barcode": "b  1", "note": "As new"}, WriteState.PARKED),
+        (COPY, {**COPY, "barcode": "B 2"}, WriteState.INTENDED),
+        (COPY, {"note": "Worn"}, WriteState.INTENDED),
+        ({"note": "Torn"}, {"note": "Worn"}, WriteState.INTENDED),
+    ],
+)
+@pytest.mark.parametrize("number", [5, "5"])
+def test_a_record_is_taken_where_it_is_the_one_that_was_sent(
+    settle: Settle, sent: dict[str, Any], found: dict[str, Any], state: WriteState, number: int | str
+) -> None:
+    """Where it differs but may be it, a person decides; else it is absent, and is sent again. An id may be a text."""
+    [entry] = settle([sent], [{"id": number, **found}])
+    assert (entry.state, entry.target_id) == (state, 5 if state == WriteState.DONE else None)
+    assert is_unsettled(entry) == (state == WriteState.PARKED)
+
+
+def test_of_equal_records_each_create_takes_another_one(settle: Settle) -> None:
+    entries = settle([COPY, COPY, COPY], [{"id": number, **COPY} for number in (7, 5)])
+    assert [entry.target_id for entry in entries] == [5, 7, None]
+    assert [entry.state for entry in entries] == [WriteState.DONE, WriteState.DONE, WriteState.INTENDED]
+
+
+def test_more_equal_records_than_were_sent_are_for_a_person(settle: Settle) -> None:
+    [entry] = settle([SENT], [{"id": number, **SENT} for number in (5, 7)])
+    assert entry.state == WriteState.PARKED
+    assert "5, 7, more than were sent" in (entry.message or "")
+
+
+@pytest.mark.parametrize("sent", [SENT, COPY])
+def test_a_list_in_no_order_is_read_whole(settle: Settle, sent: dict[str, Any]) -> None:
+    """Nothing says where in it a new record is."""
+    ends = [{"id": number, "title": "x", "barcode": "x"} for number in (4, 9, 2)]
+    [entry] = settle([sent], ends, [*ends, {"id": 5, **sent}])
+    assert entry.target_id == 5
