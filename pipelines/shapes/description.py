@@ -178,7 +178,7 @@ class _Reader:
             properties = part.get("properties")
             if isinstance(properties, dict):
                 for name, inner in list(properties.items())[:MAX_FIELDS]:
-                    if isinstance(name, str) and len(name) <= MAX_NAME and name.isprintable():
+                    if isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable():
                         found.setdefault(name, inner)
         return dict(list(found.items())[:MAX_FIELDS])
 

@@ -124,7 +124,7 @@ class Observer:
         found = fields.get(name)
         if found is not None:
             return found
-        if self._fields >= MAX_FIELDS or len(name) > MAX_NAME or not name.isprintable():
+        if self._fields >= MAX_FIELDS or not 0 < len(name) <= MAX_NAME or not name.isprintable():
             return fields.setdefault(OTHERS, FieldShape())
         self._fields += 1
         return fields.setdefault(name, FieldShape())

@@ -146,12 +146,12 @@ def test_a_type_widens_and_stays_wide() -> None:
 
 def test_names_are_told_apart_without_case() -> None:
     """DuckDB compares names without case."""
-    records = [{"id": 1, "Shelf": 1, "shelf": 2, "a.b": 3, "a": {"b": 4}, "residue": 5, "sha256": 6, "": 7}]
+    records = [{"id": 1, "Shelf": 1, "shelf": 2, "a.b": 3, "a": {"b": 4}, "residue": 5, "sha256": 6}]
     columns = observed(records).columns
     names = [column.name.casefold() for column in columns]
     assert len(names) == len({*names, *(column.name for column in STAGED["tasks"][0].columns)} - _described())
     [row] = staged(records)
-    assert sorted(value for name, value in row.items() if type(value) is int and name != "id") == [1, 2, 3, 4, 5, 6, 7]
+    assert sorted(value for name, value in row.items() if type(value) is int and name != "id") == [1, 2, 3, 4, 5, 6]
 
 
 def _described() -> set[str]:
@@ -167,7 +167,8 @@ def test_columns_and_fields_are_limited() -> None:
     assert len(observed(records).columns) == MAX_COLUMNS
     [row] = staged(records)
     assert len(json.loads(row["residue"])) == len(records[0]) - 1 - MAX_COLUMNS
-    assert OTHERS in shape_of([{"id": 1, "bad\x00key": 1, "x" * 500: 2}]).fields
+    for name in ("bad\x00key", "x" * 500, ""):
+        assert shape_of([{"id": 1, name: 1}]).fields.keys() == {"id", OTHERS}
 
 
 def test_the_keys_of_a_map_are_values() -> None:
