@@ -158,7 +158,7 @@ def test_a_refused_merge_is_named_and_may_be_tried_again(pair: LibraryPair, snap
 
 @pytest.mark.long
 def test_a_merge_follows_the_targets_description(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """A6: the address, the method and the field. A POST with a lost response is looked up, too."""
+    """The address, the method and the field. A POST with a lost response is looked up, too."""
     plan, source_id, ids = with_twins(pair, snapshot)
     decide(plan, "authorities", source_id, f"merge {ids[2]}")
     native = {"name": {"from": "name"}, "kind": {"from": "kind"}, "variants": {"from": "variants"}}
@@ -193,7 +193,7 @@ def undescribed(pair: LibraryPair, **merge: str) -> None:
 
 
 def test_a_merge_that_nothing_describes_is_as_the_operator_says(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """A6: the assumed form is refused with the setting that says another; no other is tried. With it the same plan merges."""
+    """The assumed form is refused with the setting that says another; no other is tried. With it the same plan merges."""
     plan, source_id, ids = with_twins(pair, snapshot)
     undescribed(pair, path="/authorities/{id}/merges", method="POST", field="target_id")
     decide(plan, "authorities", source_id, "merge")

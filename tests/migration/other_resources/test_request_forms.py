@@ -1,4 +1,4 @@
-"""A6: a service without a description that takes writes in other forms, which the operator names: PUT, a key around the record."""
+"""A service without a description that takes writes in other forms, which the operator names: PUT, a key around the record."""
 
 from __future__ import annotations
 
