@@ -297,7 +297,13 @@ def test_in_another_container_of_this_machine_the_lease_decides(
     assert watch.status(without_a_lease) is STARTED, "its work needs no lease"
 
 
-@pytest.mark.parametrize("job", ["nightly_backup", "plan_migration", "apply_migration", "verify_migration"])
+@pytest.mark.parametrize(
+    "job",
+    [
+        "verify_migration",
+        *(pytest.param(job, marks=pytest.mark.long) for job in ("nightly_backup", "plan_migration", "apply_migration")),
+    ],
+)
 def test_of_a_run_elsewhere_the_shared_lease_decides(
     watch: Watch, installation: DagsterInstallation, shared_place: Place, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:

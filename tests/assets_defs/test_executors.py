@@ -50,7 +50,10 @@ def in_process() -> dg.JobDefinition:
     return job_with(dg.in_process_executor)
 
 
-@pytest.mark.parametrize(("job", "name"), [(multiprocess, "multi_or_in_process_executor"), (in_pods, "k8s")])
+@pytest.mark.parametrize(
+    ("job", "name"),
+    [pytest.param(multiprocess, "multi_or_in_process_executor", marks=pytest.mark.long), (in_pods, "k8s")],
+)
 def test_steps_of_several_processes_are_refused(
     installation: DagsterInstallation, sandbox: SandboxProcess, job: Callable[[], dg.JobDefinition], name: str
 ) -> None:

@@ -56,10 +56,8 @@ def test_terminated_in_the_middle_of_a_listing(installation: DagsterInstallation
         assert "TenantBusyError: Another run is at work on 'old' at this moment" in message
         begun = [one for one in sandbox.requests("library") if "page=1" in one["query"].split("&")]
         assert len(begun) == 1, "the second run sent nothing"
-        began = time.monotonic()
         first.terminate()
         first.communicate(timeout=SECONDS_TO_STOP)
-        assert time.monotonic() - began < SECONDS_TO_STOP
         assert first.returncode != 0
     assert dg.DagsterRunStatus.SUCCESS not in statuses(installation)
     assert dg.DagsterRunStatus.STARTED not in statuses(installation), "no run is left that looks alive"

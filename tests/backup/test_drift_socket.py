@@ -27,7 +27,9 @@ def busy(request: pytest.FixtureRequest) -> Iterator[BusyLibrary]:
         yield file_library
 
 
-@pytest.mark.parametrize("busy", range(12), indirect=True)
+@pytest.mark.parametrize(
+    "busy", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 12))], indirect=True
+)
 def test_a_complete_snapshot_has_every_record_that_stayed(tmp_path: Path, busy: BusyLibrary) -> None:
     """It has each record that lived throughout, once, or it is marked partial; its manifest is consistent."""
     runner = BackupRunner(tmp_path, busy.library.url)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -63,10 +62,8 @@ def test_it_ends_at_once_although_requests_hang(signum: signal.Signals) -> None:
             hanging.sendall(b"GET /library/api/v2/publications HTTP/1.1\r\nHost: x\r\n\r\n")
             while sandbox.counts()["requests"] == 0:
                 pass
-            started = time.monotonic()
             sandbox.process.send_signal(signum)
             assert sandbox.process.wait(200) == 0
-            assert time.monotonic() - started < 200
 
 
 @pytest.mark.long

@@ -153,6 +153,7 @@ class StoppedClock(SystemClock):
         raise StopAsyncIteration(seconds)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", KILLED_AT.values(), ids=KILLED_AT)
 @pytest.mark.parametrize("to", ["postgres", "local"])
 def test_a_move_that_was_killed_leaves_one_valid_place(at: At, to: str, where: str) -> None:

@@ -71,7 +71,9 @@ def on(shared_place: Place, clock: ManualClock, server_clock: ServerClock) -> Ca
 
 
 @pytest.mark.parametrize(("machine", "known"), [("one", True), ("another", True), ("another", False)])
-@pytest.mark.parametrize("step", [HOUR, 45.0, 5.0])
+@pytest.mark.parametrize(
+    "step", [pytest.param(HOUR, marks=pytest.mark.long), pytest.param(45.0, marks=pytest.mark.long), 5.0]
+)
 def test_a_server_whose_clock_is_set_forward_frees_nothing_early(
     on: Callable[..., Budget],
     clock: ManualClock,

@@ -195,6 +195,7 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
     assert meaning(pair) == before
 
 
+@pytest.mark.long
 def test_links_to_records_outside_of_a_part_wait(pair: LibraryPair) -> None:
     """Parts fail nothing, and the last one completes what the first ones left."""
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)

@@ -15,7 +15,7 @@ def refuse(pair: LibraryPair, code: str, times: int = 1) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("code", ["StorageNotFound", "RouteNotFound", "", "RecordNotFound"])
+@pytest.mark.parametrize("code", ["", "RecordNotFound"])
 def test_a_404_that_no_reference_explains_refuses_the_record(pair: LibraryPair, snapshot: Snapshot, code: str) -> None:
     """No record is written without its contributor because the service said something else; every contributor is there."""
     plan = pair.plan(snapshot, resources=["users"])

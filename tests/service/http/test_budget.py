@@ -208,7 +208,7 @@ def check_windows(place: Place, limit: int, late: float, work: list[Arrival]) ->
         process.close()
 
 
-@pytest.mark.parametrize("limit", [1, 60, 600])
+@pytest.mark.parametrize("limit", [1, 60, pytest.param(600, marks=pytest.mark.long)])
 def test_at_least_99_percent_are_used_while_work_waits(place: Place, limit: int) -> None:
     """I1: at least 99 % used while work waits, with wake-ups 20 ms late and headers that leave 50 ms after the slot is taken."""
     clock = ManualClock(late=0.02)

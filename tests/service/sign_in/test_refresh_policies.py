@@ -71,7 +71,13 @@ def test_killed_between_the_answer_and_the_store(signed_in: Home, policy: str) -
 
 @every_policy
 @pytest.mark.parametrize(
-    "fault", [{"fault": "reset"}, {"fault": "cut"}, {"fault": "garble"}, {"fault": "status", "status": 502}]
+    "fault",
+    [
+        {"fault": "garble"},
+        pytest.param({"fault": "reset"}, marks=pytest.mark.long),
+        pytest.param({"fault": "cut"}, marks=pytest.mark.long),
+        pytest.param({"fault": "status", "status": 502}, marks=pytest.mark.long),
+    ],
 )
 def test_the_answer_is_lost(signed_in: Home, sandbox: SandboxProcess, policy: str, fault: dict[str, object]) -> None:
     """I3: the response is lost after the server rotated the token; the old token is tried once more, and no third time."""

@@ -54,7 +54,7 @@ class Open(Protocol):
         ...
 
 
-@pytest.fixture(params=["file", "postgres"])
+@pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.long)])
 def store_for(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """Both kinds, one after the other."""
     kind, where = FileTokens, f"Path({str(tmp_path / 'sign-ins')!r})"
