@@ -119,7 +119,7 @@ def test_every_reader_has_the_columns_that_came_later(
 
 
 def test_iceberg_works_as_written(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All but the engines that need more than this machine; tests/store/iceberg/test_readers.py has Ray."""
+    """tests/store/iceberg/test_readers.py has Ray."""
     shutil.copytree(checkout, tmp_path, dirs_exist_ok=True)
     config = tmp_path / "bookferry-demo" / "bookferry.toml"
     config.write_text(f"{config.read_text()}\n[iceberg]\n")
@@ -127,11 +127,9 @@ def test_iceberg_works_as_written(checkout: Path, tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
     names: dict[str, Any] = {}
-    first, second, engines = blocks("python", ICEBERG)
-    for block in (first, second):
+    for block in blocks("python", ICEBERG):
         exec(compile(block, "docs/analysts.md", "exec"), names)
     names["catalog"].close()
-    compile(engines, "docs/analysts.md", "exec")
     assert names["rows"].num_rows == 5445
 
 
