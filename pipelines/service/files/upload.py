@@ -181,5 +181,5 @@ def _not_taken(problem: str, status: int = 0) -> StorageRefusalError:
 
 def _gave_up(problem: str) -> UnavailableStorageError:
     return UnavailableStorageError(
-        f"{problem}. The file was not uploaded, although it was tried again. Run the same command again later."
+        f"{problem.rstrip('.?')}. The file was not uploaded, although it was tried again. Run the same command again later."
     )

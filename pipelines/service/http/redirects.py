@@ -20,14 +20,14 @@ _OF_A_SIGN_IN = re.compile(r"auth|idp|log|sign|sso")
 def at_other_slash(response: httpx.Response) -> httpx.URL | None:
     """Returns the address of a GET with or without a slash at its end, if the response redirects there and nowhere else.
 
-    Scheme, host, port and parameters stay those of the request (I2): behind a proxy, a service may name another scheme, and leave out the
-    parameters.
+    Scheme, host, port and parameters stay those of the request (I2): behind a proxy, a service may name another scheme or port, and leave
+    out the parameters.
     """
     url, target = response.request.url, _target(response)
     if response.request.method != "GET" or target is None:
         return None
     own, other = path_of(url), path_of(target)
-    only_slash = target.netloc == url.netloc and other in (f"{own}/", own.removesuffix("/")) and other != own
+    only_slash = target.host == url.host and other in (f"{own}/", own.removesuffix("/")) and other != own
     if not only_slash or (target.query and sorted(target.params.multi_items()) != sorted(url.params.multi_items())):
         return None
     return at_path(url, other)
