@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from pipelines.errors import ConfigurationError
 from pipelines.settings.storage import POSTGRES_TIMEOUTS
 
-SCHEME = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
+SCHEME = re.compile(r"(?i:postgres(?:ql)?(?:\+\w+)?)://")
 """How an address of Postgres begins; some name a driver."""
 
 _ADDRESS = re.compile(rf"{SCHEME.pattern}(?:([^/?]*)@)?([^?@]*)(?:\?(.*))?")

@@ -59,6 +59,7 @@ def test_a_sign_in_among_the_parameters() -> None:
         ("postgresql+psycopg://u@/d?host=/var/run", "postgresql:///var/run/d"),
         ("postgresql://%2Fvar%2Frun/d", "postgresql:///var/run/d"),
         ("postgresql://host", "postgresql://host/"),
+        ("PostgreSQL://u:p@host/d", "postgresql://host/d"),
     ],
 )
 def test_what_people_see_of_an_address(address: str, place: str) -> None:
