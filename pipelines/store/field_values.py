@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pipelines.records.residue import SIGNED_ADDRESS
+from pipelines.records.values import decode_json
 from pipelines.store.parquet import json_path, literal, open_in_duckdb
 
 if TYPE_CHECKING:
@@ -39,6 +40,14 @@ _FOUND = """
     FROM ({values})
     GROUP BY ALL
 """
+
+_WITH_NUMBERS = """
+    SELECT DISTINCT name, value::VARCHAR
+    FROM ({values})
+    WHERE json_type(value) <> 'VARCHAR' OR regexp_full_match(value ->> '$', '[0-9]+')
+"""
+
+_BATCH = 1000
 
 _CHOSEN = """
     SELECT DISTINCT name, entry ->> '$'
@@ -97,6 +106,16 @@ def field_values(raw: Path, names: Sequence[str]) -> dict[str, FoundValues]:
             values.has_ids |= has_ids
             values.is_signed |= is_signed
     return found
+
+
+def values_with_numbers(raw: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield `{name: value}` for each different value of these fields that may have numbers of records: all but words."""
+    if not names:
+        return
+    with open_in_duckdb(raw) as database:
+        found = database.execute(_WITH_NUMBERS.format(values=_values(names)))
+        while rows := found.fetchmany(_BATCH):
+            yield from ({name: decode_json(value.encode())} for name, value in rows)
 
 
 def shown_fields(raw: Path, names: Sequence[str]) -> dict[str, FoundValues]:

@@ -55,6 +55,7 @@ from pipelines.migration.plan.twins import find_twins
 from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.shapes.field_names import names_doer
+from pipelines.records.shapes.observation import Observer
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
@@ -70,6 +71,7 @@ from pipelines.store.field_values import (
     field_names,
     field_values,
     shown_fields,
+    values_with_numbers,
 )
 from pipelines.store.parquet import open_in_duckdb, table_writer
 from pipelines.store.record_url import shown_record_url
@@ -140,8 +142,7 @@ class PlanBuilder:
         """Learn how the other resources are moved: from the target's description, and from the records of both sides."""
         described = self._described(client)
         same_service = self._request.source.manifest.api == API
-        data, snapshot = self._session.source_data, self._request.source
-        library = {name: snapshot_listing(data, snapshot, name, self._folder) for name in snapshot.manifest.resources}
+        library = self._library()
         for resource, (source, target) in self._listed.items():
             schema = described.resources.get(resource, ResourceSchema())
             shapes = shape_of(source), shape_of(target)
@@ -173,11 +174,17 @@ class PlanBuilder:
         source |= empty_fields(raw, [name for name in additional if name not in source])
         if not source:
             return
-        links = self._links(source)
-        left_out = {name: why for name, why in never_moved(source).items() if name not in links}
+        observer = Observer()
+        observer.observe(values_with_numbers(raw, [*source]))
+        never = never_moved(source, observer.shape.fields)
+        links = self._links(source, never)
+        left_out = {name: why for name, why in never.items() if name not in links}
         names = sorted(source.keys() - left_out.keys())
         schema = self._described(client).resources.get(PUBLICATIONS, ResourceSchema()) if names else ResourceSchema()
         learned = learn_additional_fields(names, shown_fields(self._raw_target, names), schema)
+        plain = [name for name, rule in learned.moved.items() if name not in links and not rule.choices]
+        doubtful = fields_with_ids(values_with_numbers(raw, plain), plain, self._library()) if plain else {}
+        left_out |= dict.fromkeys(doubtful, LeftOut.UNKNOWN_REFERENCE)
         choices = {name: rule.choices for name, rule in learned.moved.items() if rule.choices}
         wrong = contradicted(self._raw_target, choices)
         self._additional = msgspec.structs.replace(
@@ -189,6 +196,7 @@ class PlanBuilder:
                 if name in wrong
                 else rule
                 for name, rule in learned.moved.items()
+                if name not in doubtful
             },
             left_out=dict(
                 sorted(
@@ -197,14 +205,10 @@ class PlanBuilder:
             ),
         )
 
-    def _links(self, source: Mapping[str, FoundValues]) -> dict[str, str]:
+    def _links(self, source: Mapping[str, FoundValues], never: Mapping[str, str]) -> dict[str, str]:
         """Additional field of publications → the resource to which it refers, as far as that is known, and read for this plan."""
         listings = self._source_listings()
-        may_lead = {
-            name: resource_of_link(name, source[name])
-            for name, why in never_moved(source).items()
-            if why == LeftOut.LINK
-        }
+        may_lead = {name: resource_of_link(name, source[name]) for name, why in never.items() if why == LeftOut.LINK}
         unknown = [name for name, resource in may_lead.items() if not resource and source[name].has_ids]
         if unknown:
             may_lead |= resources_by_names(listings[PUBLICATIONS].records(), unknown, listings)
@@ -216,6 +220,16 @@ class PlanBuilder:
             data, source = self._session.source_data, self._request.source
             self._copied = local_table(data, source, f"raw_{PUBLICATIONS}", self._folder)
         return self._copied
+
+    def _library(self) -> dict[str, TargetListing]:
+        """All records of the source, without those that are encrypted with a key that is not at hand."""
+        data, snapshot, known = self._session.source_data, self._request.source, self._source_listings()
+        tables, keys = snapshot.manifest.tables, {"", *data.keys.fingerprints}
+        return known | {
+            name: snapshot_listing(data, snapshot, name, self._folder)
+            for name in snapshot.manifest.resources
+            if name not in known and tables[f"raw_{name}"].key in keys
+        }
 
     def _source_listings(self) -> dict[str, TargetListing]:
         """The records of the source to which others may refer."""

@@ -10,8 +10,8 @@ from pipelines.records.additional_fields import FieldRule
 from pipelines.records.shapes.field_names import (
     is_named_as_id,
     may_be_count,
+    may_name_records,
     names_own_kind,
-    names_records,
     resource_named,
     stem_of,
 )
@@ -20,13 +20,16 @@ from pipelines.shapes.model import FieldSchema, ResourceSchema
 from pipelines.store.field_values import FoundValues
 
 
-def never_moved(source: Mapping[str, FoundValues]) -> dict[str, str]:
-    """Additional fields that no target can take, because of what the source has in them → why: a `LeftOut`."""
+def never_moved(source: Mapping[str, FoundValues], shapes: Mapping[str, FieldShape]) -> dict[str, str]:
+    """Additional fields that no target can take, because of what the source has in them → why: a `LeftOut`.
+
+    `shapes`: those of the values in which numbers may be.
+    """
     reasons: dict[str, str] = {}
     for name, found in source.items():
         if found.has_ids or is_named_as_id(name) or (found.is_number and resource_of_link(name, found)):
             reasons[name] = LeftOut.LINK
-        elif found.is_number and names_records(stem_of(name)):
+        elif name in shapes and may_name_records(name, shapes[name]):
             reasons[name] = LeftOut.UNKNOWN_REFERENCE
         elif found.is_signed:
             reasons[name] = LeftOut.SIGNED

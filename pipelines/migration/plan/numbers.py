@@ -15,22 +15,29 @@ from pipelines.records.shapes.field_names import is_quantity
 MOST_VALUES = 10_000
 """Different numbers of a field that are compared."""
 
+SMALL = 100
+"""Ids that any resource may have."""
+
 Path = tuple[str, ...]
 
 
 def fields_with_ids(
     records: Iterable[Mapping[str, Any]], names: Collection[str], listings: Mapping[str, TargetListing]
 ) -> dict[str, str]:
-    """Field → the only resource whose ids are all of its numbers, at any depth. `listings`: every resource of the same library.
+    """Field → the resource whose ids are all of its numbers, at any depth. `listings`: every resource of the same library.
 
-    Numbers that are ids of several resources, as those from 1 on are, say nothing: a position, a rank and a choice have them. Nor do
-    those of fields that are named after a quantity.
+    Numbers that are ids of several resources, as those from 1 on are, say nothing unless they stand in a list: a position, a rank and
+    a choice have them. Of a library that lists one resource only, those up to `SMALL` are taken for such ids. Nor do numbers of fields
+    that are named after a quantity.
     """
     values: dict[Path, set[int] | None] = {}
+    listed = set[Path]()
     for record in records:
         for name in names:
-            for path, number in _numbers((name,), record.get(name)):
+            for path, number, is_listed in _numbers((name,), record.get(name)):
                 _add(values, path, number)
+                if is_listed:
+                    listed.add(path)
     found = {path: [*numbers] for path, numbers in values.items() if numbers}
     owners: dict[Path, list[str]] = {path: [] for path in found}
     for resource, listing in listings.items() if found else ():
@@ -41,19 +48,23 @@ def fields_with_ids(
         for path, numbers in left.items():
             if not numbers:
                 owners[path].append(resource)
-    return {path[0]: resources[0] for path, resources in owners.items() if len(resources) == 1}
+    return {
+        path[0]: resources[0]
+        for path, resources in owners.items()
+        if resources and (path in listed or (len(resources) == 1 and (len(listings) > 1 or max(found[path]) > SMALL)))
+    }
 
 
-def _numbers(path: Path, value: object) -> Iterator[tuple[Path, int | None]]:
-    """Yield the path of each value that is no object and no list, and the value where it is a whole number that may be an id."""
+def _numbers(path: Path, value: object, *, is_listed: bool = False) -> Iterator[tuple[Path, int | None, bool]]:
+    """Yield the path of each value that is no object and no list, the value where it may be an id, and whether it stands in a list."""
     if isinstance(value, dict):
         for name, member in value.items():
             yield from _numbers((*path, name), member)
     elif isinstance(value, list):
         for entry in value:
-            yield from _numbers(path, entry)
+            yield from _numbers(path, entry, is_listed=True)
     elif value is not None and not is_quantity(path[-1]):
-        yield path, value if type(value) is int and value > 0 else None
+        yield path, value if type(value) is int and value > 0 else None, is_listed
 
 
 def _add(values: dict[Path, set[int] | None], path: Path, number: int | None) -> None:

@@ -72,7 +72,7 @@ def words_of(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name)]
 
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
+_WORD = re.compile(r"IDs(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 
 
 def is_named_as_id(name: str) -> bool:
@@ -131,7 +131,10 @@ _RECORDS = frozenset(
 def is_quantity(name: str) -> bool:
     """Whether a whole number in a field of this name counts, measures, orders or dates something, and is no number of a record."""
     words = words_of(name)
-    return not is_named_as_id(name) and not _QUANTITIES.isdisjoint(map(_singular, words[-1:]))
+    is_number_of_record = words[-1:] == ["number"] and names_records("_".join(words[:-1]))
+    return (
+        not is_named_as_id(name) and not is_number_of_record and not _QUANTITIES.isdisjoint(map(_singular, words[-1:]))
+    )
 
 
 _QUANTITIES = frozenset({

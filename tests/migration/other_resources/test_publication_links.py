@@ -178,3 +178,30 @@ def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(
     [made] = [one for one in records_of(pair, "collections").values() if one["label"] == "Same" and one["id"] != there]
     assert linked["collection_ids"] == [made["id"]]
     assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
+
+
+def test_what_may_be_a_number_of_a_record_is_not_sent_as_a_value(pair: LibraryPair) -> None:
+    """At any depth, as text or number, by its name or by its values: the same numbers are other records of the target."""
+    publications = [*records_of(pair, "publications", "library")]
+    values = {
+        "relations": [{"kind": "translation", "to": {"publication": publications[1]}}],
+        "predecessor": str(publications[2]),
+        "see_also": publications[:3],
+        "seriesIDs": [str(publications[3])],
+        "shelf": {"side": "left", "row": 1},
+    }
+    fields = {**DOCUMENTED, **{name: {"schema": {}, "seed": [None]} for name in values}}
+    shapes = {"description": "follows", "resources": {"publications": {"fields": fields}}}
+    for tenant in ("library", "target"):
+        pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+    library = replace(pair, target="library", token=token_of(pair, "library"))
+    library.call("PATCH", f"publications/{publications[4]}", values)
+    plan = pair.plan(back_up(pair, "run"))
+    assert [*learned(plan).moved] == ["shelf"]
+    applied = pair.apply(plan).applied
+    assert {finding.field for finding in applied.findings} >= {"relations", "predecessor", "see_also", "seriesIDs"}
+    assert applied.lacking.references == 4
+    sent = [
+        {name: record[name] for name in values if record[name]} for record in records_of(pair, "publications").values()
+    ]
+    assert [one for one in sent if one] == [{"shelf": values["shelf"]}]

@@ -11,7 +11,16 @@ from pipelines.records.shapes.observation import Observer
 
 
 @pytest.mark.parametrize(
-    "name", ["publication_id", "publicationId", "publication-id", "publication.id", "PublicationID", "PUBLICATION_IDS"]
+    "name",
+    [
+        "publication_id",
+        "publicationId",
+        "publication-id",
+        "publication.id",
+        "PublicationID",
+        "publicationIDs",
+        "PUBLICATION_IDS",
+    ],
 )
 def test_a_name_is_read_by_its_words(name: str) -> None:
     assert is_named_as_id(name)
