@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 from rich.console import Console
 
+from cli.boundary import message_of
 from cli.notify import notifying
 from cli.output import Output, print_verdict, print_warning
 from cli.progress import ProgressDisplay
@@ -23,6 +24,7 @@ from pipelines.backup.flow import Backup, checked_resources
 from pipelines.errors import ExitStatus, StorageError
 from pipelines.humanize import counted, duration, size
 from pipelines.notify import Ending
+from pipelines.service.redaction import redact
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.reports import report_address
@@ -59,6 +61,8 @@ def backup_tenant(
         snapshot = made.snapshot
         run.ending = Ending.of_backup(snapshot)
     page = report_address(open_data(settings), snapshot)
+    if isinstance(failed := made.follow_ups.get("report"), Exception):
+        output.say(f"! The report could not be made: {redact(message_of(failed))}")
     if output.as_json:  # what is new must reach a person whose job keeps only the document
         for note in snapshot.manifest.news:
             output.say(f"! {note}")
@@ -182,8 +186,6 @@ def _print(console: Console, made: MadeBackup, page: str | None) -> None:
         print_load(console, load)
     for registration in made.follow_ups.get("iceberg", []):
         print_registration(console, registration)
-    if isinstance(made.follow_ups.get("report"), Exception):
-        print_warning(console, f"The report could not be made: {made.follow_ups['report']}")
     for problem in (*manifest.problems, *manifest.notes):
         print_warning(console, problem)
     print_failed_files(console, manifest.files)
@@ -198,6 +200,8 @@ def _print(console: Console, made: MadeBackup, page: str | None) -> None:
     if manifest.not_read:
         more = "and more" if len(manifest.not_read) > NAMED else ""
         what += f"; not read: {', '.join(manifest.not_read[:NAMED])} {more}".rstrip()
+    if isinstance(made.follow_ups.get("report"), Exception):
+        what += "; without a report"
     what += f"; {counted(manifest.requests, 'request')}, {duration(manifest.seconds)}. Snapshot {snapshot.name}"
     if manifest.complete:
         print_verdict(console, "Complete:", f"{what}.")

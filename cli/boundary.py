@@ -156,11 +156,17 @@ def _report_usage_error(error: typer.TyperException, *, as_json: bool) -> int:
 
 def _report_error(error: Exception, *, as_json: bool) -> int:
     explained = explained_error(error)
+    status = ExitStatus.FAILED if explained is None else explained.exit_status
+    return fail(message_of(error), status, as_json=as_json)
+
+
+def message_of(error: Exception) -> str:
+    """The message of an error; of a mistake of ours, that it is one, after its traceback on stderr."""
+    explained = explained_error(error)
     if explained is not None:
-        return fail(_noted(str(explained), error), explained.exit_status, as_json=as_json)
+        return _noted(str(explained), error)
     sys.stderr.write(visible(redact("".join(traceback.format_exception(error)))))
-    message = f"{type(error).__name__}: {error}. This is a mistake in Bookferry: please report it with the lines above."
-    return fail(message, ExitStatus.FAILED, as_json=as_json)
+    return f"{type(error).__name__}: {error}. This is a mistake in Bookferry: please report it with the lines above."
 
 
 def _noted(message: str, error: BaseException) -> str:

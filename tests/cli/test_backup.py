@@ -6,6 +6,7 @@ import json
 import resource
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import CONFIG, PASSWORD, PATIENCE, Installation, run
+from tests.cli.command import CONFIG, PASSWORD, PATIENCE, Installation, environment, run
 from tests.cli.conftest import SMALL, BackedUp
 from tests.sandbox.process import SandboxProcess
 
@@ -234,6 +235,41 @@ def test_a_folder_that_cannot_be_written_is_reported_as_such(sandbox: SandboxPro
     installation = Installation.make(tmp_path, sandbox, "bare")
     (tmp_path / "library-data").write_text("not a folder")
     installation.backup("--json").assert_failed(1, "library-data")
+
+
+REPORT_FAILS = """
+import pipelines.backup.flow
+def mistake(*_arguments, **_options):
+    raise KeyError("a mistake")
+pipelines.backup.flow.make_report = mistake
+from cli.main import main
+main()
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_mistake_of_ours_in_the_report_says_that_it_is_one(
+    sandbox: SandboxProcess, tmp_path: Path, options: list[str]
+) -> None:
+    """The backup is what it is; the lines to report are on stderr, and the last line says what is not there."""
+    installation = Installation.make(tmp_path, sandbox, "small")
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT_FAILS, "backup", "small", *options],
+        cwd=installation.folder,
+        env=environment(**installation.sign_in),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (
+        "! The report could not be made: KeyError: 'a mistake'. This is a mistake in Bookferry: please report"
+        in done.stderr
+    )
+    assert "Traceback" in done.stderr
+    assert options or "; without a report; " in done.stdout.splitlines()[-1]
 
 
 @pytest.mark.long

@@ -87,7 +87,7 @@ def _identifiers(count: int) -> Iterator[Loss]:
             kind="identifiers",
             count=count,
             words=counted(count, "identifier"),
-            why=f"{'it breaks' if count == 1 else 'they break'} the rules of their type.",
+            why=f"{'it breaks the rules of its' if count == 1 else 'they break the rules of their'} type.",
             remedy=f"Correct them in the source ({WORKBOOK} says what is wrong), or make the plan with --invalid-identifiers.",
         )
 
