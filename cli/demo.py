@@ -22,6 +22,7 @@ from pipelines.file_access import restrict_new_files
 from pipelines.service.sandbox_process import CLIENT_ID, sandbox_process, store_sign_in
 from pipelines.settings.loading import CONFIG_FILE, load_settings
 from pipelines.settings.settings import Settings
+from pipelines.settings.storage import usable_folder
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.stores import open_data
 
@@ -162,6 +163,7 @@ def _print_answer(console: Console, question: str, columns: list[str], rows: lis
 def _own_config(folder: Path) -> Path:
     """Path of the demonstration's configuration. A file that a person wrote there is not touched."""
     config = folder / CONFIG_FILE
+    usable_folder(config, "data", folder.resolve())
     try:
         folder.mkdir(parents=True, exist_ok=True)
         foreign = config.exists() and not config.read_bytes().startswith(MARKER.encode())

@@ -105,15 +105,15 @@ def storage_locations(path: Path, data: str, work: str | None, environ: Mapping[
             raise ConfigurationError(
                 f"{path}: work: is for data in a bucket only; a data folder contains its own working files. Remove it."
             )
-        return None, _usable(path, "data", folder_of(path, "data", data))
+        return None, usable_folder(path, "data", folder_of(path, "data", data))
     try:
         bucket = checked_bucket(data)
     except ValueError as error:
         raise ConfigurationError(f"{path}: data: {error}.") from None
     if work is not None:
-        return bucket, _usable(path, "work", folder_of(path, "work", work))
+        return bucket, usable_folder(path, "work", folder_of(path, "work", work))
     try:
-        return bucket, _usable(path, "work", state_home(environ) / _folder_name(bucket))
+        return bucket, usable_folder(path, "work", state_home(environ) / _folder_name(bucket))
     except RuntimeError:
         raise ConfigurationError(
             f'{path}: this user has no home folder for the working files of a backup. Name a folder with `work = "..."` at the top of the '
@@ -129,8 +129,8 @@ def folder_of(path: Path, key: str, name: str) -> Path:
         raise ConfigurationError(f"{path}: {key}: {name!r} is not a folder ({error}). Name a folder.") from None
 
 
-def _usable(path: Path, key: str, folder: Path) -> Path:
-    """The folder, if DuckDB and Dagster's SQLite can open files in it."""
+def usable_folder(path: Path, key: str, folder: Path) -> Path:
+    """The folder, if DuckDB and Dagster's SQLite can open files in it; `ConfigurationError` otherwise."""
     if any(sign in str(folder) for sign in "?\\"):
         raise ConfigurationError(
             f"{path}: {key}: {folder}: DuckDB and SQLite cannot open files in a folder with ? or \\ in its path. Name another folder as "
