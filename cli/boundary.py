@@ -1,4 +1,4 @@
-"""The only place where an error becomes a message and an exit status."""
+"""The only place where an error becomes a message and an exit status. Without an error, a command returns its status."""
 
 from __future__ import annotations
 

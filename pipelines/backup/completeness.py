@@ -14,8 +14,8 @@ from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 def prove(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> ResourceFacts:
     """Returns the verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
 
-    If it moved, and the walk down the list followed the movement, the snapshot may have records that were deleted meanwhile: the ids may
-    be so many more than X-Total.
+    Without X-Total the end of the listing decides, and a note says so. If it moved, and the walk down the list followed the movement, the
+    snapshot may have records that were deleted meanwhile: the ids may be so many more than X-Total.
 
     `walks`: the number of walks whose records these are, each once, where every page of all of them had the same X-Total. As many records
     are then all of them, whatever their places were.

@@ -167,7 +167,7 @@ def _read(
     before_page: Callable[[], None],
 ) -> ResourceFacts:
     """Walk over the listing until a walk proves its result, or until it was begun `WALKS` times."""
-    known, before = capture.facts, None
+    known, counts_before = capture.facts, None
     while True:
         walk, spent = known.walks.get(resource, 1), known.spent.get(resource, 0)
         with capture.page_log(resource, before_page) as log:
@@ -178,17 +178,17 @@ def _read(
                 walk=walk,
                 may_go_down=resource not in known.unsorted,
             )
-            facts, staged, restless = walk_over(listing)
+            facts, staged, may_prove_more = walk_over(listing)
             facts.walks, facts.requests = walk, facts.requests + spent
-            found = facts.records, facts.distinct_ids, facts.x_total
+            counts = facts.records, facts.distinct_ids, facts.x_total
             if not facts.complete:
                 facts, added = _add_earlier(capture, resource, listing.facts, facts, earlier_pages(log, walk))
                 staged = staged if walk == 1 else None
-                restless = restless and not facts.complete and (added > 0 or found != before)
-            if not restless or walk >= WALKS:
+                may_prove_more = may_prove_more and not facts.complete and (added > 0 or counts != counts_before)
+            if not may_prove_more or walk >= WALKS:
                 _finish(capture, resource, facts, staged)
                 return facts
-            before = found
+            counts_before = counts
             known.walks[resource], known.spent[resource] = min(walk + 1, WALKS), spent + listing.facts.requests
             if listing.is_unsorted:
                 known.unsorted = [*known.unsorted, resource]
@@ -260,9 +260,11 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
         ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]
     facts = prove(listing.facts, ids)
     # a record that the service cannot send, or that has no id, is lacking in each walk
-    in_vain = listing.facts.gaps or ids.without_id or listing.facts.contradiction
-    restless = not facts.complete and (bool(ids.duplicates) or listing.facts.totals_seen > 1 or not in_vain)
-    return facts, None if repeated else staging, restless
+    lacks_for_good = listing.facts.gaps or ids.without_id or listing.facts.contradiction
+    may_prove_more = not facts.complete and (
+        bool(ids.duplicates) or listing.facts.totals_seen > 1 or not lacks_for_good
+    )
+    return facts, None if repeated else staging, may_prove_more
 
 
 def _finish(capture: Capture, resource: str, facts: ResourceFacts, staged: StagedWriter | None) -> None:

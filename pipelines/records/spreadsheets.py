@@ -1,4 +1,7 @@
-"""Text for cells of a table that people open in a spreadsheet: a spreadsheet displays it as text and runs no formula (I13)."""
+"""Cells of text tables (.tsv, .csv) that people open in a spreadsheet: it displays them as text and runs no formula (I13).
+
+Cells of a workbook are written as texts by report/workbook.py, and need none of this.
+"""
 
 from __future__ import annotations
 

@@ -186,15 +186,21 @@ class _Member:
         left = sent
         for column in self.columns:
             taken = sent if column.read is None else [None if value is None else column.read(value) for value in sent]
-            own = values.get(column.name)
-            if own is None:
+            earlier = values.get(column.name)
+            if earlier is None:
                 values[column.name] = taken
             else:  # the key of the column's own name comes first
-                taken = [value if first is None else None for first, value in zip(own, taken, strict=True)]
-                values[column.name] = [a if a is not None else b for a, b in zip(own, taken, strict=True)]
+                taken = [value if first is None else None for first, value in zip(earlier, taken, strict=True)]
+                values[column.name] = [
+                    value if first is None else first for first, value in zip(earlier, taken, strict=True)
+                ]
             if left:
                 is_taken_whole = taken == left
-                left = [] if is_taken_whole else [b if a is None else None for a, b in zip(taken, left, strict=True)]
+                left = (
+                    []
+                    if is_taken_whole
+                    else [rest if value is None else None for value, rest in zip(taken, left, strict=True)]
+                )
         if self.is_read_elsewhere or not left:
             return
         if self.members:

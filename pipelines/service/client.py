@@ -46,7 +46,7 @@ READ_SECONDS = 60.0
 delay a run for long."""
 
 
-EFFECT_SHARE = 1.25
+LOST_WRITE_SHARE = 1.25
 """The read timeout times this is how long after it was sent a request may still take effect. Lists and searches may lag behind a little."""
 
 _HEADERS = {
@@ -107,7 +107,7 @@ class LibraryClient:
         self._budget = budget
         self._auth = auth
         self._timeout = httpx.Timeout(read_seconds, connect=CONNECT_SECONDS).as_dict()
-        self.effect_seconds = EFFECT_SHARE * read_seconds
+        self.lost_write_seconds = LOST_WRITE_SHARE * read_seconds
         """Seconds after its departure for which a write without a response may still take effect (I8)."""
         self._budget_transport = BudgetTransport(
             transport or NetworkTransport(base_url), budget=budget, meter=self._meter, clock=clock

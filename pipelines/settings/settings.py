@@ -1,4 +1,4 @@
-"""The checked content of bookferry.toml and of the environment; no other module reads either.
+"""The checked settings: what bookferry.toml says (loading.py has the keys and reads it), and what the environment adds.
 
 The file names secrets by environment variable, and they are read only when a tenant is signed in, so that commands on snapshots need no
 password. A mistake is a `ConfigurationError` that names the file, the key and the remedy.

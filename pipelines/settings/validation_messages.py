@@ -33,7 +33,7 @@ def _explain_one(
     parts = [str(part) for part in location if part != "[key]"]
     key = ".".join(parts)
     if kind == "extra_forbidden":
-        return _unknown(parts, known_keys)
+        return _refused_key(parts, known_keys)
     if kind == "missing":
         return f"{key}: is missing. Add it."
     if kind == "string_pattern_mismatch" and location[-1] == "[key]":
@@ -48,7 +48,7 @@ def _explain_one(
     return f"{key}: {value}{message[:1].lower()}{message[1:]}."
 
 
-def _unknown(parts: Sequence[str], known_keys: KnownKeys) -> str:
+def _refused_key(parts: Sequence[str], known_keys: KnownKeys) -> str:
     key, unnamed = ".".join(parts), [*parts[:1], *parts[2:]] if parts[0] in ("tenants", "identifiers") else parts
     if instead := FORMER_KEYS.get(".".join(unnamed)):
         return f"{key} is no longer a setting. {instead}"

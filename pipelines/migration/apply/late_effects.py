@@ -1,7 +1,7 @@
 """Writes without a response: until when they may still take effect (I8).
 
 A request may be held by the service, or by a proxy before it, and be carried out after its connection broke or its sender was killed. So
-its effect is known only by a reading that begins later than `LibraryClient.effect_seconds` after the request left.
+its effect is known only by a reading that begins later than `LibraryClient.lost_write_seconds` after the request left.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def wait_for_unanswered(journal: Journal, client: LibraryClient) -> None:
         (now - datetime.fromisoformat(entry.sent_at or entry.begun_at)).total_seconds()
         for entry in journal.unanswered()
     )
-    youngest = max(0.0, min(ages, default=client.effect_seconds))  # the clock may have been set back since
-    wait_until(client, client.clock.monotonic() + client.effect_seconds - youngest)
+    youngest = max(0.0, min(ages, default=client.lost_write_seconds))  # the clock may have been set back since
+    wait_until(client, client.clock.monotonic() + client.lost_write_seconds - youngest)
 
 
 def check_undo_ended(plan: Plan, journal: Journal) -> None:

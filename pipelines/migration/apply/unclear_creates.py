@@ -102,13 +102,13 @@ class UnclearCreates:
             ]
             self._settle(creates, self._new_records(creates[0].row, min(one.entry.begun_at for one in creates)))
 
-    def _settle(self, creates: list[UnclearCreate], free: list[NewRecord]) -> None:
+    def _settle(self, creates: list[UnclearCreate], unaccounted: list[NewRecord]) -> None:
         fitting: tuple[Fits, ...] = (self._equals, self._is_alike)
         for fits in fitting:
-            creates, free = self._adopt(creates, free, fits)
+            creates, unaccounted = self._adopt(creates, unaccounted, fits)
         for create in creates:
-            equal = [new.number for new in free if self._equals(create, new)]
-            doubtful = [new.number for new in free if self._may_be(create, new)]
+            equal = [new.number for new in unaccounted if self._equals(create, new)]
+            doubtful = [new.number for new in unaccounted if self._may_be(create, new)]
             if equal or doubtful:
                 texts = any(isinstance(number, str) for number in equal)
                 self._park(create, equal or doubtful, NO_NUMBER if texts else "which differ from it")
@@ -118,7 +118,7 @@ class UnclearCreates:
                 self._journal.absent(create.entry.number)
 
     def _adopt(
-        self, creates: list[UnclearCreate], free: list[NewRecord], fits: Fits
+        self, creates: list[UnclearCreate], unaccounted: list[NewRecord], fits: Fits
     ) -> tuple[list[UnclearCreate], list[NewRecord]]:
         """Of creates with the same content, each takes another record that fits, the lowest id first; returns what is left."""
         groups: dict[str, list[UnclearCreate]] = defaultdict(list)
@@ -126,7 +126,7 @@ class UnclearCreates:
             groups[create.entry.content or ""].append(create)
         left: list[UnclearCreate] = []
         for group in groups.values():
-            fitting = [new for new in free if isinstance(new.number, int) and fits(group[0], new)]
+            fitting = [new for new in unaccounted if isinstance(new.number, int) and fits(group[0], new)]
             if len(fitting) > len(group):
                 for create in group:
                     self._park(create, [new.number for new in fitting], "more than were sent")
@@ -135,8 +135,8 @@ class UnclearCreates:
                 self._enter(create, new)
             left += group[len(fitting) :]
             taken = {new.number for new in fitting}
-            free = [new for new in free if new.number not in taken]
-        return left, free
+            unaccounted = [new for new in unaccounted if new.number not in taken]
+        return left, unaccounted
 
     def _enter(self, create: UnclearCreate, new: NewRecord) -> None:
         row, expected = create.row, create.row.expected

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -105,9 +106,9 @@ def _representatives(
         best_so_far = best.setdefault(period_of(snapshot), snapshot)
         if _rank(snapshot, good) > _rank(best_so_far, good):
             best[period_of(snapshot)] = snapshot
-    proved = [period for period, snapshot in best.items() if snapshot.name in good][:count]
-    newest = [period for period, snapshot in list(best.items())[:count] if snapshot.name not in good]
-    yield from ((period, best[period]) for period in (*proved, *newest))
+    with_good = [period for period, snapshot in best.items() if snapshot.name in good][:count]
+    newest_without = [period for period in islice(best, count) if best[period].name not in good]
+    yield from ((period, best[period]) for period in (*with_good, *newest_without))
 
 
 def _rank(snapshot: Snapshot, good: set[str]) -> int:

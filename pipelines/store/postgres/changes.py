@@ -184,21 +184,22 @@ def write_older(session: Session, copy: CopiedTable, snapshot: str, later: str) 
     """Write the rows of a snapshot before `later`, which is loaded. Returns how many were written."""
     at, next_one = literal(snapshot), literal(later)
     equal = f"SELECT FROM {copy.beside('equal')} AS s WHERE s.place = r.ctid AND"
-    newest, past = f"EXISTS ({equal} s.is_newest", f"EXISTS ({equal} NOT s.is_newest"
+    in_newest, in_past = f"EXISTS ({equal} s.is_newest)", f"EXISTS ({equal} NOT s.is_newest)"
+    begins_here = f"EXISTS ({equal} s.is_later AND"
     own = column_list(copy.kept, "r")
     into_past = f"INSERT INTO {copy.past} ({copy.columns}, snapshot, until)"
-    other_past = f"r.snapshot <= {at} AND (r.until IS NULL OR r.until > {at}) AND NOT {past})"
+    other_past = f"r.snapshot <= {at} AND (r.until IS NULL OR r.until > {at}) AND NOT {in_past}"
     session.run(
         # Rows that this snapshot does not have end before it, and begin again after it.
         f"{into_past} SELECT {own}, {next_one}, r.until FROM {copy.past} AS r "
         f"WHERE {other_past} AND (r.until IS NULL OR r.until > {next_one})",
-        f"{into_past} SELECT {own}, r.snapshot, {at} FROM {copy.rows} AS r WHERE r.snapshot < {at} AND NOT {newest})",
+        f"{into_past} SELECT {own}, r.snapshot, {at} FROM {copy.rows} AS r WHERE r.snapshot < {at} AND NOT {in_newest}",
         f"DELETE FROM {copy.past} AS r WHERE {other_past} AND r.snapshot = {at}",
         f"UPDATE {copy.past} AS r SET until = {at} WHERE {other_past}",
-        f"UPDATE {copy.rows} AS r SET snapshot = {next_one} WHERE r.snapshot <= {at} AND NOT {newest})",
+        f"UPDATE {copy.rows} AS r SET snapshot = {next_one} WHERE r.snapshot <= {at} AND NOT {in_newest}",
         # Rows that the next snapshot has, too, begin with this one.
-        f"UPDATE {copy.rows} AS r SET snapshot = {at} WHERE {newest} AND s.is_later)",
-        f"UPDATE {copy.past} AS r SET snapshot = {at} WHERE {past} AND s.is_later)",
+        f"UPDATE {copy.rows} AS r SET snapshot = {at} WHERE {begins_here} s.is_newest)",
+        f"UPDATE {copy.past} AS r SET snapshot = {at} WHERE {begins_here} NOT s.is_newest)",
     )
     is_equal = f"EXISTS (SELECT FROM {copy.beside('equal')} AS s WHERE {copy.is_same_key('s', 'e')})"
     others = f"SELECT {copy.selected}, {at}, {next_one} FROM {copy.copied} AS e WHERE NOT {is_equal}"

@@ -18,6 +18,7 @@ from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import TABLES
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import ROLE_MISSING, grant, prepare_role
+from pipelines.store.postgres.brief_locks import briefly, lock_error
 from pipelines.store.postgres.changes import (
     CopiedTable,
     find_newest_changes,
@@ -41,7 +42,6 @@ from pipelines.store.postgres.loaded import (
 )
 from pipelines.store.postgres.observed import loaded_table, observed_of
 from pipelines.store.postgres.postgres_errors import later_connection_errors, statement_errors
-from pipelines.store.postgres.readers import briefly, held
 from pipelines.store.postgres.schemas import (
     TenantSchemas,
     clear_loading,
@@ -232,7 +232,7 @@ class Database:
                     _forget_gone(session, schemas.main, {*complete, *unreadable})
                     write_snapshots(session, schemas.main, known, unreadable)
             except psycopg.errors.LockNotAvailable:
-                raise held(
+                raise lock_error(
                     session, [schemas.main], self._seconds, "The changes are not written", "the tables"
                 ) from None
             except (psycopg.errors.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:

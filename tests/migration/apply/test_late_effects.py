@@ -15,7 +15,7 @@ from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import Plan
-from pipelines.service.client import EFFECT_SHARE, READ_SECONDS, LibraryClient, Waiting
+from pipelines.service.client import LOST_WRITE_SHARE, READ_SECONDS, LibraryClient, Waiting
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration import late_chaos
 from tests.migration.conftest import RECORDS
@@ -28,7 +28,7 @@ from tests.state_places import Place
 WITHIN = 0.9 * SCALED
 """A delay below the read timeout."""
 
-EFFECT_SECONDS = EFFECT_SHARE * READ_SECONDS
+LOST_WRITE_SECONDS = LOST_WRITE_SHARE * READ_SECONDS
 
 
 def posts(pair: LibraryPair, path: str) -> int:
@@ -172,7 +172,7 @@ def test_the_read_timeout_counts_from_the_sending(harness: Harness) -> None:
     harness.clock.sleep(50)  # the request waits for the budget
     harness.send()
     harness.clock.sleep(20.5)
-    assert harness.waited() == EFFECT_SECONDS - 20.5
+    assert harness.waited() == LOST_WRITE_SECONDS - 20.5
     assert harness.waited() == 0
 
 
@@ -184,7 +184,7 @@ def test_a_clock_that_was_set_back_neither_shortens_the_wait_nor_makes_it_endles
     harness.clock.sleep(30)
     assert isinstance(harness.clock, SetClock)
     harness.clock.set_by = set_by
-    assert EFFECT_SECONDS - 30 <= harness.waited() <= EFFECT_SECONDS
+    assert LOST_WRITE_SECONDS - 30 <= harness.waited() <= LOST_WRITE_SECONDS
 
 
 @pytest.mark.parametrize("undone", [False, True])
@@ -194,7 +194,7 @@ def test_every_command_waits_for_requests_of_ended_processes_and_says_why(harnes
     if undone:
         harness.journal.done(number, target_id=5)
         harness.journal.sent(number)
-    assert harness.waited() == EFFECT_SECONDS
+    assert harness.waited() == LOST_WRITE_SECONDS
     assert [wait.reason for wait in harness.waits] == ["a request without a response may still take effect"]
     harness.journal.done(number, target_id=5)
     assert harness.waited() == 0

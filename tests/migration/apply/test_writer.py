@@ -305,7 +305,7 @@ def test_a_record_that_was_not_created_is_sent_again_once_that_is_certain(home: 
     before = home.client.clock.monotonic()
     applied = home.apply([new(files=[file(1)])])
     assert (applied.created, applied.files_uploaded, applied.complete) == (1, 1, True)
-    assert home.client.clock.monotonic() - before >= home.client.effect_seconds
+    assert home.client.clock.monotonic() - before >= home.client.lost_write_seconds
     assert (len(library.sent("POST publications")), len(library.records)) == (2, 1)
 
 
@@ -329,7 +329,7 @@ def test_a_request_of_a_killed_process_is_waited_for_and_found(home: Home, libra
     home.journal.sent(number)
     clock = home.client.clock
     assert isinstance(clock, ManualClock)
-    clock.at(clock.monotonic() + home.client.effect_seconds - 1, lambda: library.add(dict(BOOK)))
+    clock.at(clock.monotonic() + home.client.lost_write_seconds - 1, lambda: library.add(dict(BOOK)))
     applied = home.apply([row])
     assert (applied.files_uploaded, applied.complete) == (1, True)
     assert (library.sent("POST publications"), len(library.records)) == ([], 1)

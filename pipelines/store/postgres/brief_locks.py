@@ -39,7 +39,7 @@ def briefly(session: Session, schemas: Iterable[str], seconds: float, work: Call
                 return work()
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             if time.monotonic() >= until:
-                raise held(session, schemas, seconds, "Tables and views cannot be changed", "them") from None
+                raise lock_error(session, schemas, seconds, "Tables and views cannot be changed", "them") from None
             time.sleep(next(pauses, PAUSES[-1]) * random.uniform(1, 2))  # noqa: S311  no secret
 
 
@@ -49,7 +49,7 @@ def _lock_seconds(session: Session) -> float:
     return max(0.01, min(MOST_LOCK_SECONDS, milliseconds / 1000 * 0.4))
 
 
-def held(session: Session, schemas: Iterable[str], seconds: float, why: str, what: str) -> TemporaryError:
+def lock_error(session: Session, schemas: Iterable[str], seconds: float, why: str, what: str) -> TemporaryError:
     """The error of a wait for locks on tables of these schemas, with those who hold them."""
     who = "; ".join(_lock_holders(session, schemas)) or "it has just ended"
     return TemporaryError(
