@@ -183,7 +183,7 @@ def test_whoever_looks_at_a_lease_keeps_nobody_from_it(data: DataFolder) -> None
 
     def look() -> None:
         while not ended.wait(0.0001):
-            data.is_leased("old")
+            data.leased(["old"])
 
     looking = threading.Thread(target=look)
     looking.start()
