@@ -125,11 +125,13 @@ class LeaseTable:
         return bool(old)
 
     def fence(self, name: str) -> int:
-        """The number of a lease of this run, after a beat. Raises `StorageError` where it was lost."""
-        if (held := self._held.get(name)) is None:
+        """The number of a lease of this run. Raises `StorageError` where it was lost."""
+        if name not in self._held:
             raise self._lost(name)
-        self._beat(name, held)
-        return held.fence
+        self.renew()
+        with self._transaction() as session:
+            self.check(session)
+        return self._held[name].fence
 
     def _beat(self, name: str, held: _Held) -> None:
         begun = time.monotonic()
