@@ -126,6 +126,7 @@ def test_a_second_machine_is_refused_and_told_who_works(holder: subprocess.Popen
     assert time.monotonic() - killed >= leases.SILENCE_SECONDS - leases.BEAT_SECONDS
 
 
+@pytest.mark.long
 def test_one_that_was_killed_is_not_at_work(holder: subprocess.Popen[str], state: State) -> None:
     """Whoever finds that out has waited for everybody."""
     holder.kill()
@@ -186,6 +187,7 @@ def test_who_is_cut_off_for_a_moment_goes_on(shared_place: Place) -> None:
     assert shared_place.rows("SELECT count(*) FROM budget_slots") == [(2,)]
 
 
+@pytest.mark.long
 def test_who_is_cut_off_for_long_sends_nothing(shared_place: Place, state: State) -> None:
     """By itself while the network is away, and by the database when it is there again. Without the lease it may begin anew."""
     with Proxy(shared_place.address) as proxy:
@@ -314,6 +316,7 @@ def test_a_database_that_restarts_takes_no_lease(shared_place: Place, state: Sta
         assert not is_free(shared_place.state(CLOCK))
 
 
+@pytest.mark.long
 def test_whoever_waits_for_a_lease_ends_it_only_by_looks_that_succeed(
     holder: subprocess.Popen[str], shared_place: Place
 ) -> None:

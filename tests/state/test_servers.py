@@ -83,6 +83,7 @@ def pooler(shared_place: Place, tmp_path: Path) -> Iterator[Pooler]:
         yield start
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["transaction", "session"])
 @pytest.mark.parametrize("order", ["", "server_round_robin = 1"], ids=["last in, first out", "first in, first out"])
 def test_a_pooler_may_stand_between(pooler: Pooler, shared_place: Place, mode: str, order: str) -> None:
