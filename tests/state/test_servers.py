@@ -205,6 +205,6 @@ def test_an_address_without_a_server_is_told_without_its_password(tmp_path: Path
     with pytest.raises(StorageError, match=r"cannot be reached.*Is the server running") as caught:
         Budget(state, "library", 1, CLOCK)
     assert "a-long-secret-word" not in str(caught.value)
-    with pytest.raises(ConfigurationError, match="no address such as"):
+    with pytest.raises(ConfigurationError, match="no address of Postgres"):
         PostgresState("postgresql://host:port:port/x y")
     assert LocalState(tmp_path / "state.db").place == str(tmp_path / "state.db")
