@@ -1,4 +1,4 @@
-"""A lease among machines: one at a time has it, and whoever loses it sends no further request."""
+"""A lease among machines: one at a time has it, and whoever loses it sends no further request (I9)."""
 
 from __future__ import annotations
 
