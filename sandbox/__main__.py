@@ -27,7 +27,7 @@ from sandbox.errors import ApiError
 from sandbox.faults import Fault, parse_fault
 from sandbox.server import Server
 from sandbox.settings import Settings
-from sandbox.shapes.file import read_file
+from sandbox.shapes.service import service_of
 from sandbox.state.database import Database
 from sandbox.state.tenants import tenant_names
 from sandbox.tenants import Account, Tenant, open_tenant
@@ -272,11 +272,13 @@ def _fault_option(text: str) -> Fault:
 
 def _shapes_option(path: str) -> str:
     try:
-        return read_file(Path(path))
+        text = Path(path).read_text("utf-8")
+        service_of(text or "{")
     except ApiError as error:
         raise argparse.ArgumentTypeError(f"{path}: {error.message}") from None
     except (OSError, UnicodeError) as error:
         raise argparse.ArgumentTypeError(f"{path} cannot be read: {error}") from None
+    return text
 
 
 def _wait_for_eof() -> None:

@@ -24,7 +24,7 @@ from sandbox.oauth.routes import OAUTH
 from sandbox.oauth.routes import respond as respond_to_oauth
 from sandbox.objects.errors import no_such_bucket
 from sandbox.responses import ended_response, error_response, without_nulls
-from sandbox.shapes.version import service_of
+from sandbox.shapes.service import service_of
 from sandbox.storage import HOST as STORAGE_HOST
 from sandbox.storage import STORAGE
 from sandbox.tenants import LoggedRequest, Tenant, subdomain
@@ -119,7 +119,7 @@ class Sandbox:
         settings = tenant.settings
         service = service_of(settings.shapes)
         if path in documentation.PATHS:
-            return documentation.respond(request, tenant, service.described)
+            return documentation.respond(request, tenant, service.versions)
         if (status := settings.variations.v2_ended) and f"{path}/".startswith("/api/v2/"):
             return ended_response(status, tenant.base_url(request.host_url))
         version, endpoint, values = service.router.match(request.method, path)
@@ -131,14 +131,16 @@ class Sandbox:
 
 
 def _read_payload(call: Call) -> Any:
-    """Returns the validated body, None for an endpoint without one."""
-    if call.endpoint.payload is None:
+    """Returns the validated body as the sandbox has it, without unknown and dropped fields; None for an endpoint without one."""
+    schema, variations = call.endpoint.payload, call.settings.variations
+    if schema is None:
         return None
-    ignored = call.settings.variations.unknown_fields == "ignored"
-    payload = read_payload(call.request, call.endpoint.payload, call.version.schemas, ignore_unknown=ignored)
-    if isinstance(payload, dict):
-        payload.pop(call.settings.variations.dropped_field, None)
-    return payload
+    schemas = call.version.schemas
+    payload = read_payload(call.request, schema, schemas, ignore_unknown=variations.unknown_fields == "ignored")
+    if call.shape is not None and call.endpoint.action:
+        return call.shape.sent(call.endpoint.action, payload, variations.dropped_field)
+    known = schemas[schema]["properties"].keys() - {variations.dropped_field}
+    return {name: value for name, value in payload.items() if name in known}
 
 
 def _call_endpoint(call: Call) -> Response:

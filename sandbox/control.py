@@ -18,19 +18,20 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
-from werkzeug.routing import Map, Rule
+from werkzeug.exceptions import BadRequest
 from werkzeug.wrappers import Request, Response
 
-from sandbox.errors import bad_request, method_not_allowed, route_not_found, unprocessable
+from sandbox.both_versions.payloads import SchemaValidator
+from sandbox.endpoints import literal_action
+from sandbox.errors import bad_request, unprocessable
 from sandbox.faults import parse_fault
 from sandbox.oauth import administration
 from sandbox.oauth.administration import Administration
 from sandbox.responses import json_response
 from sandbox.settings import Settings
-from sandbox.shapes.version import create_record, service_of
-from sandbox.state.records import EXTRA, LOCATIONS
+from sandbox.shapes.service import service_of
 from sandbox.tenants import Tenant
+from sandbox.v3 import RESOURCES
 
 Tenants = Mapping[str, Tenant]
 _PARTS = ("counts", "faults", "settings")
@@ -38,13 +39,7 @@ _PARTS = ("counts", "faults", "settings")
 
 def respond(request: Request, tenants: Tenants) -> Response:
     """Answers a control request."""
-    try:
-        action, _ = _ROUTES.bind("").match(request.path, request.method)
-    except NotFound:
-        raise route_not_found(request.path) from None
-    except MethodNotAllowed as refused:
-        raise method_not_allowed(request.method, refused.valid_methods or ()) from None
-    return json_response(action(request, tenants))
+    return json_response(literal_action(_ACTIONS, request.method, request.path)(request, tenants))
 
 
 def _get_counts(request: Request, tenants: Tenants) -> object:  # noqa: ARG001  # every action has one signature
@@ -117,15 +112,15 @@ def _on_one_tenant(action: Administration) -> Callable[[Request, Tenants], objec
 def _create_location(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Creates a location, as a person does in the web interface; version 3 has no endpoint for it.
 
-    Where locations have another shape, the body is a payload of that shape.
+    The body is a payload of a create, in another shape if locations have one.
     """
-    if (shaped := create_record(tenant, LOCATIONS.name, body)) is not None:
-        return shaped
-    name, note = body.get("name"), body.get("note")
-    if not isinstance(name, str) or not name or not isinstance(note, str | None):
-        raise unprocessable("name: must be a text; note: a text, or null")
-    row = tenant.records[LOCATIONS.name].create({"name": name, "note": note})
-    return {name: value for name, value in row.items() if name != EXTRA}
+    version, resource = service_of(tenant.settings.shapes).versions[0], RESOURCES["locations"]
+    shape = version.shapes.get("locations")
+    for problem in SchemaValidator(version.schemas).problems(body, version.schemas["LocationCreate"], ""):
+        raise unprocessable(problem)
+    values = dict(body) if shape is None else shape.sent("create", body, "")
+    record = tenant.records["locations"].create(resource.new(values))
+    return record if shape is None else shape.shown([record], tenant)[0]
 
 
 def _reset(request: Request, tenants: Tenants) -> object:
@@ -185,6 +180,3 @@ _ACTIONS: Mapping[tuple[str, str], Callable[[Request, Tenants], object]] = {
     ("POST", "/_control/locations"): _on_one_tenant(_create_location),
     **{address: _on_one_tenant(action) for address, action in administration.ACTIONS.items()},
 }
-_ROUTES = Map(
-    [Rule(path, endpoint=action, methods=[method]) for (method, path), action in _ACTIONS.items()], merge_slashes=False
-)

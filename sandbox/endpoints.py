@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import Map, Rule
@@ -12,6 +12,7 @@ from werkzeug.wrappers import Request, Response
 
 from sandbox.errors import method_not_allowed, route_not_found, unauthorized
 from sandbox.permissions import Caller
+from sandbox.responses import json_response
 from sandbox.settings import Settings
 from sandbox.tenants import Tenant
 
@@ -20,6 +21,24 @@ TEXT: Schema = {"type": "string"}
 
 # SQLite's integers have up to 19 digits, so no record has a longer id
 _MAX_DIGITS = 18
+
+
+class Shape(Protocol):
+    """Another shape of a resource (``sandbox/shapes/shape.py``)."""
+
+    @property
+    def answer(self) -> str:
+        """What a create and a change answer: ``record`` or ``id``."""
+
+    @property
+    def status(self) -> int | None:
+        """The status of a create; None for the usual one."""
+
+    def sent(self, action: str, payload: Mapping[str, Any], dropped: str) -> dict[str, Any]:
+        """Returns a valid payload as the sandbox has it."""
+
+    def shown(self, records: Sequence[dict[str, Any]], tenant: Tenant) -> list[dict[str, Any]]:
+        """Returns records of the sandbox in their shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +71,8 @@ class Endpoint:
 
     ``public``: needs no sign-in. ``scope``: the scope that a token needs. ``refusals``: error statuses beside those of every
     endpoint. ``deprecated_fields``: fields of the response that ``X-API-Deprecation`` names. ``payload``: the name of the schema
-    that validates the body before the handler is called.
+    that validates the body before the handler is called. ``resource``: the resource of version 3 whose records it answers; ``action``:
+    what its payload does to one, ``create``, ``change`` or ``merge``.
     """
 
     method: str
@@ -67,13 +87,16 @@ class Endpoint:
     scope: str | None = None
     deprecated_fields: tuple[str, ...] = ()
     payload: str | None = None
+    resource: str = ""
+    action: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
     """An API version. ``sign_in`` returns the caller or raises 401. ``security`` has OpenAPI's security schemes.
 
-    In ``security``, ``{base_url}`` stands for the tenant's address.
+    In ``security``, ``{base_url}`` stands for the tenant's address. ``shapes``: the resources of other shapes. ``described``: the
+    schemas that its description shows; None where it has no description.
     """
 
     name: str
@@ -83,14 +106,13 @@ class Version:
     schemas: Mapping[str, Schema]
     sign_in: Callable[[Request, Tenant], Caller]
     security: Mapping[str, Schema]
+    described: Mapping[str, Schema] | None
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to an endpoint. ``settings`` are the tenant's settings when the request arrived.
-
-    ``extra``: values of the payload for fields that only other shapes have; None without other shapes. A record then shows its own.
-    """
+    """A request to an endpoint. ``settings`` are the tenant's settings when the request arrived."""
 
     request: Request
     tenant: Tenant
@@ -100,7 +122,6 @@ class Call:
     path: Mapping[str, str]
     caller: Caller | None
     payload: Any = None
-    extra: Mapping[str, Any] | None = None
 
     @property
     def signed_in(self) -> Caller:
@@ -120,8 +141,33 @@ class Call:
         """The tenant's address on the host of the request."""
         return self.tenant.base_url(self.request.host_url)
 
+    @property
+    def shape(self) -> Shape | None:
+        """The other shape of the endpoint's resource, if it has one."""
+        return self.version.shapes.get(self.endpoint.resource)
+
+    def shown(self, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Returns records of the sandbox as the version shows them; without other shapes, without what only those have."""
+        if self.shape is not None:
+            return self.shape.shown(records, self.tenant)
+        for record in records:
+            record.pop("extra", None)
+        return list(records)
+
+    def answer(self, record: dict[str, Any]) -> Response:
+        """Returns the response with a record. A create is 200, as in service.md#errors, or 201 by variation."""
+        shape, status = self.shape, 200
+        (content,) = self.shown([record])
+        if self.endpoint.action == "create":
+            usual = 201 if self.settings.variations.created_status == "created" else 200
+            status = (shape and shape.status) or usual
+        if shape is not None and shape.answer == "id" and self.endpoint.action in {"create", "change"}:
+            content = {"id": content["id"]}
+        return json_response(content, status=status)
+
 
 Handler = Callable[[Call], Response]
+Action = TypeVar("Action")
 
 
 class Router:
@@ -160,6 +206,17 @@ class Router:
 def _rule(version: Version, endpoint: Endpoint) -> Rule:
     path = endpoint.path.replace("{", "<").replace("}", ">")
     return Rule(f"/api/{version.name}{path}", endpoint=(version, endpoint), methods=[endpoint.method])
+
+
+def literal_action(actions: Mapping[tuple[str, str], Action], method: str, path: str) -> Action:
+    """Returns the action of a method and a path without parameters, or raises 404 or 405."""
+    methods = {each for each, known in actions if known == path}
+    if not methods:
+        raise route_not_found(path)
+    action = actions.get(("GET" if method == "HEAD" else method, path))
+    if action is None:
+        raise method_not_allowed(method, methods | ({"HEAD"} if "GET" in methods else set()))
+    return action
 
 
 def named(handler: Handler, name: str) -> Handler:

@@ -40,16 +40,14 @@ class Fault:
 
     ``fault`` is its kind. ``status``, ``code`` and ``retry_after`` (seconds, ``http-date``, or any text) belong to the kind ``status``,
     ``seconds`` to ``hang`` and ``jump``. ``when``: whether ``status`` and ``reset`` happen before or after the effect. ``edit``
-    changes the library just before the request: it removes or retitles publications by id and adds some. ``work`` is people at work:
-    before one in ``one_in`` requests, at random by ``seed``, a publication is added, removed, retitled, or one is added as another is
-    removed. ``jump`` moves the service's clock by ``seconds`` just before the request. ``late`` carries the request out after a random
-    time between ``least_seconds`` and ``seconds``, whether or not its sender is still there. ``answer``: what the sender gets. ``held``
-    keeps it waiting for the real response, ``reset`` and ``status`` answer after ``answer_seconds``, before the effect. ``behind``: the
-    effect comes not by time but right after that of so many further matching requests. ``share``: of the matching requests, chosen at
-    random by ``seed``.
+    changes the library just before the request, like another person: it removes or retitles publications by id and adds some. ``jump``
+    moves the service's clock by ``seconds`` just before the request. ``late`` carries the request out after a random time between
+    ``least_seconds`` and ``seconds``, whether or not its sender is still there. ``answer``: what the sender gets. ``held`` keeps it
+    waiting for the real response, ``reset`` and ``status`` answer before the effect. ``behind``: the effect comes not by time but right
+    after that of so many further matching requests. ``share``: of the matching requests, chosen at random by ``seed``.
     """
 
-    fault: str = one_of("status", "reset", "cut", "garble", "hang", "late", "edit", "work", "jump")
+    fault: str = one_of("status", "reset", "cut", "garble", "hang", "late", "edit", "jump")
     times: int = at_least(1, 1)
     share: float = at_least(0, 1.0)
     seed: int = 0
@@ -61,13 +59,11 @@ class Fault:
     seconds: float = 60.0
     least_seconds: float = at_least(0, 0.0)
     answer: str = one_of("held", "reset", "status")
-    answer_seconds: float = at_least(0, 0.0)
     behind: int = at_least(0, 0)
     when: str = one_of("before", "after")
     remove: list[int] = field(default_factory=list)
     add: int = at_least(0, 0)
     change: list[int] = field(default_factory=list)
-    one_in: int = at_least(1, 8)
 
     def matches(self, method: str, target: str) -> bool:
         """Returns whether the fault applies to a request."""
@@ -219,7 +215,6 @@ def _late(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
         target.faults.hold(fault, proceed)
     else:
         threading.Thread(target=take_effect, name="late effect", daemon=True).start()
-    target.clock.sleep(fault.answer_seconds)
     if fault.answer == "reset":
         raise ConnectionReset("reset by a fault")
     return error_response(ApiError(fault.status, fault.code, "This answer was ordered; the effect follows"))
@@ -227,15 +222,6 @@ def _late(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
 
 def _edit(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     target.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
-    return proceed()
-
-
-def _work(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
-    chance = random.Random(f"{fault.seed}/{fault.times}")  # noqa: S311  # repeatable, not secret
-    some = target.publications.random_id(chance) if chance.randrange(fault.one_in) == 0 else None
-    if some is not None:
-        remove, add, change = chance.choice([([], 1, []), ([some], 0, []), ([some], 1, []), ([], 0, [some])])
-        target.publications.edit(remove=remove, add=add, change=change)
     return proceed()
 
 
@@ -252,6 +238,5 @@ FAULT_KINDS: Mapping[str, Callable[[Fault, Proceed, FaultTarget], Response]] = {
     "hang": _hang,
     "late": _late,
     "edit": _edit,
-    "work": _work,
     "jump": _jump,
 }

@@ -20,11 +20,6 @@ def json_response(
     return Response(body, status=status, headers=headers, content_type="application/json; charset=utf-8")
 
 
-def created(record: Mapping[str, object], variations: Variations) -> Response:
-    """Returns the response to a create: 200, as in service.md#errors, or 201 by variation."""
-    return json_response(record, status=201 if variations.created_status == "created" else 200)
-
-
 def deleted(variations: Variations) -> Response:
     """Returns the response to a delete: an empty object or, by variation, 200 or 204 without a body."""
     if variations.deleted_answer == "object":

@@ -59,7 +59,6 @@ class OAuth:
 
     access_token_seconds: int = at_least(1, 3600)
     code_seconds: int = at_least(1, 60)
-    session_seconds: int = at_least(1, 43200)
     registrations_per_day: int = at_least(0, 20)
     registration_wait: str = one_of("sent", "absent")
     refresh_policy: str = one_of("strict", "leeway", "until_used", "at_once")
@@ -74,7 +73,7 @@ class Settings:
     """The settings of a tenant. ``latency``: seconds before each response. ``requests_per_minute``: 0 lifts the limit.
 
     ``index_lag``: seconds until a search finds a new record; plain lists and the record itself show it at once. ``url_seconds``:
-    lifetime of a download address. ``upload_seconds``: lifetime of an upload form, which accepts up to ``upload_bytes``. ``shapes``:
+    lifetime of a download address. ``upload_bytes``: what an upload form accepts. ``shapes``:
     other shapes of the resources of version 3, as JSON text (``sandbox/shapes``), or empty.
     """
 
@@ -82,7 +81,6 @@ class Settings:
     requests_per_minute: int = at_least(0, 60)
     index_lag: float = at_least(0, 0.0)
     url_seconds: int = at_least(1, 900)
-    upload_seconds: int = at_least(1, 3600)
     upload_bytes: int = at_least(0, 5 * 1024**3)
     shapes: str = ""
     variations: Variations = field(default_factory=Variations)

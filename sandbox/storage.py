@@ -32,6 +32,9 @@ STORAGE = "/storage/"
 HOST = "storage."
 CACHE = "cache/"
 
+# Assumption: how long an upload form is valid
+_FORM_SECONDS = 3600
+
 
 class Storage:
     """One tenant's files."""
@@ -61,7 +64,7 @@ class Storage:
             **({"Content-Type": mime_type} if mime_type is not None else {}),
         }
         sizes, now = (0, settings.upload_bytes), self._clock.now()
-        signed = sign_form(self.keys, self._blobs.name, fields, now=now, seconds=settings.upload_seconds, sizes=sizes)
+        signed = sign_form(self.keys, self._blobs.name, fields, now=now, seconds=_FORM_SECONDS, sizes=sizes)
         return {"url": self.address(base_url), "fields": signed}
 
     def promote(

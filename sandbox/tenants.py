@@ -20,7 +20,7 @@ from sandbox.state.clients import Clients
 from sandbox.state.database import Database
 from sandbox.state.grants import Grants
 from sandbox.state.publications import Publications
-from sandbox.state.records import TABLES, Records
+from sandbox.state.records import REFERENCES, Records
 from sandbox.state.tenants import add_tenant, find_tenant
 from sandbox.storage import Storage
 
@@ -139,7 +139,7 @@ def open_tenant(
         blobs=blobs,
         storage=Storage(blobs, row.signing_key, clock, port=storage_port),
         assets=Assets(database, row.key),
-        records={table.name: Records(database, row.key, table) for table in TABLES},
+        records={resource: Records(database, row.key, resource) for resource in REFERENCES},
         clients=Clients(database, row.key),
         grants=Grants(database, row.key),
     )

@@ -27,7 +27,7 @@ _TYPES: Mapping[object, tuple[type, ...]] = {
 }
 
 
-def one_of(*allowed: str) -> Any:
+def one_of(*allowed: Any) -> Any:
     """Declares a field with one of these values; the first is the default."""
     return field(default=allowed[0], metadata={"allowed": allowed})
 
@@ -62,7 +62,7 @@ def _problem(value: Any, rule: Field[Any]) -> str | None:
     if isinstance(value, float) and not math.isfinite(value):
         return "must be a finite number"
     if "allowed" in rule.metadata and value not in rule.metadata["allowed"]:
-        return f"must be one of {', '.join(rule.metadata['allowed'])}"
+        return f"must be one of {', '.join(map(str, rule.metadata['allowed']))}"
     if "least" in rule.metadata and not value >= rule.metadata["least"]:
         return f"must be at least {rule.metadata['least']}"
     return None

@@ -13,7 +13,7 @@ from sandbox.both_versions.rendering import asset_record
 from sandbox.both_versions.schemas import MEDIA_TYPE
 from sandbox.endpoints import Call, Endpoint, Parameter, SuccessResponse, named
 from sandbox.errors import record_not_found, unprocessable
-from sandbox.responses import created, deleted, json_response
+from sandbox.responses import deleted, json_response
 from sandbox.state.publications import Asset
 
 _MAX_NAME_LENGTH = 255
@@ -70,12 +70,12 @@ def create_asset(call: Call) -> Response:
     asset = call.tenant.assets.create(publication, name=name, content_type=content_type, file=file)
     if asset is None:
         raise record_not_found()
-    return created(asset_record(asset, call), call.settings.variations)
+    return call.answer(asset_record(asset, call))
 
 
 def get_asset(call: Call) -> Response:
     """Returns an asset."""
-    return json_response(asset_record(_asset_of_path(call), call))
+    return call.answer(asset_record(_asset_of_path(call), call))
 
 
 def change_asset(call: Call) -> Response:
@@ -87,7 +87,7 @@ def change_asset(call: Call) -> Response:
     upload = payload.get("file")
     file = call.tenant.storage.promote(upload["id"], upload.get("metadata")) if upload else None
     call.tenant.assets.change(found.id, payload, publication=publication, file=file)
-    return json_response(asset_record(_asset_of_path(call), call))
+    return call.answer(asset_record(_asset_of_path(call), call))
 
 
 def delete_asset(call: Call) -> Response:
@@ -113,6 +113,7 @@ ENDPOINTS = (
         summary="Attach an upload to a publication",
         doc="404 `RecordNotFound`: no such publication; 404 `StorageNotFound`: no upload under `cache/<file.id>`.",
         handler=create_asset,
+        action="create",
         payload="AssetCreate",
         success=SuccessResponse("The asset", "Asset"),
         refusals=(404,),

@@ -87,5 +87,5 @@ def list_response(
     call: Call, page: Page, records: Sequence[dict[str, Any]], total: int, *, bare: bool = False
 ) -> Response:
     """Returns ``{"records": [...]}`` with the headers of a page; ``bare`` returns the array alone."""
-    headers = page_headers(call.request, page, total, call.settings.variations)
-    return json_response(records if bare else {"records": records}, headers=headers)
+    headers, shown = page_headers(call.request, page, total, call.settings.variations), call.shown(records)
+    return json_response(shown if bare else {"records": shown}, headers=headers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from math import isfinite
@@ -43,14 +43,14 @@ def read_payload(request: Request, name: str, schemas: Schemas, *, ignore_unknow
 
     ``ignore_unknown``: fields that are not in the schema are allowed.
     """
-    payload = _parsed(request.get_data())
+    payload = parsed_json(request.get_data())
     for problem in SchemaValidator(schemas, ignore_unknown=ignore_unknown).problems(payload, schemas[name], ""):
         raise unprocessable(problem)
     return payload
 
 
-def _parsed(body: bytes) -> Any:
-    """Parses strict JSON: Python would accept ``NaN``, and half a surrogate pair, which cannot be encoded."""
+def parsed_json(body: bytes) -> Any:
+    """Parses strict JSON, or raises 400: Python would accept ``NaN``, and half a surrogate pair, which cannot be encoded."""
     try:
         payload = json.loads(body, parse_constant=_refuse_constant, parse_float=_number)
         json.dumps(payload, ensure_ascii=False).encode()
@@ -142,24 +142,18 @@ def _enum(value: Any, rule: list[Any]) -> str | None:
     return None if known else f"must be one of {', '.join(map(json.dumps, rule))}"
 
 
-def _min_properties(value: Any, rule: int) -> str | None:
-    return f"must have at least {rule} fields" if isinstance(value, dict) and len(value) < rule else None
+def _bound(
+    kind: type | tuple[type, ...], size: Callable[[Any], float], words: str, *, least: bool
+) -> Callable[[Any, Any], str | None]:
+    """Returns the rule of a keyword that bounds values of one type."""
 
+    def problem(value: Any, rule: float) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, kind):
+            return None
+        wrong = size(value) < rule if least else size(value) > rule
+        return words.format(rule) if wrong else None
 
-def _min_length(value: Any, rule: int) -> str | None:
-    return f"must have at least {rule} characters" if isinstance(value, str) and len(value) < rule else None
-
-
-def _max_length(value: Any, rule: int) -> str | None:
-    return f"must have at most {rule} characters" if isinstance(value, str) and len(value) > rule else None
-
-
-def _min_items(value: Any, rule: int) -> str | None:
-    return f"must have at least {rule} entries" if isinstance(value, list) and len(value) < rule else None
-
-
-def _max_items(value: Any, rule: int) -> str | None:
-    return f"must have at most {rule} entries" if isinstance(value, list) and len(value) > rule else None
+    return problem
 
 
 def _const(value: Any, rule: Any) -> str | None:
@@ -175,8 +169,6 @@ def _format(value: Any, rule: str) -> str | None:
         return "must be a date, YYYY-MM-DD"
     if rule == "date-time" and isinstance(value, str) and not _is_date_time(value):
         return "must be a time such as 2020-01-31T00:00:00Z"
-    if rule == "regex" and isinstance(value, str) and not _is_regular_expression(value):
-        return "must be a regular expression"
     return None
 
 
@@ -201,15 +193,6 @@ def _is_date(text: str) -> bool:
         return False
 
 
-def _minimum(value: Any, rule: float) -> str | None:
-    is_number = _is(value, "number")
-    return f"must be at least {rule}" if is_number and value < rule else None
-
-
-def _maximum(value: Any, rule: float) -> str | None:
-    return f"must be at most {rule}" if _is(value, "number") and value > rule else None
-
-
 def _problem_at(place: str, text: str) -> str:
     return f"{place or 'The body'} {text}"
 
@@ -221,16 +204,16 @@ def _field_path(place: str, name: str) -> str:
 _VALUE_RULES: Mapping[str, Callable[[Any, Any], str | None]] = {
     "type": _type,
     "enum": _enum,
-    "minProperties": _min_properties,
-    "minLength": _min_length,
-    "maxLength": _max_length,
-    "minItems": _min_items,
-    "maxItems": _max_items,
+    "minProperties": _bound(dict, len, "must have at least {} fields", least=True),
+    "minLength": _bound(str, len, "must have at least {} characters", least=True),
+    "maxLength": _bound(str, len, "must have at most {} characters", least=False),
+    "minItems": _bound(list, len, "must have at least {} entries", least=True),
+    "maxItems": _bound(list, len, "must have at most {} entries", least=False),
+    "minimum": _bound((int, float), lambda number: number, "must be at least {}", least=True),
+    "maximum": _bound((int, float), lambda number: number, "must be at most {}", least=False),
     "const": _const,
     "pattern": _pattern,
     "format": _format,
-    "minimum": _minimum,
-    "maximum": _maximum,
 }
 _STRUCTURE_RULES: Mapping[str, Callable[[SchemaValidator, Any, Any, str], Iterator[str]]] = {
     "$ref": SchemaValidator.reference,
@@ -240,38 +223,25 @@ _STRUCTURE_RULES: Mapping[str, Callable[[SchemaValidator, Any, Any, str], Iterat
     "anyOf": SchemaValidator.any_of,
 }
 
-_SCHEMA: Mapping[str, Any] = {"$ref": f"{_REFERENCE}Schema"}
-_COUNT: Mapping[str, Any] = {"type": "integer", "minimum": 0}
-SCHEMA_OF_SCHEMAS: Schemas = {
-    "Schema": {
-        "type": "object",
-        "properties": {
-            **{word: {} for word in sorted(_ANNOTATIONS)},
-            "type": {
-                "anyOf": [
-                    {"enum": list(_TYPES)},
-                    {"type": "array", "items": {"enum": list(_TYPES)}, "minItems": 1},
-                ]
-            },
-            "enum": {"type": "array"},
-            "const": {},
-            "minProperties": _COUNT,
-            "minLength": _COUNT,
-            "maxLength": _COUNT,
-            "minItems": _COUNT,
-            "maxItems": _COUNT,
-            "minimum": {"type": "number"},
-            "maximum": {"type": "number"},
-            "pattern": {"type": "string", "format": "regex"},
-            "format": {"type": "string"},
-            "properties": {"type": "object", "additionalProperties": _SCHEMA},
-            "additionalProperties": {"anyOf": [{"type": "boolean"}, _SCHEMA]},
-            "items": _SCHEMA,
-            "required": {"type": "array", "items": {"type": "string"}},
-            "anyOf": {"type": "array", "items": _SCHEMA, "minItems": 1},
-            "$ref": {"type": "string"},
-        },
-        "additionalProperties": False,
-    }
-}
-"""The schema of every schema that a ``SchemaValidator`` can work with."""
+
+def schema_problems(schema: Any, known: Collection[str]) -> Iterator[str]:
+    """Yields why a schema is none that a ``SchemaValidator`` with the ``known`` schemas can work with."""
+    if not isinstance(schema, dict):
+        yield "must be an object"
+        return
+    for word, rule in schema.items():
+        if word == "$ref" and str(rule).removeprefix(_REFERENCE) not in known:
+            yield f"there is no schema {rule}"
+        elif word == "type" and not set([rule] if isinstance(rule, str) else rule) <= _TYPES.keys():
+            yield f"type must be one of {', '.join(_TYPES)}"
+        elif word == "pattern" and not _is_regular_expression(rule):
+            yield "pattern must be a regular expression"
+        elif word not in _VALUE_RULES.keys() | _STRUCTURE_RULES.keys() | _WITHOUT_RULE:
+            yield f"{word} is unknown"
+        inner = {
+            "items": [rule],
+            "anyOf": rule,
+            "properties": list(rule.values()) if isinstance(rule, dict) else [rule],
+        }
+        for each in inner.get(word, []):
+            yield from schema_problems(each, known)

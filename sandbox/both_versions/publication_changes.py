@@ -1,64 +1,19 @@
-"""Creates, changes and deletes publications. The versions only differ in how a payload changes a draft."""
+"""What both versions do alike where a payload changes the draft of a publication."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from werkzeug.wrappers import Response
-
-from sandbox.both_versions.listing import Render
 from sandbox.endpoints import Call
-from sandbox.errors import record_not_found
-from sandbox.responses import created, deleted, json_response
 from sandbox.state.blobs import StoredFile
-from sandbox.state.drafts import Author, Draft, MissingReference, NewAsset
-from sandbox.state.publications import unchanged_draft
+from sandbox.state.drafts import Author, Draft, NewAsset
 
 _TEXTS = ("title", "publishable_type", "published_on", "abstract")
 _REFERENCES = ("contributor", "organization")
 _FILES = ("assets", "assets_attributes")
 
 DraftChange = Callable[[Draft], Draft]
-
-
-def create_publication(call: Call, change: DraftChange, render: Render) -> Response:
-    """Stores the draft that ``change`` makes of an empty one; an unknown reference is 404."""
-    manner = call.settings.variations.author_authorities
-    try:
-        new = call.tenant.publications.create(
-            change(Draft(title=None)), now=call.tenant.clock.now(), authorities=manner
-        )
-    except MissingReference:
-        raise record_not_found() from None
-    return created(render(new, call), call.settings.variations)
-
-
-def find_publication(call: Call) -> None:
-    """Raises 404 if the publication of the path does not exist."""
-    if call.tenant.publications.get(call.number or 0) is None:
-        raise record_not_found()
-
-
-def change_publication(call: Call, change: DraftChange, render: Render) -> Response:
-    """Stores the draft that ``change`` makes of the publication of the path; an unknown record or reference is 404."""
-    manner = call.settings.variations.author_authorities
-    try:
-        changed = call.tenant.publications.change(
-            call.number or 0, lambda stored: change(unchanged_draft(stored)), authorities=manner
-        )
-    except MissingReference:
-        raise record_not_found() from None
-    if changed is None:
-        raise record_not_found()
-    return json_response(render(changed, call))
-
-
-def remove_publication(call: Call) -> Response:
-    """Deletes the publication of the path and its assets."""
-    if not call.tenant.publications.remove(call.number or 0):
-        raise record_not_found()
-    return deleted(call.settings.variations)
 
 
 def common_changes(call: Call) -> dict[str, Any]:

@@ -6,17 +6,43 @@ from typing import Any
 
 from sandbox.endpoints import Call
 from sandbox.state.blobs import StoredFile
-from sandbox.state.publications import Asset, NamedReference, Publication
+from sandbox.state.publications import Asset, Publication
 
 _STORED = "store"
 
+Record = dict[str, Any]
 
-def cover_record(file: StoredFile, call: Call) -> dict[str, Any]:
+
+def publication_record(stored: Publication, call: Call, identifiers: Record, references: Record) -> Record:
+    """Returns the record of a publication; the versions differ in its identifiers and references."""
+    record: Record = {
+        "id": stored.id,
+        "title": stored.title,
+        "publishable_type": stored.publishable_type,
+        "published_on": stored.published_on,
+        "abstract": stored.abstract,
+        "authors": [{"name": author.name, "type": author.type} for author in stored.authors],
+        **identifiers,
+        "categories": [{"id": category.id, "name": category.name} for category in stored.categories],
+        **references,
+        "cover": stored.cover and cover_record(stored.cover, call),
+        "assets": [asset_record(asset, call) for asset in stored.assets],
+    }
+    return record | (extra_fields(stored) if call.settings.variations.extra_fields else {})
+
+
+def reference_records(stored: Publication) -> dict[str, Record | None]:
+    """Returns contributor and organization."""
+    referred = {"contributor": stored.contributor, "organization": stored.organization}
+    return {name: None if each is None else {"id": each.id, "name": each.name} for name, each in referred.items()}
+
+
+def cover_record(file: StoredFile, call: Call) -> Record:
     """Returns a cover; like an asset, it has its address only for callers who may read assets."""
     return {**file_record(file), **({"url": _url(file, call)} if _may_read(call) else {})}
 
 
-def asset_record(asset: Asset, call: Call) -> dict[str, Any]:
+def asset_record(asset: Asset, call: Call) -> Record:
     """Returns an asset; it has its three addresses only for callers who may read assets."""
     return {
         "id": asset.id,
@@ -28,18 +54,13 @@ def asset_record(asset: Asset, call: Call) -> dict[str, Any]:
     }
 
 
-def file_record(file: StoredFile) -> dict[str, Any]:
+def file_record(file: StoredFile) -> Record:
     """Returns a stored file."""
     metadata = {"size": file.size, "filename": file.filename, "mime_type": file.mime_type}
     return {"id": file.id, "storage": _STORED, "metadata": metadata}
 
 
-def reference_record(referred: NamedReference | None) -> dict[str, Any] | None:
-    """Returns a reference of a record."""
-    return None if referred is None else {"id": referred.id, "name": referred.name}
-
-
-def extra_fields(stored: Publication) -> dict[str, Any]:
+def extra_fields(stored: Publication) -> Record:
     """Returns fields that docs/service.md does not know, as a service may have them."""
     return {
         "pmcid": f"PMC{stored.id}",

@@ -12,12 +12,12 @@ from sandbox.both_versions.rendering import cover_record
 from sandbox.both_versions.schemas import INTEGER, array, or_null, payload_object, response_object
 from sandbox.endpoints import TEXT, Call, Schema
 from sandbox.errors import ApiError, record_not_found, unprocessable
-from sandbox.responses import created, deleted, json_response
+from sandbox.responses import deleted
 from sandbox.state.blobs import StoredFile
-from sandbox.state.records import EXTRA, USERS, DuplicateValue, Records, Row
+from sandbox.state.records import EXTRA, Document, DuplicateValue, Records
 from sandbox.tenants import Mail
 
-Render = Callable[[Row, Call], dict[str, Any]]
+Render = Callable[[Document, Call], dict[str, Any]]
 
 EMAIL: Schema = {"type": "string", "pattern": r"^[^@\s]+@[^@\s]+$"}
 NAME: Schema = {"type": "string", "minLength": 1}
@@ -34,24 +34,23 @@ USER_SCHEMAS = {
 }
 
 
-def user_record_without_avatar(row: Row, call: Call) -> dict[str, Any]:  # noqa: ARG001  # every rendering has one signature
+def user_record_without_avatar(row: Document, call: Call) -> dict[str, Any]:  # noqa: ARG001  # every rendering has one signature
     """Returns a user as version 2 shows it."""
     return {"id": row["id"], "email": row["email"], "name": row["name"], "roles": row["roles"]}
 
 
-def user_record(row: Row, call: Call) -> dict[str, Any]:
+def user_record(row: Document, call: Call) -> dict[str, Any]:
     """Returns a user as version 3 shows it, with the picture."""
     avatar = row["avatar"] and cover_record(StoredFile(**row["avatar"]), call)
-    further = {} if call.extra is None else {EXTRA: row[EXTRA]}
-    return {**user_record_without_avatar(row, call), "avatar": avatar, **further}
+    return {**user_record_without_avatar(row, call), "avatar": avatar, EXTRA: row.get(EXTRA)}
 
 
 def user_records(call: Call) -> Records:
     """Returns the table of the tenant's users."""
-    return call.tenant.records[USERS.name]
+    return call.tenant.records["users"]
 
 
-def find_user(call: Call) -> Row:
+def find_user(call: Call) -> Document:
     """Returns the user of the path, or raises 404."""
     row = user_records(call).get(call.number or 0)
     if row is None:
@@ -61,9 +60,10 @@ def find_user(call: Call) -> Row:
 
 def create_user(call: Call, render: Render) -> Response:
     """Creates a user, who gets a mail. The address must be new."""
-    row = _write_or_refuse(lambda: user_records(call).create({"roles": [], **_stored_values(call)}))
+    new = {"email": None, "name": None, "roles": [], "avatar": None, **_stored_values(call)}
+    row = _write_or_refuse(lambda: user_records(call).create(new))
     call.tenant.mails.append(Mail(call.tenant.clock.now(), row["email"], _SUBJECT))
-    return created(render(row, call), call.settings.variations)
+    return call.answer(render(row, call))
 
 
 def change_user(call: Call, render: Render) -> Response:
@@ -72,9 +72,7 @@ def change_user(call: Call, render: Render) -> Response:
     number = user["id"]
     if call.payload.get("roles", user["roles"]) != user["roles"]:
         _refuse_own_account(call, number)
-    return json_response(
-        render(_write_or_refuse(lambda: user_records(call).change(number, _stored_values(call))), call)
-    )
+    return call.answer(render(_write_or_refuse(lambda: user_records(call).change(number, _stored_values(call))), call))
 
 
 def delete_user(call: Call) -> Response:
@@ -90,19 +88,18 @@ def _refuse_own_account(call: Call, number: int) -> None:
         raise ApiError(403, "AccessDenied", "This is not possible for the own account")
 
 
-def _stored_values(call: Call) -> Row:
+def _stored_values(call: Call) -> Document:
     """Returns the payload as it is stored: each role once, an uploaded picture as a stored file."""
-    known = call.version.schemas[call.endpoint.payload or ""]["properties"]
-    values = {name: value for name, value in call.payload.items() if name in known}
+    values = dict(call.payload)
     if "roles" in values:
         values["roles"] = list(dict.fromkeys(values["roles"]))
     if values.get("avatar"):
         avatar = values["avatar"]
         values["avatar"] = asdict(call.tenant.storage.promote(avatar["id"], avatar.get("metadata")))
-    return values if call.extra is None else {**values, EXTRA: call.extra}
+    return values
 
 
-def _write_or_refuse(write: Callable[[], Row | None]) -> Row:
+def _write_or_refuse(write: Callable[[], Document | None]) -> Document:
     try:
         row = write()
     except DuplicateValue:

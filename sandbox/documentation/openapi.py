@@ -55,7 +55,7 @@ def description(version: Version, base_url: str, variations: Variations) -> dict
         "paths": paths,
         "components": {
             "securitySchemes": _at(base_url, version.security),
-            "schemas": {**version.schemas, "Error": _ERROR},
+            "schemas": {**(version.described or {}), "Error": _ERROR},
         },
     }
 

@@ -6,12 +6,15 @@ from werkzeug.wrappers import Response
 
 from sandbox.documentation.openapi import swagger_yaml
 from sandbox.endpoints import Call, Endpoint, SuccessResponse
+from sandbox.errors import route_not_found
 
 _MEDIA_TYPE = "application/yaml"
 
 
 def describe(call: Call) -> Response:
-    """Returns ``swagger.yaml``."""
+    """Returns ``swagger.yaml``; 404 where a version has none."""
+    if call.version.described is None:
+        raise route_not_found(call.request.path)
     return Response(swagger_yaml(call.version, call.base_url, call.settings.variations), content_type=_MEDIA_TYPE)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import cycle
 
 from sandbox.state.publication_queries import ids_of_type, names_in_use
-from sandbox.state.records import AUTHORITIES, COLLECTIONS, HARD_COPIES, LOCATIONS, TASKS, USERS, Row, add_rows
+from sandbox.state.records import Document, add_records
 
 _PEOPLE: tuple[tuple[str, list[str]], ...] = (
     ("Marta Quillfeather", ["librarian", "admin"]),
@@ -37,21 +37,23 @@ _COLLECTED = 20
 
 def add_other_resources(connection: sqlite3.Connection, tenant: int) -> None:
     """Adds the other resources to a library that has its publications and its first account."""
-    people = add_rows(connection, tenant, USERS, [_person(*each) for each in _PEOPLE])
-    shelves = add_rows(connection, tenant, LOCATIONS, [{"name": name, "note": note} for name, note in _LOCATIONS])
-    add_rows(connection, tenant, HARD_COPIES, list(_copies(connection, tenant, shelves)))
+    people = add_records(connection, tenant, "users", [_person(*each) for each in _PEOPLE])
+    shelves = add_records(connection, tenant, "locations", [{"name": name, "note": note} for name, note in _LOCATIONS])
+    add_records(connection, tenant, "hard_copies", list(_copies(connection, tenant, shelves)))
     names = names_in_use(connection, tenant, least=_MIN_USES, first=_FIRST_PUBLICATIONS)
-    add_rows(connection, tenant, AUTHORITIES, [{"name": name, "kind": kind, "variants": []} for name, kind in names])
-    add_rows(connection, tenant, COLLECTIONS, list(_collections(connection, tenant)))
-    add_rows(connection, tenant, TASKS, list(_tasks(connection, tenant, people)))
+    add_records(
+        connection, tenant, "authorities", [{"name": name, "kind": kind, "variants": []} for name, kind in names]
+    )
+    add_records(connection, tenant, "collections", list(_collections(connection, tenant)))
+    add_records(connection, tenant, "tasks", list(_tasks(connection, tenant, people)))
 
 
-def _person(name: str, roles: list[str]) -> Row:
+def _person(name: str, roles: list[str]) -> Document:
     address = name.lower().replace(" ", ".").translate(str.maketrans("íéáóú", "ieaou"))
-    return {"email": f"{address}@library.example", "name": name, "roles": roles}
+    return {"email": f"{address}@library.example", "name": name, "roles": roles, "avatar": None}
 
 
-def _copies(connection: sqlite3.Connection, tenant: int, shelves: range) -> Iterator[Row]:
+def _copies(connection: sqlite3.Connection, tenant: int, shelves: range) -> Iterator[Document]:
     """Yields a copy of each book, and a second one of every tenth."""
     places, statuses = cycle(shelves), cycle(_STATUSES)
     for number, (publication, published_on) in enumerate(ids_of_type(connection, tenant, "Book"), start=1):
@@ -63,10 +65,11 @@ def _copies(connection: sqlite3.Connection, tenant: int, shelves: range) -> Iter
                 "call_number": f"{(published_on or 'n.d.')[:4]} {publication:05}",
                 "status": next(statuses),
                 "acquired_on": published_on and max(published_on, "1995-01-01"),
+                "note": None,
             }
 
 
-def _collections(connection: sqlite3.Connection, tenant: int) -> Iterator[Row]:
+def _collections(connection: sqlite3.Connection, tenant: int) -> Iterator[Document]:
     for kind, name in (("Book", "Recommended books"), ("Report", "Reports to digitise"), ("Article", "Reading list")):
         numbers = [number for number, _ in ids_of_type(connection, tenant, kind)][:_COLLECTED]
         yield {
@@ -74,21 +77,15 @@ def _collections(connection: sqlite3.Connection, tenant: int) -> Iterator[Row]:
             "description": f"The first of kind {kind}" if numbers else None,
             "publication_ids": numbers,
         }
-    yield {"name": "New this month", "publication_ids": []}
+    yield {"name": "New this month", "description": None, "publication_ids": []}
 
 
-def _tasks(connection: sqlite3.Connection, tenant: int, people: range) -> Iterator[Row]:
+def _tasks(connection: sqlite3.Connection, tenant: int, people: range) -> Iterator[Document]:
+    empty = dict.fromkeys(("title", "description", "publication_id", "assignee_id", "due_on", "completed_at"))
     reports = [number for number, _ in ids_of_type(connection, tenant, "Report")][:3]
     for number, assignee in zip(reports, cycle(people[:3])):
-        yield {
-            "title": f"Digitise report {number}",
-            "publication_id": number,
-            "assignee_id": assignee,
-            "due_on": "2026-12-15",
-        }
-    yield {
-        "title": "Merge the two names of the first floor",
-        "description": "See the locations",
-        "assignee_id": people[0],
-    }
-    yield {"title": "Order new bookends", "completed_at": "2026-09-01T08:30:00Z"}
+        title = f"Digitise report {number}"
+        yield {**empty, "title": title, "publication_id": number, "assignee_id": assignee, "due_on": "2026-12-15"}
+    title = "Merge the two names of the first floor"
+    yield {**empty, "title": title, "description": "See the locations", "assignee_id": people[0]}
+    yield {**empty, "title": "Order new bookends", "completed_at": "2026-09-01T08:30:00Z"}

@@ -21,7 +21,7 @@ from typing import Any
 from sandbox.errors import ApiError, record_not_found, unprocessable
 from sandbox.oauth import tokens
 from sandbox.oauth.errors import OAuthError
-from sandbox.oauth.registration import client_record, new_client, new_secret, parse_metadata
+from sandbox.oauth.registration import client_record, new_client, new_secret
 from sandbox.oauth.scopes import with_asset_scopes
 from sandbox.oauth.surfaces import MCP_SERVER, REST_API
 from sandbox.permissions import SCOPES
@@ -42,14 +42,11 @@ class _IssueOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _RotationOptions:
+class _Selection:
+    """A client, and what is done with it; ``person``: whose grants end."""
+
     client_id: str = ""
     changeover_seconds: float = at_least(0, 86400.0)
-
-
-@dataclass(frozen=True, slots=True)
-class _GrantFilter:
-    client_id: str = ""
     person: str = ""
 
 
@@ -88,13 +85,13 @@ def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
     if tenant.settings.oauth.issued_clients == "closed":
         raise ApiError(403, "Forbidden", "The plan of this library has no clients issued by administrators")
     options = with_changes(_IssueOptions(), {name: body[name] for name in ("pkce", "surface") if name in body})
+    now = tenant.clock.now()
     try:
-        metadata = parse_metadata(dict(body))
+        client = new_client(dict(body), now, issued=True, pkce=options.pkce, surface=options.surface)
     except OAuthError as refusal:
         raise unprocessable(refusal.description) from None
-    if metadata.auth_method == "none":
+    if client.is_public:
         raise unprocessable("token_endpoint_auth_method: a client issued by an administrator is always confidential")
-    client = new_client(metadata, tenant.clock.now(), issued=True, pkce=options.pkce, surface=options.surface)
     secret = new_secret()
     tenant.clients.issue(client, secret)
     return {**client_record(client, secret), "pkce": client.pkce, "surface": client.surface}
@@ -102,7 +99,7 @@ def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
 
 def rotate(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Issues a new secret; the one before it stays valid for the changeover window."""
-    options, now = with_changes(_RotationOptions(), body), tenant.clock.now()
+    options, now = with_changes(_Selection(), body), tenant.clock.now()
     client = _issued(tenant, options.client_id)
     secret = new_secret()
     try:
@@ -117,7 +114,7 @@ def rotate(tenant: Tenant, body: Mapping[str, Any]) -> object:
 
 def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Ends a client and all its connections at once."""
-    options = with_changes(_GrantFilter(), {"client_id": body.get("client_id", "")})
+    options = with_changes(_Selection(), {"client_id": body.get("client_id", "")})
     if tenant.clients.find(options.client_id) is None:
         raise record_not_found()
     tenant.clients.revoke(options.client_id, tenant.clock.now())
@@ -140,13 +137,13 @@ def list_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG
 
 def end_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Ends the grants of a client, of a person, or all."""
-    options = with_changes(_GrantFilter(), body)
+    options = with_changes(_Selection(), body)
     keys = [grant.key for grant in tenant.grants.active() if _matches(grant, options)]
     tenant.grants.end(keys, tenant.clock.now())
     return {"ended": len(keys)}
 
 
-def _matches(grant: Grant, options: _GrantFilter) -> bool:
+def _matches(grant: Grant, options: _Selection) -> bool:
     return options.client_id in {"", grant.client_id} and options.person.lower() in {"", grant.person.email.lower()}
 
 

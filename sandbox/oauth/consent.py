@@ -38,6 +38,9 @@ from sandbox.tenants import Tenant
 SESSION_COOKIE = "_library_session"
 VISIT_COOKIE = "_library_visit"
 
+# Assumption: how long a browser stays signed in
+_SESSION_SECONDS = 12 * 3600
+
 # Title and meaning of each scope on the page
 SCOPE_TEXTS: Mapping[str, tuple[str, str]] = {
     "library:read": ("Read the library", "Publications, copies, locations, collections and authorities"),
@@ -127,10 +130,9 @@ def _same(token: str, expected: str) -> bool:
 
 def _signed_in(visit: Visit, person: User, authorization: AuthorizationRequest) -> Response:
     tenant = visit.tenant
-    seconds = tenant.settings.oauth.session_seconds
-    session = tenant.accounts.open_session(person, tenant.clock.now() + seconds)
+    session = tenant.accounts.open_session(person, tenant.clock.now() + _SESSION_SECONDS)
     response = _allowed(Visit(visit.request, tenant, visit.id, person, session), person, authorization)
-    _set_cookie(response, visit, SESSION_COOKIE, session, seconds)
+    _set_cookie(response, visit, SESSION_COOKIE, session, _SESSION_SECONDS)
     return response
 
 

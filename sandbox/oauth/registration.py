@@ -6,16 +6,14 @@ metadata with unsupported values are refused.
 
 from __future__ import annotations
 
-import json
 import math
-import re
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeGuard
+from collections.abc import Mapping
+from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
+from sandbox.both_versions.payloads import SchemaValidator, parsed_json
 from sandbox.errors import ApiError
 from sandbox.oauth import redirect_uris
 from sandbox.oauth.errors import OAuthError
@@ -29,27 +27,32 @@ DAY_SECONDS = 86400.0
 AUTH_METHODS = ("client_secret_basic", "client_secret_post", "none")
 GRANT_TYPES = ("authorization_code", "refresh_token")
 RESPONSE_TYPES = ("code",)
-_NAME_LENGTH = 200
-_ADDRESSES = 20
-_ADDRESS_LENGTH = 2000
-_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which cannot be encoded
-
-
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """The metadata of a client, with defaults."""
-
-    name: str
-    redirect_uris: tuple[str, ...]
-    grant_types: tuple[str, ...]
-    response_types: tuple[str, ...]
-    auth_method: str
-    scopes: tuple[str, ...]
+_METADATA: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["redirect_uris"],
+    "properties": {
+        "client_name": {"type": ["string", "null"], "maxLength": 200},
+        "redirect_uris": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 20,
+            "items": {"type": "string", "maxLength": 2000},
+        },
+        "grant_types": {"type": ["array", "null"], "items": {"enum": list(GRANT_TYPES)}, "minItems": 1},
+        "response_types": {"type": ["array", "null"], "items": {"enum": list(RESPONSE_TYPES)}, "minItems": 1},
+        "token_endpoint_auth_method": {"enum": [*AUTH_METHODS, None]},
+        "scope": {"type": ["string", "null"]},
+    },
+}
 
 
 def register(request: Request, tenant: Tenant) -> Response:
     """Answers a registration with 201, everything that was stored, and the secret, which is shown here only."""
-    client = new_client(parse_metadata(_parsed_json(request.get_data())), tenant.clock.now())
+    try:
+        body = parsed_json(request.get_data())
+    except ApiError as error:
+        raise _invalid(error.message) from None
+    client = new_client(body, tenant.clock.now())
     secret = None if client.is_public else new_secret()
     at_most, now = tenant.settings.oauth.registrations_per_day, client.created_at
     oldest = tenant.clients.register(client, secret, at_most=at_most, since=now - DAY_SECONDS)
@@ -60,17 +63,35 @@ def register(request: Request, tenant: Tenant) -> Response:
 
 
 def new_client(
-    metadata: Metadata, now: float, *, issued: bool = False, pkce: bool = True, surface: str | None = None
+    metadata: Any, now: float, *, issued: bool = False, pkce: bool = True, surface: str | None = None
 ) -> Client:
-    """Returns a client with these metadata and a new id."""
+    """Returns a client with these metadata and a new id, or raises the error of RFC 7591.
+
+    The default of the grant types is both, because an access token comes with a refresh token (service.md#tokens).
+    """
+    for problem in SchemaValidator({}).problems(metadata, _METADATA, ""):
+        error = "invalid_redirect_uri" if problem.startswith("redirect_uris") else "invalid_client_metadata"
+        raise OAuthError(error, problem)
+    for position, address in enumerate(metadata["redirect_uris"]):
+        if reason := redirect_uris.redirect_uri_problem(address):
+            raise OAuthError("invalid_redirect_uri", f"redirect_uris[{position}] {reason}")
+    types = metadata.get("grant_types") or GRANT_TYPES
+    if "authorization_code" not in types:
+        raise _invalid("grant_types must have authorization_code")
+    scope = metadata.get("scope")
+    if scope is not None and not is_valid_scope(scope):
+        raise _invalid("scope must be names separated by one space each")
+    names = READ_SCOPES if scope is None else scope.split(" ")
+    if unknown := [name for name in names if name not in SCOPES]:
+        raise _invalid(f"scope: {unknown[0]} is unknown; known are {', '.join(SCOPES)}")
     return Client(
         id=secrets.token_hex(16),
-        name=metadata.name,
-        auth_method=metadata.auth_method,
-        redirect_uris=metadata.redirect_uris,
-        grant_types=metadata.grant_types,
-        response_types=metadata.response_types,
-        scopes=metadata.scopes,
+        name=metadata.get("client_name") or "",
+        auth_method=metadata.get("token_endpoint_auth_method") or AUTH_METHODS[0],
+        redirect_uris=tuple(metadata["redirect_uris"]),
+        grant_types=tuple(each for each in GRANT_TYPES if each in types),
+        response_types=RESPONSE_TYPES,
+        scopes=intersection(names),
         issued=issued,
         pkce=pkce,
         surface=surface,
@@ -99,96 +120,8 @@ def client_record(client: Client, secret: str | None = None) -> dict[str, Any]:
     }
 
 
-def parse_metadata(body: object) -> Metadata:
-    """Returns the metadata of a registration, or raises the error of RFC 7591."""
-    if not isinstance(body, dict):
-        raise _invalid("The body must be a JSON object")
-    return Metadata(
-        name=_name(body),
-        redirect_uris=_redirect_uris(body),
-        grant_types=_grant_types(body),
-        response_types=_response_types(body),
-        auth_method=_auth_method(body),
-        scopes=_scopes(body),
-    )
-
-
-def _parsed_json(body: bytes) -> object:
-    try:
-        parsed: object = json.loads(body)
-    except (ValueError, RecursionError):
-        raise _invalid("The body is not JSON") from None
-    return parsed
-
-
-def _name(body: Mapping[str, Any]) -> str:
-    name = body.get("client_name")
-    if name is None:
-        return ""
-    if not isinstance(name, str) or len(name) > _NAME_LENGTH or _SURROGATE.search(name):
-        raise _invalid(f"client_name must be a text of at most {_NAME_LENGTH} characters")
-    return name
-
-
-def _redirect_uris(body: Mapping[str, Any]) -> tuple[str, ...]:
-    addresses = body.get("redirect_uris")
-    if not _is_texts(addresses) or not 1 <= len(addresses) <= _ADDRESSES:
-        raise _invalid_address(f"redirect_uris must be a list of 1 to {_ADDRESSES} addresses")
-    for position, address in enumerate(addresses):
-        if len(address) > _ADDRESS_LENGTH:
-            raise _invalid_address(f"redirect_uris[{position}] must have at most {_ADDRESS_LENGTH} characters")
-        if problem := redirect_uris.redirect_uri_problem(address):
-            raise _invalid_address(f"redirect_uris[{position}] {problem}")
-    return tuple(addresses)
-
-
-def _grant_types(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the grant types; the default is both, because an access token comes with a refresh token (service.md#tokens)."""
-    types = body.get("grant_types")
-    if types is None:
-        return GRANT_TYPES
-    if not _is_texts(types) or not set(types) <= set(GRANT_TYPES) or "authorization_code" not in types:
-        raise _invalid("grant_types must have authorization_code, and may have refresh_token")
-    return tuple(each for each in GRANT_TYPES if each in types)
-
-
-def _response_types(body: Mapping[str, Any]) -> tuple[str, ...]:
-    types = body.get("response_types")
-    if types is not None and (not _is_texts(types) or set(types) != set(RESPONSE_TYPES)):
-        raise _invalid("response_types must be code and nothing else")
-    return RESPONSE_TYPES
-
-
-def _auth_method(body: Mapping[str, Any]) -> str:
-    method = body.get("token_endpoint_auth_method")
-    if method is None:
-        return AUTH_METHODS[0]
-    if method not in AUTH_METHODS:
-        raise _invalid(f"token_endpoint_auth_method must be one of {', '.join(AUTH_METHODS)}")
-    return str(method)
-
-
-def _scopes(body: Mapping[str, Any]) -> tuple[str, ...]:
-    scope = body.get("scope")
-    if scope is None:
-        return READ_SCOPES
-    if not isinstance(scope, str) or not is_valid_scope(scope):
-        raise _invalid("scope must be names separated by one space each")
-    if unknown := [name for name in scope.split(" ") if name not in SCOPES]:
-        raise _invalid(f"scope: {unknown[0]} is unknown; known are {', '.join(SCOPES)}")
-    return intersection(scope.split(" "))
-
-
-def _is_texts(value: object) -> TypeGuard[Sequence[str]]:
-    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(each, str) for each in value)
-
-
 def _invalid(description: str) -> OAuthError:
     return OAuthError("invalid_client_metadata", description)
-
-
-def _invalid_address(description: str) -> OAuthError:
-    return OAuthError("invalid_redirect_uri", description)
 
 
 def _too_many(at_most: int, wait: float | None) -> ApiError:

@@ -1,5 +1,5 @@
-"""Other shapes of the resources of version 3, as a file describes them (sandbox/README.md, "Other shapes").
+"""Other shapes of the resources of version 3 (sandbox/README.md, "Other shapes").
 
-``definition.py`` reads the file; ``translation.py`` translates records and payloads of one resource; ``version.py`` makes the version
-that serves the shapes. The declared endpoints and the state below them stay as they are.
+``fields.py``: a field under another name and in another form. ``shape.py``: a resource. ``service.py`` reads the description of
+shapes and makes the version that serves them. The state below them stays as it is.
 """

@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from sandbox.state.database import Database
-from sandbox.state.tenants import next_ids
+from sandbox.state.records import add_records
 
 _COLUMNS = "users.id, users.email, users.name, users.roles"
 
@@ -82,7 +82,9 @@ def ensure_account(connection: sqlite3.Connection, tenant: int, *, email: str, p
     """Creates the account of the ready line or updates its password; returns its session cookie."""
     row = connection.execute("SELECT key FROM users WHERE tenant = ? AND email = ?", (tenant, email)).fetchone()
     key = row[0] if row else _add_account(connection, tenant, email)
-    connection.execute("UPDATE users SET password = ? WHERE key = ?", (password, key))
+    connection.execute(
+        "UPDATE records SET document = json_set(document, '$.password', ?) WHERE key = ?", (password, key)
+    )
     session = connection.execute("SELECT cookie FROM sessions WHERE user = ? AND expires_at IS NULL", (key,)).fetchone()
     if session:
         return str(session[0])
@@ -92,13 +94,11 @@ def ensure_account(connection: sqlite3.Connection, tenant: int, *, email: str, p
 
 
 def _add_account(connection: sqlite3.Connection, tenant: int, email: str) -> int:
-    (number,) = next_ids(connection, tenant, "users")
     name = email.partition("@")[0].replace(".", " ").title()
-    cursor = connection.execute(
-        "INSERT INTO users (tenant, id, email, name, roles) VALUES (?, ?, ?, ?, ?)",
-        (tenant, number, email, name, json.dumps(["admin", "librarian"])),
-    )
-    return int(cursor.lastrowid or 0)
+    account = {"email": email, "name": name, "roles": ["admin", "librarian"], "avatar": None}
+    (number,) = add_records(connection, tenant, "users", [account])
+    (key,) = connection.execute("SELECT key FROM users WHERE tenant = ? AND id = ?", (tenant, number)).fetchone()
+    return int(key)
 
 
 def _user(row: tuple[int, str, str, str]) -> User:

@@ -10,9 +10,9 @@ import sqlite3
 from collections.abc import Iterable
 
 from sandbox.state.drafts import Author
-from sandbox.state.records import AUTHORITIES, add_rows
+from sandbox.state.records import add_records
 
-_MATCHES = {"matched": "", "own": " AND of_author"}
+_MATCHES = {"matched": "", "own": " AND json_extract(document, '$.of_author')"}
 """Manner → the condition of an authority that counts as that of an author."""
 
 
@@ -22,10 +22,10 @@ def make_authorities(connection: sqlite3.Connection, tenant: int, authors: Itera
         return
     for author in dict.fromkeys(authors):
         known = connection.execute(
-            f"SELECT 1 FROM authorities WHERE tenant = ? AND name = ? AND kind = ?{_MATCHES[manner]}",
+            "SELECT 1 FROM records WHERE tenant = ? AND resource = 'authorities' AND json_extract(document, '$.name') = ? "
+            f"AND json_extract(document, '$.kind') = ?{_MATCHES[manner]}",
             (tenant, author.name, author.type),
         ).fetchone()
         if known is None:
-            row = {"name": author.name, "kind": author.type, "variants": []}
-            (number,) = add_rows(connection, tenant, AUTHORITIES, [row])
-            connection.execute("UPDATE authorities SET of_author = 1 WHERE tenant = ? AND id = ?", (tenant, number))
+            document = {"name": author.name, "kind": author.type, "variants": [], "of_author": True}
+            add_records(connection, tenant, "authorities", [document])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +13,6 @@ from sandbox.state.author_authorities import make_authorities
 from sandbox.state.blobs import StoredFile
 from sandbox.state.database import Database
 from sandbox.state.drafts import Author, Draft, Identifier, add_publications, rewrite_publication
-from sandbox.state.records import names
 from sandbox.state.search import Criteria, where
 
 # The largest integer of SQLite, so no record has a larger id
@@ -136,24 +134,11 @@ class Publications:
                         connection, self._tenant, key, replace(unchanged_draft(stored), title=f"Changed {number}")
                     )
 
-    def random_id(self, chance: random.Random) -> int | None:
-        """Returns the id of some publication; ``None`` if there is none."""
-        with self._database.read() as connection:
-            count = connection.execute(
-                "SELECT count(*) FROM publications WHERE tenant = ?", (self._tenant,)
-            ).fetchone()[0]
-            if not count:
-                return None
-            found = connection.execute(
-                "SELECT id FROM publications WHERE tenant = ? ORDER BY id LIMIT 1 OFFSET ?",
-                (self._tenant, chance.randrange(count)),
-            )
-            return int(found.fetchone()[0])
-
     def titles(self, numbers: Iterable[int]) -> dict[int, str]:
         """Returns titles by id."""
         with self._database.read() as connection:
-            return names(connection, self._tenant, "publications", numbers, "title")
+            sql = "SELECT id, title FROM publications WHERE tenant = ? AND id IN (SELECT value FROM json_each(?))"
+            return dict(connection.execute(sql, (self._tenant, json.dumps(list(numbers)))).fetchall())
 
     def category_ids(self) -> dict[str, int]:
         """Returns the id of each category by its name."""

@@ -1,14 +1,15 @@
-"""The simple resources: one table each, a column for each field, ids from the tenant's sequence.
+"""Users, locations, hard copies, authorities, collections and tasks: a document each, in one table, with ids from the tenant's sequences.
 
-A resource is a ``Table`` of ``TABLES``; the rest is the same for all.
+A document has every field of its resource. It may also have values that no API shows, such as ``password`` of a user, and ``extra``: an
+object with the values of fields that only other shapes have (``sandbox/shapes``).
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sandbox.state.database import Database
@@ -18,8 +19,17 @@ from sandbox.state.tenants import next_ids
 _LARGEST_ID = 2**63 - 1
 EXTRA = "extra"
 
-Row = dict[str, Any]
-Merge = Callable[[sqlite3.Connection, int, int, int], None]
+Document = dict[str, Any]
+
+REFERENCES: Mapping[str, Mapping[str, str]] = {
+    "users": {},
+    "locations": {},
+    "hard_copies": {"publication_id": "publications", "location_id": "locations"},
+    "authorities": {},
+    "collections": {"publication_ids": "publications"},
+    "tasks": {"publication_id": "publications", "assignee_id": "users"},
+}
+"""Resource → its fields with ids of another resource."""
 
 
 class DuplicateValue(ValueError):  # noqa: N818  # the name says what is wrong
@@ -27,117 +37,53 @@ class DuplicateValue(ValueError):  # noqa: N818  # the name says what is wrong
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """``json``: columns with JSON. ``references``: columns with ids of another table.
-
-    ``merge`` moves what depends on one record (the first number) to another (the second), before the first is deleted. Every table
-    also has the column ``extra``: an object with the values of fields that only other shapes have (``sandbox/shapes``).
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    json: frozenset[str] = frozenset()
-    references: Mapping[str, str] = field(default_factory=dict)
-    merge: Merge | None = None
-
-    @property
-    def stored(self) -> tuple[str, ...]:
-        """Every column beside the id."""
-        return (*self.columns, EXTRA)
-
-
-def _merge_locations(connection: sqlite3.Connection, tenant: int, number: int, into: int) -> None:
-    connection.execute(
-        "UPDATE hard_copies SET location_id = ? WHERE tenant = ? AND location_id = ?", (into, tenant, number)
-    )
-
-
-def _merge_authorities(connection: sqlite3.Connection, tenant: int, number: int, into: int) -> None:
-    """Makes the name and variants of the merged authority variants of the other, which then is that of the same authors."""
-    rows = dict(
-        connection.execute(
-            "SELECT id, json_array(name, json(variants)) FROM authorities WHERE tenant = ? AND id IN (?, ?)",
-            (tenant, number, into),
-        ).fetchall()
-    )
-    (name, variants), (target_name, target_variants) = json.loads(rows[number]), json.loads(rows[into])
-    merged = [each for each in dict.fromkeys([*target_variants, name, *variants]) if each != target_name]
-    connection.execute(
-        "UPDATE authorities SET variants = ?, of_author = of_author OR (SELECT of_author FROM authorities WHERE tenant = ? AND id = ?) "
-        "WHERE tenant = ? AND id = ?",
-        (_encoded(merged), tenant, number, tenant, into),
-    )
-
-
-USERS = Table("users", ("email", "name", "roles", "avatar"), json=frozenset({"roles", "avatar"}))
-LOCATIONS = Table("locations", ("name", "note"), merge=_merge_locations)
-HARD_COPIES = Table(
-    "hard_copies",
-    ("publication_id", "location_id", "barcode", "call_number", "status", "acquired_on", "note"),
-    references={"publication_id": "publications", "location_id": "locations"},
-)
-AUTHORITIES = Table("authorities", ("name", "kind", "variants"), json=frozenset({"variants"}), merge=_merge_authorities)
-COLLECTIONS = Table(
-    "collections",
-    ("name", "description", "publication_ids"),
-    json=frozenset({"publication_ids"}),
-    references={"publication_ids": "publications"},
-)
-TASKS = Table(
-    "tasks",
-    ("title", "description", "publication_id", "assignee_id", "due_on", "completed_at"),
-    references={"publication_id": "publications", "assignee_id": "users"},
-)
-TABLES = (USERS, LOCATIONS, HARD_COPIES, AUTHORITIES, COLLECTIONS, TASKS)
-
-
-@dataclass(frozen=True, slots=True)
-class RowPage:
+class DocumentPage:
     """Some of the matching records, and the number of all."""
 
     total: int
-    rows: list[Row]
+    documents: list[Document]
 
 
 class Records:
-    """The records of one table of a tenant."""
+    """The records of one resource of a tenant. A document that is read has its ``id``, too."""
 
-    def __init__(self, database: Database, tenant: int, table: Table) -> None:
+    def __init__(self, database: Database, tenant: int, resource: str) -> None:
         self._database = database
         self._tenant = tenant
-        self._table = table
-        self._json = {*table.json, EXTRA}
-        self._select = f"SELECT id, {', '.join(table.stored)} FROM {table.name} WHERE tenant = ?"
+        self._resource = resource
 
-    def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> RowPage:
-        """Returns records whose columns have these values, without case; for a list, one of its values."""
-        conditions = "".join(f" AND {self._condition(column)}" for column in filters)
-        values = (self._tenant, *filters.values())
+    def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> DocumentPage:
+        """Returns records whose fields have these values, without case; for a list, one of its values."""
+        has_value = "EXISTS (SELECT 1 FROM json_each(document, ?) WHERE CAST(value AS TEXT) = ? COLLATE NOCASE)"
+        condition = " AND ".join(["tenant = ? AND resource = ?", *[has_value] * len(filters)])
+        values = [self._tenant, self._resource]
+        for name, value in filters.items():
+            values += [f"$.{name}", value]
         order = f"ORDER BY id {'DESC' if descending else 'ASC'} LIMIT ? OFFSET ?"
         with self._database.read() as connection:
-            (total,) = connection.execute(
-                f"SELECT count(*) FROM {self._table.name} WHERE tenant = ?{conditions}", values
-            ).fetchone()
-            rows = connection.execute(f"{self._select}{conditions} {order}", (*values, limit, offset)).fetchall()
-        return RowPage(total, [self._row(row) for row in rows])
+            (total,) = connection.execute(f"SELECT count(*) FROM records WHERE {condition}", values).fetchone()
+            rows = connection.execute(
+                f"SELECT id, document FROM records WHERE {condition} {order}", [*values, limit, offset]
+            ).fetchall()
+        return DocumentPage(total, [_document(row) for row in rows])
 
-    def get(self, number: int) -> Row | None:
+    def get(self, number: int) -> Document | None:
         """Returns the record with this id."""
         with self._database.read() as connection:
             return self._load(connection, number)
 
-    def create(self, values: Row) -> Row:
-        """Creates a record; columns without a value are null. Raises ``MissingReference`` or ``DuplicateValue``."""
+    def create(self, document: Document) -> Document:
+        """Creates a record. Raises ``MissingReference`` or ``DuplicateValue``."""
         with self._database.write() as connection:
-            self._check(connection, values)
+            self._check(connection, document)
             try:
-                (number,) = add_rows(connection, self._tenant, self._table, [values])
+                (number,) = add_records(connection, self._tenant, self._resource, [document])
             except sqlite3.IntegrityError as error:
                 raise DuplicateValue(str(error)) from None
-            return self._load(connection, number) or {}
+            return {"id": number, **document}
 
-    def change(self, number: int, values: Row) -> Row | None:
-        """Changes columns of a record; returns None if there is none. Raises ``MissingReference`` or ``DuplicateValue``.
+    def change(self, number: int, values: Document) -> Document | None:
+        """Changes fields of a record; returns None if there is none. Raises ``MissingReference`` or ``DuplicateValue``.
 
         Values of ``extra`` that are not among the new ones stay.
         """
@@ -147,101 +93,101 @@ class Records:
                 return None
             self._check(connection, values)
             if EXTRA in values:
-                values = {**values, EXTRA: {**(stored[EXTRA] or {}), **values[EXTRA]}}
-            for column, value in values.items():
-                self._set(connection, number, column, value)
-            return self._load(connection, number)
+                values = {**values, EXTRA: {**stored.get(EXTRA, {}), **values[EXTRA]}}
+            try:
+                self._store(connection, {**stored, **values})
+            except sqlite3.IntegrityError as error:
+                raise DuplicateValue(str(error)) from None
+            return {**stored, **values}
 
     def remove(self, number: int) -> bool:
         """Deletes the record with this id; returns whether there was one."""
         with self._database.write() as connection:
             return self._remove(connection, number)
 
-    def merge(self, number: int, into: int) -> Row | None:
-        """Merges a record into another and returns that; None if one is missing. A merge into itself changes nothing."""
+    def merge(self, number: int, into: int) -> Document | None:
+        """Merges a record into another and returns that; None if one is missing. A merge into itself changes nothing.
+
+        The hard copies of a location move to the other one. The names of an authority become variants of the other one, which then
+        is that of the same authors.
+        """
         with self._database.write() as connection:
-            if number == into:
-                return self._load(connection, number)
-            if self._load(connection, number) is None or self._load(connection, into) is None:
-                return None
-            if self._table.merge:
-                self._table.merge(connection, self._tenant, number, into)
+            merged, target = self._load(connection, number), self._load(connection, into)
+            if merged is None or target is None or number == into:
+                return target if merged else None
+            if self._resource == "locations":
+                connection.execute(
+                    "UPDATE records SET document = json_set(document, '$.location_id', ?) "
+                    "WHERE tenant = ? AND resource = 'hard_copies' AND json_extract(document, '$.location_id') = ?",
+                    (into, self._tenant, number),
+                )
+            else:
+                names = dict.fromkeys([*target["variants"], merged["name"], *merged["variants"]])
+                target["variants"] = [name for name in names if name != target["name"]]
+                target["of_author"] = target.get("of_author") or merged.get("of_author")
+                self._store(connection, target)
             self._remove(connection, number)
-            return self._load(connection, into)
+            return target
 
-    def names(self, numbers: Iterable[int], column: str) -> dict[int, str]:
-        """Returns the value of a column by id."""
+    def names(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Returns the ``name`` of records by id."""
+        sql = (
+            "SELECT id, json_extract(document, '$.name') FROM records "
+            "WHERE tenant = ? AND resource = ? AND id IN (SELECT value FROM json_each(?))"
+        )
         with self._database.read() as connection:
-            return names(connection, self._tenant, self._table.name, numbers, column)
+            return dict(connection.execute(sql, (self._tenant, self._resource, json.dumps(list(numbers)))).fetchall())
 
-    def _condition(self, column: str) -> str:
-        if column in self._table.json:
-            return f"EXISTS (SELECT 1 FROM json_each({column}) WHERE CAST(value AS TEXT) = ? COLLATE NOCASE)"
-        return f"CAST({column} AS TEXT) = ? COLLATE NOCASE"
+    def _load(self, connection: sqlite3.Connection, number: int) -> Document | None:
+        row = connection.execute(
+            "SELECT id, document FROM records WHERE tenant = ? AND resource = ? AND id = ?",
+            (self._tenant, self._resource, min(number, _LARGEST_ID)),
+        ).fetchone()
+        return _document(row) if row else None
 
-    def _load(self, connection: sqlite3.Connection, number: int) -> Row | None:
-        row = connection.execute(f"{self._select} AND id = ?", (self._tenant, min(number, _LARGEST_ID))).fetchone()
-        return self._row(row) if row else None
+    def _store(self, connection: sqlite3.Connection, document: Document) -> None:
+        connection.execute(
+            "UPDATE records SET document = ? WHERE tenant = ? AND resource = ? AND id = ?",
+            (_encoded(document), self._tenant, self._resource, document["id"]),
+        )
 
-    def _row(self, row: Sequence[Any]) -> Row:
-        named = zip(("id", *self._table.stored), row, strict=True)
-        return {name: json.loads(value) if value and name in self._json else value for name, value in named}
-
-    def _check(self, connection: sqlite3.Connection, values: Row) -> None:
+    def _check(self, connection: sqlite3.Connection, values: Document) -> None:
         """Raises ``MissingReference`` for an unknown id."""
-        for column, table in self._table.references.items():
-            referenced = values.get(column)
+        for name, resource in REFERENCES[self._resource].items():
+            referenced = values.get(name)
             for number in referenced if isinstance(referenced, list) else [referenced]:
-                if number is not None and not _exists(connection, self._tenant, table, number):
-                    raise MissingReference(f"{column} {number}")
-
-    def _set(self, connection: sqlite3.Connection, number: int, column: str, value: object) -> None:
-        try:
-            connection.execute(
-                f"UPDATE {self._table.name} SET {column} = ? WHERE tenant = ? AND id = ?",
-                (_column(self._table, column, value), self._tenant, number),
-            )
-        except sqlite3.IntegrityError as error:
-            raise DuplicateValue(str(error)) from None
+                if number is not None and not _exists(connection, self._tenant, resource, number):
+                    raise MissingReference(f"{name} {number}")
 
     def _remove(self, connection: sqlite3.Connection, number: int) -> bool:
         cursor = connection.execute(
-            f"DELETE FROM {self._table.name} WHERE tenant = ? AND id = ?", (self._tenant, min(number, _LARGEST_ID))
+            "DELETE FROM records WHERE tenant = ? AND resource = ? AND id = ?",
+            (self._tenant, self._resource, min(number, _LARGEST_ID)),
         )
         return cursor.rowcount > 0
 
 
-def add_rows(connection: sqlite3.Connection, tenant: int, table: Table, rows: Sequence[Row]) -> range:
+def add_records(connection: sqlite3.Connection, tenant: int, resource: str, documents: Sequence[Document]) -> range:
     """Stores records under the next ids, without checks; returns the ids."""
-    ids = next_ids(connection, tenant, table.name, len(rows))
-    names = ("tenant", "id", *table.stored)
+    ids = next_ids(connection, tenant, resource, len(documents))
     connection.executemany(
-        f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
-        ((tenant, number, *_columns(table, row)) for number, row in zip(ids, rows, strict=True)),
+        "INSERT INTO records (tenant, resource, id, document) VALUES (?, ?, ?, ?)",
+        ((tenant, resource, number, _encoded(document)) for number, document in zip(ids, documents, strict=True)),
     )
     return ids
 
 
-def _columns(table: Table, row: Row) -> Iterable[object]:
-    return (_column(table, column, row.get(column)) for column in table.stored)
+def _document(row: tuple[int, str]) -> Document:
+    return {"id": row[0], **json.loads(row[1])}
 
 
-def _column(table: Table, column: str, value: object) -> object:
-    return _encoded(value) if (column in table.json or column == EXTRA) and value is not None else value
+def _encoded(document: Document) -> str:
+    return json.dumps({name: value for name, value in document.items() if name != "id"}, ensure_ascii=False)
 
 
-def _encoded(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def names(
-    connection: sqlite3.Connection, tenant: int, table: str, numbers: Iterable[int], column: str
-) -> dict[int, str]:
-    """Returns the value of a column of a table by id."""
-    sql = f"SELECT id, {column} FROM {table} WHERE tenant = ? AND id IN (SELECT value FROM json_each(?))"
-    return dict(connection.execute(sql, (tenant, json.dumps(list(numbers)))).fetchall())
-
-
-def _exists(connection: sqlite3.Connection, tenant: int, table: str, number: int) -> bool:
-    found = connection.execute(f"SELECT 1 FROM {table} WHERE tenant = ? AND id = ?", (tenant, min(number, _LARGEST_ID)))
-    return found.fetchone() is not None
+def _exists(connection: sqlite3.Connection, tenant: int, resource: str, number: int) -> bool:
+    table: str = "publications WHERE"
+    values: list[object] = [tenant, min(number, _LARGEST_ID)]
+    if resource != "publications":
+        table, values = "records WHERE resource = ? AND", [resource, *values]
+    return connection.execute(f"SELECT 1 FROM {table} tenant = ? AND id = ?", values).fetchone() is not None

@@ -16,23 +16,35 @@ CREATE TABLE sequences (
     PRIMARY KEY (tenant, resource)
 ) WITHOUT ROWID;
 
-CREATE TABLE users (
+-- Users, locations, hard copies, authorities, collections and tasks: a JSON object each.
+CREATE TABLE records (
     key INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenants,
+    resource TEXT NOT NULL,
     id INTEGER NOT NULL,
-    email TEXT NOT NULL COLLATE NOCASE,
-    name TEXT NOT NULL,
-    roles TEXT NOT NULL, -- JSON list of names
-    password TEXT,       -- in plain text: the sandbox prints it at the start
-    avatar TEXT,         -- JSON of a stored file
-    extra TEXT,
-    UNIQUE (tenant, id),
-    UNIQUE (tenant, email)
+    document TEXT NOT NULL,
+    UNIQUE (tenant, resource, id)
 );
+CREATE UNIQUE INDEX users_by_email ON records (tenant, json_extract(document, '$.email') COLLATE NOCASE)
+WHERE resource = 'users';
+CREATE INDEX hard_copies_by_publication ON records (tenant, json_extract(document, '$.publication_id'))
+WHERE resource = 'hard_copies';
+
+-- A password is in plain text: the sandbox prints it at the start.
+CREATE VIEW users AS
+SELECT
+    key,
+    tenant,
+    id,
+    json_extract(document, '$.email') COLLATE NOCASE AS email,
+    json_extract(document, '$.name') AS name,
+    json_extract(document, '$.roles') AS roles,
+    json_extract(document, '$.password') AS password
+FROM records WHERE resource = 'users';
 
 CREATE TABLE sessions (
     cookie TEXT PRIMARY KEY,
-    user INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
+    user INTEGER NOT NULL REFERENCES records ON DELETE CASCADE,
     expires_at REAL -- null for the session of the ready line
 ) WITHOUT ROWID;
 
@@ -68,7 +80,7 @@ CREATE TABLE publications (
     authors TEXT NOT NULL, -- JSON list of {name, type}
     import_state TEXT,
     cover INTEGER REFERENCES files,
-    contributor INTEGER REFERENCES users ON DELETE SET NULL,
+    contributor INTEGER REFERENCES records ON DELETE SET NULL,
     organization INTEGER REFERENCES organizations,
     created REAL, -- seconds since 1970; null for the records at the start
     extra TEXT,
@@ -149,7 +161,7 @@ CREATE TABLE grants (
     key INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenants,
     client INTEGER REFERENCES clients ON DELETE CASCADE, -- null for a token of the control endpoint
-    user INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
+    user INTEGER NOT NULL REFERENCES records ON DELETE CASCADE,
     scopes TEXT NOT NULL, -- JSON list
     surface TEXT NOT NULL,
     created_at REAL NOT NULL,
@@ -189,72 +201,20 @@ CREATE VIRTUAL TABLE words USING fts5 (
     title, authors, abstract, identifiers, categories, tokenize = 'unicode61 remove_diacritics 2'
 );
 
-CREATE TABLE locations (
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    id INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    note TEXT,
-    extra TEXT,
-    PRIMARY KEY (tenant, id)
-) WITHOUT ROWID;
-
-CREATE TABLE hard_copies (
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    id INTEGER NOT NULL,
-    publication_id INTEGER, -- null only where other shapes do not require it
-    location_id INTEGER,
-    barcode TEXT,
-    call_number TEXT,
-    status TEXT,
-    acquired_on TEXT, -- YYYY-MM-DD
-    note TEXT,
-    extra TEXT,
-    PRIMARY KEY (tenant, id),
-    FOREIGN KEY (tenant, publication_id) REFERENCES publications (tenant, id) ON DELETE CASCADE
-) WITHOUT ROWID;
-CREATE INDEX hard_copies_by_publication ON hard_copies (tenant, publication_id);
-
-CREATE TABLE authorities (
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    id INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    kind TEXT NOT NULL,     -- person, corporate or subject
-    variants TEXT NOT NULL, -- JSON list of names
-    extra TEXT,
-    of_author INTEGER NOT NULL DEFAULT 0, -- whether the service made it of the author of a publication
-    PRIMARY KEY (tenant, id)
-) WITHOUT ROWID;
-
-CREATE TABLE collections (
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    id INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    description TEXT,
-    publication_ids TEXT NOT NULL, -- JSON list of publications.id
-    extra TEXT,
-    PRIMARY KEY (tenant, id)
-) WITHOUT ROWID;
-
-CREATE TABLE tasks (
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    id INTEGER NOT NULL,
-    title TEXT NOT NULL,
-    description TEXT,
-    publication_id INTEGER,
-    assignee_id INTEGER,
-    due_on TEXT,       -- YYYY-MM-DD
-    completed_at TEXT, -- YYYY-MM-DDTHH:MM:SSZ
-    extra TEXT,
-    PRIMARY KEY (tenant, id)
-) WITHOUT ROWID;
-
 CREATE TRIGGER publication_leaves AFTER DELETE ON publications BEGIN
-    UPDATE tasks SET publication_id = NULL WHERE tenant = OLD.tenant AND publication_id = OLD.id;
-    UPDATE collections
-    SET publication_ids = (SELECT json_group_array(value) FROM json_each(publication_ids) WHERE value <> OLD.id)
-    WHERE tenant = OLD.tenant AND EXISTS (SELECT 1 FROM json_each(publication_ids) WHERE value = OLD.id);
+    DELETE FROM records
+    WHERE tenant = OLD.tenant AND resource = 'hard_copies' AND json_extract(document, '$.publication_id') = OLD.id;
+    UPDATE records SET document = json_set(document, '$.publication_id', NULL)
+    WHERE tenant = OLD.tenant AND resource = 'tasks' AND json_extract(document, '$.publication_id') = OLD.id;
+    UPDATE records
+    SET document = json_set(document, '$.publication_ids', json((
+        SELECT json_group_array(value) FROM json_each(document, '$.publication_ids') WHERE value <> OLD.id
+    )))
+    WHERE tenant = OLD.tenant AND resource = 'collections'
+    AND EXISTS (SELECT 1 FROM json_each(document, '$.publication_ids') WHERE value = OLD.id);
 END;
 
-CREATE TRIGGER user_leaves AFTER DELETE ON users BEGIN
-    UPDATE tasks SET assignee_id = NULL WHERE tenant = OLD.tenant AND assignee_id = OLD.id;
+CREATE TRIGGER user_leaves AFTER DELETE ON records WHEN OLD.resource = 'users' BEGIN
+    UPDATE records SET document = json_set(document, '$.assignee_id', NULL)
+    WHERE tenant = OLD.tenant AND resource = 'tasks' AND json_extract(document, '$.assignee_id') = OLD.id;
 END;

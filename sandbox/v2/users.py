@@ -37,6 +37,7 @@ ENDPOINTS = (
         summary="Create a user",
         doc="Deprecated. The person gets a mail. 422 when another user has the address.",
         handler=create_user,
+        action="create",
         payload="UserCreate",
         success=SuccessResponse("The user", "User", _HEADERS),
         scope="users:write",

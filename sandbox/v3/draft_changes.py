@@ -27,8 +27,7 @@ def draft_change(call: Call) -> DraftChange:
         changes["categories"] = tuple(category(each) for each in payload["categories"])
 
     def change(before: Draft) -> Draft:
-        changed = replace(before, **changes)
-        return changed if call.extra is None else replace(changed, extra={**(before.extra or {}), **call.extra})
+        return replace(before, **changes, extra={**(before.extra or {}), **payload.get("extra", {})})
 
     return change
 

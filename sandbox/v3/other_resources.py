@@ -8,9 +8,7 @@ from werkzeug.wrappers import Response
 
 from sandbox.both_versions.schemas import DATE_OR_NULL, ID, TEXT_OR_NULL, array
 from sandbox.endpoints import TEXT, Call, Endpoint, Schema, SuccessResponse
-from sandbox.responses import json_response
-from sandbox.state.records import AUTHORITIES, COLLECTIONS, HARD_COPIES, LOCATIONS, TASKS
-from sandbox.v3.resources import MERGE, Resource, record, row_or_404
+from sandbox.v3.resources import MERGE, Resource
 
 _NAME: Schema = {"type": "string", "minLength": 1}
 _ID_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 1}
@@ -18,12 +16,10 @@ _KINDS = ("person", "corporate", "subject")
 _STATUSES = ("available", "on_loan", "missing")
 
 _HARD_COPIES = Resource(
-    table=HARD_COPIES,
+    key="hard_copies",
     name="HardCopy",
     noun="hard copy",
     path="/hard_copies",
-    read="library:read",
-    write="library:write",
     fields={
         "publication_id": ID,
         "location_id": _ID_OR_NULL,
@@ -39,45 +35,40 @@ _HARD_COPIES = Resource(
 )
 
 _LOCATIONS = Resource(
-    table=LOCATIONS,
+    key="locations",
     name="Location",
     noun="location",
     path="/hard_copies/locations",
-    read="library:read",
-    write="library:write",
     fields={"name": _NAME, "note": TEXT_OR_NULL},
     required=("name",),
+    defaults={"name": "Unnamed"},
     filters={"name": "name"},
 )
 
 _AUTHORITIES = Resource(
-    table=AUTHORITIES,
+    key="authorities",
     name="Authority",
     noun="authority",
     path="/authorities",
-    read="library:read",
-    write="library:write",
     fields={"name": _NAME, "kind": {"type": "string", "enum": list(_KINDS)}, "variants": array(TEXT)},
     required=("name", "kind"),
-    defaults={"variants": []},
+    defaults={"name": "Unnamed", "kind": _KINDS[0], "variants": []},
     filters={"name": "name", "kind": "kind"},
 )
 
 _COLLECTIONS = Resource(
-    table=COLLECTIONS,
+    key="collections",
     name="Collection",
     noun="collection",
     path="/collections",
-    read="library:read",
-    write="library:write",
     fields={"name": _NAME, "description": TEXT_OR_NULL, "publication_ids": array(ID)},
     required=("name",),
-    defaults={"publication_ids": []},
+    defaults={"name": "Unnamed", "publication_ids": []},
     filters={"name": "name", "publication_id": "publication_ids"},
 )
 
 _TASKS = Resource(
-    table=TASKS,
+    key="tasks",
     name="Task",
     noun="task",
     path="/tasks",
@@ -91,6 +82,7 @@ _TASKS = Resource(
         "due_on": DATE_OR_NULL,
     },
     required=("title",),
+    defaults={"title": "Unnamed"},
     read_only={"completed_at": {"type": ["string", "null"], "format": "date-time"}},
     filters={"assignee_id": "assignee_id", "publication_id": "publication_id", "due_on": "due_on"},
 )
@@ -99,11 +91,11 @@ _TASKS = Resource(
 def complete_task(call: Call) -> Response:
     """Stores when a task was completed; a second call changes nothing."""
     tasks = _TASKS.records(call)
-    task = row_or_404(tasks.get(call.number or 0))
-    if task["completed_at"] is None:
+    task = tasks.get(call.number or 0)
+    if task is not None and task["completed_at"] is None:
         now = datetime.fromtimestamp(int(call.tenant.clock.now()), UTC)
-        task = row_or_404(tasks.change(task["id"], {"completed_at": f"{now:%Y-%m-%dT%H:%M:%SZ}"}))
-    return json_response(record(task, call))
+        task = tasks.change(task["id"], {"completed_at": f"{now:%Y-%m-%dT%H:%M:%SZ}"})
+    return _TASKS.answer(task, call)
 
 
 _COMPLETION = Endpoint(
@@ -114,7 +106,10 @@ _COMPLETION = Endpoint(
     success=SuccessResponse("The completed task", "Task"),
     refusals=(404,),
     scope="tasks:write",
+    resource="tasks",
 )
+
+RESOURCES = (_HARD_COPIES, _LOCATIONS, _AUTHORITIES, _COLLECTIONS, _TASKS)
 
 ENDPOINTS = (
     _HARD_COPIES.listing(),
@@ -138,11 +133,4 @@ ENDPOINTS = (
     _COMPLETION,
 )
 
-SCHEMAS = {
-    **MERGE,
-    **_HARD_COPIES.schemas(),
-    **_LOCATIONS.schemas(),
-    **_AUTHORITIES.schemas(),
-    **_COLLECTIONS.schemas(),
-    **_TASKS.schemas(),
-}
+SCHEMAS = MERGE | {name: schema for each in RESOURCES for name, schema in each.schemas().items()}

@@ -16,32 +16,40 @@ from sandbox.both_versions.paging import requested_page
 from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, response_object
 from sandbox.endpoints import Call, Endpoint, Parameter, Schema, SuccessResponse, named
 from sandbox.errors import record_not_found
-from sandbox.responses import created, deleted, json_response
+from sandbox.responses import deleted
 from sandbox.state.drafts import MissingReference
-from sandbox.state.records import EXTRA, Records, Row, Table
+from sandbox.state.records import EXTRA, Document, Records
 
-Render = Callable[[Row, Call], dict[str, Any]]
+Render = Callable[[Document, Call], Document]
+MERGE = {"Merge": payload_object({"into_id": ID}, required=("into_id",))}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """``name`` is the schema of a record, ``path`` that of its list, ``noun`` its name for people.
+    """``key`` is its name in the state, ``name`` the schema of a record, ``path`` that of its list, ``noun`` its name for people.
 
     ``fields``: those of records and payloads; ``required``: those that a create needs; ``read_only``: fields of records only.
-    ``defaults``: values of a new record. ``filters``: query parameters and their columns.
+    ``defaults``: values of a new record. ``filters``: query parameters and their fields. ``changed`` ends the name of the schema of a
+    change.
     """
 
-    table: Table
+    key: str
     name: str
-    noun: str
-    path: str
-    read: str
-    write: str
-    fields: Mapping[str, Schema]
-    required: tuple[str, ...]
+    noun: str = ""
+    path: str = ""
+    read: str = "library:read"
+    write: str = "library:write"
+    fields: Mapping[str, Schema] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
     read_only: Mapping[str, Schema] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     filters: Mapping[str, str] = field(default_factory=dict)
+    changed: str = "Change"
+
+    @property
+    def change_schema(self) -> str:
+        """The name of the schema of a change."""
+        return f"{self.name}{self.changed}"
 
     def schemas(self) -> dict[str, Schema]:
         """Returns the schemas of the record, its list and its payloads."""
@@ -49,57 +57,124 @@ class Resource:
             self.name: response_object({"id": INTEGER, **self.fields, **self.read_only}),
             f"{self.name}List": page_of(self.name),
             f"{self.name}Create": payload_object(self.fields, required=self.required),
-            f"{self.name}Change": payload_object(self.fields),
+            self.change_schema: payload_object(self.fields),
         }
 
     def records(self, call: Call) -> Records:
-        """Returns the table of the tenant's records."""
-        return call.tenant.records[self.table.name]
+        """Returns the tenant's records."""
+        return call.tenant.records[self.key]
 
-    def payload_values(self, call: Call) -> Row:
-        """Returns the known fields of the payload; by variation it may contain others."""
-        known = {name: value for name, value in call.payload.items() if name in self.fields}
-        return known if call.extra is None else {**known, EXTRA: call.extra}
+    def new(self, values: Document) -> Document:
+        """Returns the document of a new record."""
+        return {**dict.fromkeys((*self.fields, *self.read_only)), **self.defaults, **values}
 
-    def listing(self) -> Endpoint:
-        """Returns the endpoint that lists records."""
-        return list_endpoint(self, record)
+    def record(self, document: Document, _call: Call) -> Document:
+        """Returns the record of a document, without what no API shows."""
+        names = ("id", *self.fields, *self.read_only)
+        return {**{name: document[name] for name in names}, EXTRA: document.get(EXTRA)}
+
+    def listing(self, render: Render | None = None) -> Endpoint:
+        """Returns the endpoint that lists records; ``render`` makes the record of a document."""
+        rendered = render or self.record
+
+        def listing(call: Call) -> Response:
+            page = requested_page(call.request, call.settings.variations)
+            values = {name: call.request.args.get(parameter, "").strip() for parameter, name in self.filters.items()}
+            filters = {name: value for name, value in values.items() if value}
+            descending = call.settings.variations.order == "descending"
+            part = self.records(call).page(filters, limit=page.size, offset=page.offset, descending=descending)
+            return list_response(call, page, [rendered(each, call) for each in part.documents], part.total)
+
+        return Endpoint(
+            method="GET",
+            path=self.path,
+            summary=f"List every {self.noun}",
+            doc="Every filter has to match a whole value, whatever its case. Ordered by id.",
+            handler=named(listing, f"list_{self.key}"),
+            parameters=(*(Parameter(name, f"The whole {name}") for name in self.filters), *PAGING),
+            success=SuccessResponse("A page", f"{self.name}List", LIST_HEADERS),
+            scope=self.read,
+            resource=self.key,
+        )
 
     def creation(self) -> Endpoint:
         """Returns the endpoint that creates a record."""
 
-        def create(call: Call) -> Response:
-            row = write_or_404(lambda: self.records(call).create({**self.defaults, **self.payload_values(call)}))
-            return created(record(row, call), call.settings.variations)
+        def create(call: Call) -> Document | None:
+            return self.records(call).create(self.new(call.payload))
 
-        return Endpoint(
-            method="POST",
+        return self._writing(
+            "create",
+            f"Create a {self.noun}",
+            create,
             path=self.path,
-            summary=f"Create a {self.noun}",
-            handler=named(create, f"create_{self.table.name}"),
             payload=f"{self.name}Create",
-            success=SuccessResponse(f"The {self.noun}", self.name),
-            refusals=(404,),
-            scope=self.write,
+            success=f"The {self.noun}",
         )
 
     def change(self) -> Endpoint:
         """Returns the endpoint that changes a record."""
 
-        def change(call: Call) -> Response:
-            row = write_or_404(lambda: self.records(call).change(call.number or 0, self.payload_values(call)))
-            return json_response(record(row, call))
+        def change(call: Call) -> Document | None:
+            return self.records(call).change(call.number or 0, call.payload)
+
+        success = f"The changed {self.noun}"
+        return self._writing("change", f"Change a {self.noun}", change, payload=self.change_schema, success=success)
+
+    def merging(self, doc: str) -> Endpoint:
+        """Returns the endpoint that merges a record into another."""
+
+        def merge(call: Call) -> Document | None:
+            return self.records(call).merge(call.number or 0, call.payload["into_id"])
+
+        return self._writing(
+            "merge",
+            f"Merge a {self.noun} into another",
+            merge,
+            path=f"{self.path}/{{id}}/merge",
+            payload="Merge",
+            success=f"The other {self.noun}",
+            doc=doc,
+        )
+
+    def _writing(
+        self,
+        action: str,
+        summary: str,
+        write: Callable[[Call], Document | None],
+        *,
+        payload: str,
+        success: str,
+        path: str | None = None,
+        doc: str = "",
+    ) -> Endpoint:
+        """Returns an endpoint that answers the written record; a missing record or reference is 404."""
+
+        def handle(call: Call) -> Response:
+            try:
+                return self.answer(write(call), call)
+            except MissingReference:
+                raise record_not_found() from None
 
         return Endpoint(
-            method="PATCH",
-            path=f"{self.path}/{{id}}",
-            summary=f"Change a {self.noun}",
-            handler=named(change, f"change_{self.table.name}"),
-            payload=f"{self.name}Change",
-            success=SuccessResponse(f"The changed {self.noun}", self.name),
+            method="POST" if action == "create" else "PATCH",
+            path=f"{self.path}/{{id}}" if path is None else path,
+            summary=summary,
+            doc=doc,
+            handler=named(handle, f"{action}_{self.key}"),
+            payload=payload,
+            success=SuccessResponse(success, self.name),
             refusals=(404,),
             scope=self.write,
+            resource=self.key,
+            action=action,
         )
+
+    def answer(self, document: Document | None, call: Call) -> Response:
+        """Returns the response with the record of a document, or raises 404."""
+        if document is None:
+            raise record_not_found()
+        return call.answer(self.record(document, call))
 
     def deletion(self) -> Endpoint:
         """Returns the endpoint that deletes a record."""
@@ -113,73 +188,8 @@ class Resource:
             method="DELETE",
             path=f"{self.path}/{{id}}",
             summary=f"Delete a {self.noun}",
-            handler=named(delete, f"delete_{self.table.name}"),
+            handler=named(delete, f"delete_{self.key}"),
             success=SuccessResponse("An empty object", "Nothing"),
             refusals=(404,),
             scope=self.write,
         )
-
-    def merging(self, doc: str) -> Endpoint:
-        """Returns the endpoint that merges a record into another."""
-
-        def merge(call: Call) -> Response:
-            row = row_or_404(self.records(call).merge(call.number or 0, call.payload["into_id"]))
-            return json_response(record(row, call))
-
-        return Endpoint(
-            method="PATCH",
-            path=f"{self.path}/{{id}}/merge",
-            summary=f"Merge a {self.noun} into another",
-            doc=doc,
-            handler=named(merge, f"merge_{self.table.name}"),
-            payload="Merge",
-            success=SuccessResponse(f"The other {self.noun}", self.name),
-            refusals=(404,),
-            scope=self.write,
-        )
-
-
-def record(row: Row, call: Call) -> Row:
-    """Returns the record of a row; only other shapes show its further values."""
-    return {name: value for name, value in row.items() if name != EXTRA or call.extra is not None}
-
-
-MERGE = {"Merge": payload_object({"into_id": ID}, required=("into_id",))}
-
-
-def list_endpoint(resource: Resource, render: Render) -> Endpoint:
-    """Returns the endpoint that lists the records of a resource; ``render`` makes the record of a row."""
-
-    def listing(call: Call) -> Response:
-        page = requested_page(call.request, call.settings.variations)
-        values = {column: call.request.args.get(name, "").strip() for name, column in resource.filters.items()}
-        filters = {column: value for column, value in values.items() if value}
-        descending = call.settings.variations.order == "descending"
-        part = resource.records(call).page(filters, limit=page.size, offset=page.offset, descending=descending)
-        return list_response(call, page, [render(row, call) for row in part.rows], part.total)
-
-    return Endpoint(
-        method="GET",
-        path=resource.path,
-        summary=f"List every {resource.noun}",
-        doc="Every filter has to match a whole value, whatever its case. Ordered by id.",
-        handler=named(listing, f"list_{resource.table.name}"),
-        parameters=(*(Parameter(name, f"The whole {name}") for name in resource.filters), *PAGING),
-        success=SuccessResponse("A page", f"{resource.name}List", LIST_HEADERS),
-        scope=resource.read,
-    )
-
-
-def write_or_404(write: Callable[[], Row | None]) -> Row:
-    """Returns the written row; raises 404 for a missing record or reference."""
-    try:
-        return row_or_404(write())
-    except MissingReference:
-        raise record_not_found() from None
-
-
-def row_or_404(row: Row | None) -> Row:
-    """Returns the row, or raises 404."""
-    if row is None:
-        raise record_not_found()
-    return row

@@ -9,20 +9,18 @@ from sandbox.both_versions.assets import presign_endpoint
 from sandbox.both_versions.schemas import or_null, page_of, payload_object
 from sandbox.both_versions.users import EMAIL, NAME, ROLES, USER_SCHEMAS, user_record
 from sandbox.endpoints import Call, Endpoint, SuccessResponse
-from sandbox.responses import json_response
-from sandbox.state.records import USERS
-from sandbox.v3.resources import Resource, list_endpoint
+from sandbox.v3.resources import Resource
 
 
 def get_user(call: Call) -> Response:
     """Returns a user."""
-    return json_response(user_record(users.find_user(call), call))
+    return call.answer(user_record(users.find_user(call), call))
 
 
 def get_own_user(call: Call) -> Response:
     """Returns the caller's own record."""
     row = users.user_records(call).get(call.signed_in.person.id)
-    return json_response(user_record(row or {}, call))
+    return call.answer(user_record(row or {}, call))
 
 
 def create_user(call: Call) -> Response:
@@ -40,15 +38,13 @@ def delete_user(call: Call) -> Response:
     return users.delete_user(call)
 
 
-_USERS = Resource(
-    table=USERS,
+USERS = Resource(
+    key="users",
     name="User",
     noun="user",
     path="/users",
     read="users:read",
-    write="users:write",
-    fields={},
-    required=(),
+    defaults={"name": "Unnamed"},
     filters={"email": "email", "name": "name", "role": "roles"},
 )
 
@@ -59,12 +55,13 @@ SCHEMAS = {
 }
 
 ENDPOINTS = (
-    list_endpoint(_USERS, user_record),
+    USERS.listing(user_record),
     Endpoint(
         method="GET",
         path="/users/me",
         summary="The own record",
         handler=get_own_user,
+        resource="users",
         success=SuccessResponse("The signed-in user", "User"),
     ),
     Endpoint(
@@ -72,6 +69,7 @@ ENDPOINTS = (
         path="/users/{id}",
         summary="One user",
         handler=get_user,
+        resource="users",
         success=SuccessResponse("The user", "User"),
         refusals=(404,),
         scope="users:read",
@@ -82,6 +80,8 @@ ENDPOINTS = (
         summary="Create a user",
         doc="The person gets a mail. 422 when another user has the address.",
         handler=create_user,
+        resource="users",
+        action="create",
         payload="UserCreate",
         success=SuccessResponse("The user", "User"),
         scope="users:write",
@@ -92,6 +92,8 @@ ENDPOINTS = (
         summary="Change a user",
         doc="`avatar` takes an upload; null removes the picture.",
         handler=change_user,
+        resource="users",
+        action="change",
         payload="UserChange",
         success=SuccessResponse("The changed user", "User"),
         refusals=(404,),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.oauth.errors import OAuthError
-from sandbox.oauth.registration import parse_metadata
+from sandbox.oauth.registration import new_client
 from tests.spec.conftest import Library
 from tests.spec.oauth_client import CALLBACK, register
 
@@ -69,7 +69,7 @@ def test_unknown_metadata_are_ignored(library: Library) -> None:
 def test_every_body_is_stored_or_refused(body: Any) -> None:
     error = None
     try:
-        assert parse_metadata(body).redirect_uris
+        assert new_client(body, 0.0).redirect_uris
     except OAuthError as refusal:
         error = refusal.error
     assert error in {None, "invalid_client_metadata", "invalid_redirect_uri"}

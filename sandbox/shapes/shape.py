@@ -1,0 +1,149 @@
+"""A resource of another shape: its schemas and operations, and the translation of records and payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, response_object
+from sandbox.endpoints import Endpoint, Schema
+from sandbox.errors import unprocessable
+from sandbox.shapes.fields import Field, Names, accepts_null, sources
+from sandbox.state.records import EXTRA, Document
+from sandbox.tenants import Tenant
+from sandbox.v3.resources import Resource
+from sandbox.validation import one_of
+
+# Python writes JSON of more levels in some places and not in others
+_MOST_LEVELS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Another merge: its address and the name of the id in its payload."""
+
+    path: str = ""
+    method: str = one_of("PATCH", "POST", "PUT")
+    field: str = "into_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The shape of a resource. ``fields``: all beside ``id``. ``wrapped``: payloads are in an object under this name.
+
+    ``verb``: the method of a change, which has the fields to change, or, if it ``replaces``, empties the others. ``answer``: what a
+    create and a change answer. ``status``: of a create; None for the usual one. ``merge``: of authorities and locations.
+    """
+
+    resource: Resource
+    fields: tuple[Field, ...] = ()
+    wrapped: str = ""
+    verb: str = one_of("PATCH", "PUT")
+    replaces: bool = False
+    answer: str = one_of("record", "id")
+    status: int | None = one_of(None, 200, 201, 202)
+    merge: Merge | None = None
+
+    def schemas(self) -> dict[str, Schema]:
+        """Returns the schemas of records and payloads, under the names of those that they replace."""
+        name = self.resource.name
+        shown = {each.name: schema for each in self.fields if (schema := each.shown_schema()) is not None}
+        required = tuple(each.sent_name for each in self.fields if each.required)
+        schemas = {
+            name: response_object({"id": INTEGER, **shown}),
+            f"{name}List": page_of(name),
+            f"{name}Create": self._wrapped(payload_object(dict(self._sent_schemas(new=True)), required=required)),
+            self.resource.change_schema: self._wrapped(payload_object(dict(self._sent_schemas(new=False)))),
+        }
+        if self.answer == "id":
+            schemas[f"{name}Id"] = response_object({"id": INTEGER})
+        if self.merge is not None:
+            schemas[f"{name}Merge"] = payload_object({self.merge.field: ID}, required=(self.merge.field,))
+        return schemas
+
+    def _sent_schemas(self, *, new: bool) -> Iterator[tuple[str, Schema]]:
+        for each in self.fields:
+            if (schema := each.sent_schema(new=new)) is not None:
+                yield each.sent_name, schema
+
+    def _wrapped(self, payload: Schema) -> Schema:
+        return payload_object({self.wrapped: payload}, required=(self.wrapped,)) if self.wrapped else payload
+
+    def endpoint(self, usual: Endpoint) -> Endpoint:
+        """Returns an endpoint of version 3 in this shape."""
+        name, success = self.resource.name, usual.success
+        if usual.action == "merge" and self.merge is not None:
+            path = self.merge.path or usual.path
+            return replace(usual, method=self.merge.method, path=path, payload=f"{name}Merge")
+        if usual.action in {"create", "change"}:
+            status = self.status if usual.action == "create" else None
+            schema = f"{name}Id" if self.answer == "id" else success.schema
+            method = self.verb if usual.action == "change" else usual.method
+            return replace(usual, method=method, success=replace(success, schema=schema, status=status))
+        return usual
+
+    def sent(self, action: str, payload: Mapping[str, Any], dropped: str) -> Document:
+        """Returns a valid payload as the sandbox has it. ``dropped``: a field that is accepted and not kept."""
+        if action == "merge":
+            return {"into_id": payload[self.merge.field if self.merge else "into_id"]}
+        values = payload[self.wrapped] if self.wrapped else payload
+        if self.replaces and action == "change":
+            values = {**self._empty(), **values}
+        native: Document = {}
+        extra: Document = {}
+        for each in self.fields:
+            if each.sent_name not in values or each.sent_name == dropped or each.read_only:
+                continue
+            value = values[each.sent_name]
+            if each.source is not None:
+                native[each.source.name] = each.sent(value)
+            elif _is_deeper(value, _MOST_LEVELS):
+                raise unprocessable(f"{each.sent_name} has more than {_MOST_LEVELS} levels")
+            else:
+                extra[each.name] = value
+        if action == "create":
+            extra = {**{each.name: None for each in self.fields if each.source is None and not each.read_only}, **extra}
+            native = {**self.resource.defaults, **native}
+        return {**native, EXTRA: extra}
+
+    def _empty(self) -> Document:
+        """Returns the values of a change that empties every field that can be empty."""
+        schemas = dict(self._sent_schemas(new=False))
+        own = {each.sent_name for each in self.fields if each.source is None}
+        empty = {name: None for name, schema in schemas.items() if name in own or accepts_null(schema)}
+        return {name: [] for name, schema in schemas.items() if schema.get("type") == "array"} | empty
+
+    def shown(self, records: Iterable[Document], tenant: Tenant) -> list[Document]:
+        """Returns records of the sandbox in their shape."""
+        rows = list(records)
+        names = {each.name: _names(each, rows, tenant) for each in self.fields if each.form in {"object", "objects"}}
+        return [self._record(row, names) for row in rows]
+
+    def _record(self, row: Document, names: Mapping[str, Names]) -> Document:
+        extra = row.pop(EXTRA, None) or {}
+        record: Document = {"id": row["id"]}
+        for each in self.fields:
+            if each.source is None:
+                seeded = each.seed[(row["id"] - 1) % len(each.seed)] if each.seed else None
+                record[each.name] = extra.get(each.name, seeded)
+            elif each.source.shown is not None:
+                record[each.name] = each.shown(row[each.source.name], names.get(each.name, {}))
+        further = row.keys() - sources(self.resource).keys() - record.keys()  # of the variation `extra_fields`
+        return record | {name: row[name] for name in row if name in further}
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return inner is not None and (levels == 0 or any(_is_deeper(each, levels - 1) for each in inner))
+
+
+def _names(field: Field, rows: Iterable[Document], tenant: Tenant) -> Names:
+    """Returns the names of the records that a field of some rows refers to."""
+    if field.source is None or field.source.reference is None:
+        return {}
+    values = [row[field.source.name] for row in rows if row[field.source.name] is not None]
+    numbers = {each for value in values for each in (value if isinstance(value, list) else [value])}
+    if field.source.reference == "publications":
+        return tenant.publications.titles(numbers)
+    return tenant.records[field.source.reference].names(numbers)
