@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
 from pipelines.migration.apply.authorities.adoption import adopting
 from pipelines.migration.apply.authorities.merges import Merges
+from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.apply.late_effects import check_undo_ended, wait_for_unanswered
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.run import (
@@ -28,7 +29,6 @@ from pipelines.migration.apply.run import (
     check_limits,
 )
 from pipelines.migration.apply.staleness import check_fresh
-from pipelines.migration.apply.target_lists import read_target_lists
 from pipelines.migration.apply.target_records import TargetRecords
 from pipelines.migration.apply.unclear_creates import UnclearCreates
 from pipelines.migration.apply.writer import Writer
@@ -193,18 +193,21 @@ class Migration:
                     ApplyProgress(done, facts.writes, client.requests, remaining, client.requests_per_minute)
                 )
 
+            types = self.session.types_of(plan)
+            digests, find_listed = RecordDigests(types), partial(self._find_listed, plan, client)
+            read_authorities = partial(self._read_authorities, plan, client)
             run = ApplyRun(
                 plan,
                 journal,
                 writer,
-                Merges(plan.name, journal, client, writer.forms, partial(self._find_listed, plan, client)),
+                Merges(plan.name, journal, client, digests, writer.forms, find_listed),
                 self._unclear_creates(plan, journal, client),
                 limits=limits,
                 selection=selection,
                 wait=client.wait,
                 wait_for_effects=partial(wait_for_unanswered, journal, client),
                 on_row=report,
-                writing=partial(adopting, plan, journal, writer, partial(self._read_authorities, plan, client)),
+                writing=lambda resource: adopting(plan, journal, writer, read_authorities, types[resource]),
             )
             self.applied = AppliedPlan(run.applied, 0)
             if has_work := run.has_work():
@@ -237,12 +240,12 @@ class Migration:
         """List a resource of the target now, proved complete, into a folder of the plan."""
         run, target = f"{purpose}-{self.session.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
         with temporary_folder(plan.folder / purpose) as folder:
-            yield TargetListing(self.session.reader.read(target, client, folder, run, resource))
+            yield self.session.reader.listing(target, client, folder, run, resource)
 
     def _unclear_creates(self, plan: Plan, journal: Journal, client: LibraryClient) -> UnclearCreates:
         listed = partial(self._listed, plan, client, "unclear")
-        kinds = self.session.kinds_of(plan)
-        return UnclearCreates(plan, journal, client, kinds, plan.ids_when_planned, listed)
+        types = self.session.types_of(plan)
+        return UnclearCreates(plan, journal, client, types, plan.ids_when_planned, listed)
 
     def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal) -> None:
         """Read the target again, and raise `StopError` where the plan does not fit any more."""
@@ -285,7 +288,7 @@ class Migration:
 
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient, limits: Limits = LIMITS) -> Iterator[Writer]:
-        target, facts = plan.facts.target.tenant, plan.facts
+        target, facts, types = plan.facts.target.tenant, plan.facts, self.session.types_of(plan)
         with (
             closing(Uploads(client)) as uploads,
             closing(TargetRecords(client, partial(self._listed, plan, client, "records"))) as records,
@@ -294,9 +297,9 @@ class Migration:
                 target,
                 self.settings.tenant(target).requests,
                 facts.description or None,
+                types,
                 journal,
                 records.current,
-                unproved=facts.additional_fields.unproved if facts.additional_fields else (),
                 most_refused=limits.refused_forms,
             )
             writer = Writer(
@@ -304,7 +307,7 @@ class Migration:
                 journal,
                 client,
                 uploads,
-                self.session.kinds_of(plan),
+                types,
                 open_blob=self.session.open_blob,
                 forms=forms,
                 records=records,
@@ -345,30 +348,17 @@ class Migration:
 
     def undo(self, plan: Plan, *, really: bool = False) -> UndoResult:
         """Take back the writes of a plan, except in records that people edited since. Without `really`, only report the effect."""
-        with self.session.at_target(plan) as (journal, client), ExitStack() as stack:
+        types = self.session.types_of(plan)
+        with self.session.at_target(plan) as (journal, client):
             wait_for_unanswered(journal, client)
-            if really:
-                self._unclear_creates(plan, journal, client).settle()
-            folder = stack.enter_context(workdir(plan))
-            run, target, reader = reading_name("undo", plan, journal), plan.facts.target.tenant, self.session.reader
-            listed = reader.read_other_resources(
-                target, client, folder, run, plan.facts.written_other_resources, plan.types
-            )
-            with read_target_lists(folder, listed) as target_lists:
-                if not really:
-                    _raw, now = self._read_target(plan, client, folder, run)
-                    publications = now[PUBLICATIONS].side
-                    return dry_run(plan, journal, self.session.kinds_of(plan), publications, target_lists, client)
-                with self._writer(plan, journal, client) as writer:
-                    result = undo(
-                        plan,
-                        journal,
-                        self.session.kinds_of(plan),
-                        client,
-                        writer,
-                        target_lists=target_lists,
-                        on_progress=self._on_progress,
-                    )
+            if not really:
+                with workdir(plan) as folder:
+                    run = reading_name("undo", plan, journal)
+                    _raw, now = self._read_target(plan, client, folder, run, plan.facts.written_other_resources)
+                    return dry_run(plan, journal, now, client)
+            self._unclear_creates(plan, journal, client).settle()
+            with self._writer(plan, journal, client) as writer:
+                result = undo(plan, journal, types, client, writer, on_progress=self._on_progress)
             save_result(plan, result, self.session.clock.now())
             return result
 

@@ -62,7 +62,9 @@ class MigrationSession:
 
     def types_of(self, plan: Plan) -> dict[str, ResourceType]:
         """Resource → how a plan moves its records."""
-        return {PUBLICATIONS: publication_type(self.kinds_of(plan)), **plan.types}
+        additional = plan.facts.additional_fields
+        unproved = additional.unproved if additional else ()
+        return {PUBLICATIONS: publication_type(self.kinds_of(plan), unproved=unproved), **plan.types}
 
     def hold(self, target: str) -> None:
         """Take the lease of a target."""

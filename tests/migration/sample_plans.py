@@ -13,9 +13,15 @@ from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, W
 from pipelines.migration.model.plan import ROWS, End, FileCounts, Plan, PlanFacts, PlanRow
 from pipelines.migration.model.plan_folders import seal_plan
 from pipelines.migration.model.plan_table import PLAN
+from pipelines.migration.model.publication_type import publication_type
+from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.records.batches import batch_of_rows
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.store.durable import sha256_of
 from pipelines.store.parquet import table_writer
+
+TYPES = {PUBLICATIONS: publication_type(STANDARD_KINDS), **RESOURCE_TYPES}
+"""How a plan moves its records where nothing is learned."""
 
 OLD, NEW = "https://library.example.org", "https://new.example.org"
 

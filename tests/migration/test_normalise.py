@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.migration.model.publication_type import publication_type
-from pipelines.migration.plan.comparison import files_json
 from pipelines.migration.plan.files import add_unsent, files_of
 from pipelines.records.additional_fields import FieldRule, is_empty, plain
 from pipelines.records.files import attached_files
@@ -53,7 +52,7 @@ def check_with(payload: bytes, kinds: Kinds, sent: frozenset[str], *, first_day:
     keys = [(kind, value) for stage, kind, value in publications.match_keys(form.values) if stage == "identifier"]
     assert sorted(keys) == sorted(identifying_keys(expected, kinds))
     assert form.invalid == count_left_out(expected.identifiers, sent)
-    text = files_json(record)
+    text = publications.files(record)
     assert attached_files(files_of(text)) == expected.files
     add_unsent(form.unsent, files_of(text))
     assert decode_json((residue_json(form.unsent) or "null").encode()) == decode_json(
@@ -158,5 +157,5 @@ def test_what_careless_services_send_reads_as_its_form(payload: bytes) -> None:
 def test_no_address_stays() -> None:
     """I10: what is laid out holds no signed address, however that is written."""
     record = {**RECORD, "cover": {"id": "c", "thumb_url": SIGNED, "url": SIGNED + '\\"&'}}
-    form = publication_type(STANDARD_KINDS).form(record)
-    assert "X-Amz-Signature" not in repr((form, files_json(record)))
+    publications = publication_type(STANDARD_KINDS)
+    assert "X-Amz-Signature" not in repr((publications.form(record), publications.files(record)))

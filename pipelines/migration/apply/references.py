@@ -17,12 +17,11 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind
 from pipelines.migration.model.plan import PlannedReference, PlanRow
-from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
-from pipelines.records.values import whole_number
+from pipelines.migration.model.resource_types import USERS, ResourceType, id_of
 from pipelines.service.client import LibraryClient
 
-LOOKED_UP = {"contributor": USERS}
-"""Reference of a publication → the resource in which it can be looked up. No endpoint reads an organization (service.md#not-shown)."""
+LOOKED_UP = (USERS,)
+"""Resources of which a record can be looked up. No endpoint reads an organization (service.md#not-shown)."""
 
 
 class UntriedReferenceError(Exception):
@@ -44,17 +43,18 @@ def own_references(row: PlanRow) -> set[int]:
 class References:
     """Resolves the references of a plan's rows with the help of the journal."""
 
-    def __init__(self, plan: str, journal: Journal, digests: RecordDigests, client: LibraryClient) -> None:
+    def __init__(self, plan: str, journal: Journal, types: Mapping[str, ResourceType], client: LibraryClient) -> None:
         self._client = client
         self._plan = plan
         self._journal = journal
-        self._digests = digests
+        self._types = types
+        self._digests = RecordDigests(types)
 
     def resolve(self, row: PlanRow, problems: list[str]) -> PlanRow:
         """Returns the row with the ids of the records to which it refers, without its links.
 
-        Where such a record could not be created, a publication goes without the reference, which is added to `problems`; any other record
-        is refused: `FailedWriteError`. Raises `UntriedReferenceError` where nobody has tried to.
+        Where such a record could not be created, a record that does not need it goes without the reference, which is added to `problems`;
+        any other is refused: `FailedWriteError`. Raises `UntriedReferenceError` where nobody has tried to.
         """
         if not row.references:
             return row
@@ -75,13 +75,14 @@ class References:
         return {name: references[name].value(ids) for name, ids in found.items() if ids}
 
     def _target_ids(self, row: PlanRow, name: str, reference: PlannedReference, problems: list[str]) -> list[int]:
-        """The ids for one field; the first ones only, or none, where a publication goes without the rest."""
+        """The ids for one field; the first ones only, or none, where a record goes without the rest."""
+        needed = reference.later or self._types[row.resource].needs_references
         ids: list[int] = []
         for source_id, planned_id in zip(reference.source_ids, reference.target_ids, strict=True):
             target_id = planned_id or self._journal.target_id_of(reference.resource, source_id)
             if target_id is None and self._is_untried(reference.resource, source_id):
                 raise UntriedReferenceError
-            if target_id is None and row.resource == PUBLICATIONS and not reference.later:
+            if target_id is None and not needed:
                 problems.append(f"{name}: {reference.resource} {source_id} was not created; the next plan sets it.")
                 break
             if target_id is None:
@@ -101,25 +102,26 @@ class References:
         )
 
     def without_missing(self, row: PlanRow, refusal: RefusedError, problems: list[str]) -> PlanRow | None:
-        """Returns a publication's row without the references that the target certainly lacks; None where none is certainly the reason.
+        """Returns a row without the references that the target certainly lacks; None where none is certainly the reason, or it needs them.
 
         A reference to a deleted record must not cost the record itself (service.md#references). A 404 names no field, so each reference is
         looked up before it is left out; one without an endpoint stays. What is left out is added to `problems`.
         """
-        if row.resource != PUBLICATIONS or not is_record_not_found(refusal):
+        resource_type = self._types[row.resource]
+        if resource_type.needs_references or not is_record_not_found(refusal):
             return None
         names = [
             name
-            for name, resource in LOOKED_UP.items()
-            if (number := _id_of(row.payload.get(name))) is not None and self._is_missing(resource, number)
+            for name, resource in resource_type.references.items()
+            if resource in LOOKED_UP
+            and (number := id_of(row.payload.get(name))) is not None
+            and self._is_missing(resource, number)
         ]
         if not names:
             return None
         for name in names:
-            number = _id_of(row.payload[name])
-            problem = (
-                f"{name} {number}: not sent, the target has no such record ({LOOKED_UP[name]}/{number}). {refusal}"
-            )
+            number, resource = id_of(row.payload[name]), resource_type.references[name]
+            problem = f"{name} {number}: not sent, the target has no such record ({resource}/{number}). {refusal}"
             if problem not in problems:
                 problems.append(problem)
         payload, expected = (
@@ -148,7 +150,3 @@ class References:
 def is_record_not_found(refusal: RefusedError) -> bool:
     """Whether a refusal says that a record does not exist; a 404 alone may say that of an address or of an upload (service.md#errors)."""
     return refusal.status == HTTPStatus.NOT_FOUND and refusal.code == "RecordNotFound"
-
-
-def _id_of(reference: Any) -> int | None:
-    return whole_number(reference.get("id")) if isinstance(reference, dict) else None

@@ -21,7 +21,7 @@ from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, MergeRequest, ResourceType, Source
+from pipelines.migration.model.resource_types import PUBLICATIONS, MergeRequest, ResourceType, Source
 from pipelines.migration.model.wording import noun, plural
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import ASSET, COVER
@@ -68,27 +68,27 @@ class Request(NamedTuple):
 class RequestForms:
     """The forms of the writes of one run, from several threads at once.
 
-    `settings`: resource → the operator's; `unproved`: fields of publications that no description proves; `current`: reads a record as it
-    is now; `most_refused`: rows of a resource whose form may be refused before the others are left.
+    `settings`: resource → the operator's; `types`: of every resource; `current`: reads a record as it is now; `most_refused`: rows of a
+    resource whose form may be refused before the others are left.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  what is said about forms, and who knows more
         self,
         tenant: str,
         settings: Mapping[str, RequestSettings],
         description: Description | None,
+        types: Mapping[str, ResourceType],
         journal: Journal,
         current: Callable[[str, int], Mapping[str, Any] | None],
         *,
-        unproved: Collection[str] = (),
         most_refused: int = 3,
     ) -> None:
         self._tenant = tenant
         self._settings = settings
         self._description = description
+        self._types = types
         self._journal = journal
         self._current = current
-        self._unproved = unproved
         self._most_refused = most_refused
         self._lock = threading.RLock()
         self._taken: set[tuple[str, Operation]] = set()
@@ -122,11 +122,10 @@ class RequestForms:
 
     def is_open(self, row: PlanRow, operation: Operation) -> bool:
         """Whether neither the document nor the target's description says in which form this is sent."""
-        if row.type is None or (row.resource == USERS and operation != Operation.MERGE):
-            return False
+        resource_type = self._types[row.resource]
         if operation == Operation.MERGE:
-            return row.type.merge is not None and not row.type.merge.described
-        return row.type.source == Source.RECORDS
+            return resource_type.merge is not None and not resource_type.merge.described
+        return resource_type.source == Source.RECORDS and not resource_type.documented
 
     def taken(self, row: PlanRow, operation: Operation) -> None:
         """The target took a request: its form is right."""
@@ -145,7 +144,7 @@ class RequestForms:
 
     def create(self, row: PlanRow, payload: Mapping[str, Any]) -> Request:
         """The request that creates the record of a row."""
-        content = {name: _sent(row, name, value) for name, value in payload.items()}
+        content = self._sent(row, payload)
         path = self._of(row.resource).create or LIST_PATHS[row.resource]
         return Request("POST", path, self._wrapped(row, content), content.keys())
 
@@ -154,15 +153,15 @@ class RequestForms:
 
         Raises `RefusedError` where it does and the target has no such record.
         """
-        content = {name: _sent(row, name, value) for name, value in changes.items()}
-        method = "PATCH" if row.type is None else self._of(row.resource).method or row.type.method
+        content, resource_type = self._sent(row, changes), self._types[row.resource]
+        method = self._of(row.resource).method or resource_type.method
         path = f"{LIST_PATHS[row.resource]}/{target_id}"
-        if row.type is not None and method == "PUT":
+        if method == "PUT":
             record = self._current(row.resource, target_id)
             if record is None:
                 text = f"{row.resource}/{target_id} was not changed: the target does not list it any more."
                 raise RefusedError(text, status=HTTPStatus.NOT_FOUND, code="RecordNotFound")
-            content = self._kept(row.type, record, changes) | content
+            content = self._kept(resource_type, record, changes) | content
         return Request(method, path, self._wrapped(row, content), content.keys())
 
     def _kept(
@@ -188,7 +187,7 @@ class RequestForms:
 
     def merge(self, row: PlanRow, number: int) -> Request:
         """The request that merges a record of the target into that of a row."""
-        settings, request = self._of(row.resource), row.type.merge if row.type is not None else None
+        settings, request = self._of(row.resource), self._types[row.resource].merge
         if request is None:
             raise ValueError(f"{row.resource} {row.source_id} has no way to merge")
         path = settings.merge or _below_list(row.resource, request)
@@ -245,12 +244,12 @@ class RequestForms:
             method, path, _body, [field] = self.merge(row, 0)
             return {"merge": path.replace("/0", "/{id}"), "merge_method": method, "merge_field": field}
         if is_address and operation == Operation.CHANGE:
-            return {} if row.type is None else {"method": "PUT"}
+            return {} if self._types[row.resource].documented else {"method": "PUT"}
         if is_address:
             return {"create": self._of(row.resource).create or LIST_PATHS[row.resource]}
         if not refusal.is_about_content:
             return {}
-        unproved = [name for name in (row.type.unproved if row.type else self._unproved) if name in row.payload]
+        unproved = [name for name in self._types[row.resource].unproved if name in row.payload]
         key = {"wrapped_in": noun(row.resource).replace(" ", "_")} if is_open else {}
         return key | ({"leave_out": unproved} if unproved else {})
 
@@ -260,10 +259,14 @@ class RequestForms:
     def _of(self, resource: str) -> RequestSettings:
         return self._settings.get(resource) or RequestSettings()
 
+    def _sent(self, row: PlanRow, values: Mapping[str, Any]) -> dict[str, Any]:
+        resource_type = self._types[row.resource]
+        return {name: resource_type.sent(name, value) for name, value in values.items()}
+
     def _wrapped(self, row: PlanRow, content: dict[str, Any]) -> dict[str, Any]:
         key = self._of(row.resource).wrapped_in
         if key is None:
-            key = row.type.wrapped_in if row.type is not None else ""
+            key = self._types[row.resource].wrapped_in
         return {key: content} if key else content
 
 
@@ -275,7 +278,3 @@ def _refuses_address(refusal: RefusedError) -> bool:
 
 def _below_list(resource: str, request: MergeRequest) -> str:
     return f"{LIST_PATHS[resource]}/{request.path.replace('{}', '{id}')}"
-
-
-def _sent(row: PlanRow, name: str, value: Any) -> Any:
-    return value if row.type is None else row.type.sent(name, value)

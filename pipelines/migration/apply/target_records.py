@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
+from http import HTTPStatus
 from math import inf
 from typing import Any
 
@@ -16,6 +17,7 @@ from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.target_reading import TargetListing, numbered
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
+from pipelines.store.encryption import PersonalKey
 
 ReadListing = Callable[[str], AbstractContextManager[TargetListing]]
 """Lists a resource of the target now, proved complete, for the length of the block."""
@@ -27,64 +29,84 @@ FRESH_SECONDS = 60.0
 class TargetRecords:
     """Reads a record at an address of its own; where a resource has no such address (service.md#not-shown), in its list.
 
-    Several threads may use it.
+    Several threads may use it. Each listing is kept in a temporary file of SQLite's own, records of persons sealed.
     """
 
     def __init__(self, client: LibraryClient, read_listing: ReadListing) -> None:
         self._client = client
         self._read_listing = read_listing
         self._lock = threading.Lock()
-        self._without_address: set[str] = set()
+        self._has_addresses: dict[str, bool] = {}
         self._listed_until: dict[str, float] = {}
-        self._db = sqlite3.connect(
-            "", isolation_level=None, check_same_thread=False
-        )  # a temporary file of SQLite's own
+        self._keys: dict[str, PersonalKey | None] = {}
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._db.execute("CREATE TABLE records (resource TEXT, id INTEGER, record BLOB, PRIMARY KEY (resource, id))")
 
     def current(self, resource: str, number: int) -> Mapping[str, Any] | None:
         """A record as it is now; None where the target does not have it. Without addresses, its list is read, which serves for a while."""
-        if (record := self._at_address(resource, number)) is not None:
+        if (record := self._at_address(resource, number)) is not None or self._has_addresses.get(resource):
             return record
         with self._lock:
             is_fresh = self._client.clock.monotonic() < self._listed_until.get(resource, -inf)
-            if not is_fresh or (record := self._listed(resource, number)) is None:
+            if not is_fresh or self._is_changed(resource, number):
                 self._list(resource)
-                record = self._listed(resource, number)
+            record = self._listed(resource, number)
+        if record is not None:
+            self._has_addresses[resource] = False
         return record
 
     def written(self, resource: str, number: int) -> Mapping[str, Any]:
         """A record after a write; empty where it is neither at an address of its own nor at an end of its list."""
-        if (record := self._at_address(resource, number)) is not None:
-            return record
+        if (record := self._at_address(resource, number)) is not None or self._has_addresses.get(resource):
+            return record or {}
         listed = self._client.list_ends(LIST_PATHS[resource])
-        return next((record for record in listed if whole_number(record.get("id")) == number), {})
+        record = next((record for record in listed if whole_number(record.get("id")) == number), {})
+        if record:
+            self._has_addresses[resource] = False
+        return record
 
-    def forget(self, resource: str, number: int) -> None:
-        """Read a record anew when it is needed next: it was changed."""
+    def changed(self, resource: str, number: int) -> None:
+        """Read a record anew when it is needed next: it was created or changed."""
         with self._lock:
-            self._db.execute("DELETE FROM records WHERE resource = ? AND id = ?", (resource, number))
+            if resource in self._listed_until:
+                self._db.execute("INSERT OR REPLACE INTO records VALUES (?, ?, NULL)", (resource, number))
 
     def _at_address(self, resource: str, number: int) -> Mapping[str, Any] | None:
-        if resource not in self._without_address:
-            with suppress(RefusedError, ProtocolError, AccessDeniedError):
+        """The record at its address; None where there is none, which says that the record is gone if others have addresses."""
+        if self._has_addresses.get(resource, True):
+            try:
                 record = self._client.get_record(f"{LIST_PATHS[resource]}/{number}")
+            except (RefusedError, ProtocolError, AccessDeniedError) as error:
+                is_missing = isinstance(error, RefusedError) and error.status == HTTPStatus.NOT_FOUND
+                if self._has_addresses.get(resource) and not is_missing:
+                    raise
+            else:
                 if whole_number(record.get("id")) == number:
+                    self._has_addresses[resource] = True
                     return record
-            self._without_address.add(resource)
         return None
+
+    def _is_changed(self, resource: str, number: int) -> bool:
+        query = "SELECT 1 FROM records WHERE resource = ? AND id = ? AND record IS NULL"
+        return self._db.execute(query, (resource, number)).fetchone() is not None
 
     def _listed(self, resource: str, number: int) -> dict[str, Any] | None:
         query = "SELECT record FROM records WHERE resource = ? AND id = ?"
-        row = self._db.execute(query, (resource, number)).fetchone()
-        return msgspec.json.decode(row[0]) if row else None
+        row, key = self._db.execute(query, (resource, number)).fetchone(), self._keys[resource]
+        return msgspec.json.decode(row[0] if key is None else key.unseal(row[0])) if row else None
 
     def _list(self, resource: str) -> None:
         begun = self._client.clock.monotonic()
         self._db.execute("DELETE FROM records WHERE resource = ?", (resource,))
         with self._read_listing(resource) as listing:
+            self._keys[resource] = listing.key
+            seal = bytes if listing.key is None else listing.key.seal
             self._db.executemany(
                 "INSERT INTO records VALUES (?, ?, ?)",
-                ((resource, number, msgspec.json.encode(record)) for number, record in numbered(listing.records())),
+                (
+                    (resource, number, seal(msgspec.json.encode(record)))
+                    for number, record in numbered(listing.records())
+                ),
             )
         now = self._client.clock.monotonic()
         self._listed_until[resource] = now + FRESH_SECONDS + 10 * (now - begun)

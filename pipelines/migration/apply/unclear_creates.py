@@ -21,17 +21,8 @@ from pipelines.migration.model.comparable import STEP, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled, was_accepted
 from pipelines.migration.model.plan import Plan, PlanRow
+from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.records.forms import form_of
-from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.matching import (
-    comparable,
-    differing,
-    fingerprint,
-    identifying_keys,
-    same_title,
-    with_plain_blanks,
-)
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 
@@ -75,18 +66,18 @@ class UnclearCreates:
         plan: Plan,
         journal: Journal,
         client: LibraryClient,
-        kinds: Kinds,
+        types: Mapping[str, ResourceType],
         known_before: Callable[[str, Collection[int]], set[int]],
         read_listing: Callable[[str], AbstractContextManager[TargetListing]],
     ) -> None:
         self._plan = plan
         self._journal = journal
         self._client = client
-        self._kinds = kinds
+        self._types = types
         self._known_before = known_before
         self._read_listing = read_listing
-        self._digests = RecordDigests(kinds)
-        self._references = References(plan.name, journal, self._digests, client)
+        self._digests = RecordDigests(types)
+        self._references = References(plan.name, journal, types, client)
 
     def settle(self, resource: str = "") -> None:
         """Settle the creates of a resource, or of all; those of which it stays unknown are parked for a person."""
@@ -195,32 +186,7 @@ class UnclearCreates:
         return all(new.digests.get(name) == value for name, value in create.expected.items())
 
     def _is_alike(self, create: UnclearCreate, new: NewRecord) -> bool:
-        """Whether two publications differ in nothing but blanks, and in what services set or drop.
-
-        They set a publication kind where none was sent, and any additional field; they may drop an additional field that was sent.
-        """
-        if create.row.type is not None:
-            return False
-        forms = (form_of(record, self._kinds).fields for record in (create.row.payload, new.record))
-        wanted, actual = (comparable(with_plain_blanks(fields), self._kinds) for fields in forms)
-        for name in differing(wanted, actual):
-            if name not in self._kinds.additional:
-                if name != "publishable_type" or name in wanted:
-                    return False
-            elif name in wanted and name in actual:
-                return False
-        return True
+        return self._types[create.row.resource].is_alike(create.row.payload, new.record)
 
     def _may_be(self, create: UnclearCreate, new: NewRecord) -> bool:
-        """Whether a record that differs may be the one that was sent: it has its key, or an identifier or the title of it."""
-        resource_type, payload = create.row.type, create.row.payload
-        if resource_type is not None:
-            key = resource_type.key(resource_type.values(payload))
-            return key is not None and resource_type.key(resource_type.values(new.record)) == key
-        sent, made = form_of(payload, self._kinds), form_of(new.record, self._kinds)
-        title = fingerprint(sent.fields)
-        return (
-            not {*identifying_keys(sent, self._kinds)}.isdisjoint(identifying_keys(made, self._kinds))
-            or (title is not None and fingerprint(made.fields) == title)
-            or same_title(sent.fields, made.fields)
-        )
+        return self._types[create.row.resource].may_be(create.row.payload, new.record)

@@ -21,7 +21,7 @@ from pipelines.errors import (
     UnnamedRecordError,
 )
 from pipelines.migration.apply.attachments import TRIES, UPLOADS, Attachments, is_upload_lost
-from pipelines.migration.apply.digests import RecordDigests, content_of, shows_any
+from pipelines.migration.apply.digests import RecordDigests, content_of
 from pipelines.migration.apply.late_effects import PendingWriteError
 from pipelines.migration.apply.payload import with_cover
 from pipelines.migration.apply.references import References
@@ -38,9 +38,9 @@ from pipelines.migration.model.journal_entries import (
     is_unsettled,
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
+from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.plan.files import part_of
 from pipelines.records.files import COVER
-from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
@@ -60,7 +60,7 @@ class Writer:
         journal: Journal,
         client: LibraryClient,
         uploads: Uploads,
-        kinds: Kinds,
+        types: Mapping[str, ResourceType],
         *,
         open_blob: OpenBlob,
         forms: RequestForms,
@@ -69,9 +69,9 @@ class Writer:
         self._plan = plan
         self._journal = journal
         self._client = client
-        self._digests = RecordDigests(kinds)
-        self._references = References(plan, journal, self._digests, client)
-        self._records = records
+        self._digests = RecordDigests(types)
+        self._references = References(plan, journal, types, client)
+        self.records = records
         self.forms = forms
         self._attachments = Attachments(plan, journal, client, uploads, open_blob, forms=forms)
         self.find_adopted: FindAdopted | None = None
@@ -170,6 +170,7 @@ class Writer:
         uploaded = self._attachments.upload_cover(row, cover, result)
         number, record, sent = self._post(row, uploaded, result)
         target_id, has_cover = int(record["id"]), bool(record.get("cover", sent is not None))
+        self.records.changed(row.resource, target_id)
         shown = self._shown(row, target_id, record, row.expected)
         digests = self._digests.of_response(row, shown, row.expected)
         incomplete = self._digests.not_kept(row, shown, row.expected, digests, result.left_out)
@@ -186,12 +187,10 @@ class Writer:
 
         Where it cannot be read, it is taken to be as it was sent.
         """
-        if shows_any(row, answer, wanted):
+        if self._digests.shows_any(row, answer, wanted):
             return answer
         with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
-            if row.type is not None:
-                return self._records.written(row.resource, target_id) or answer
-            return {**self._client.get_record(f"{row.resource}/{target_id}"), "id": target_id}
+            return self.records.written(row.resource, target_id) or answer
         return answer
 
     def _post(
@@ -279,7 +278,7 @@ class Writer:
             self._change_again(reduced, target_id, payload if reduced is row else reduced.payload, cover, result)
             return
         self.forms.taken(row, Operation.CHANGE)
-        self._records.forget(row.resource, target_id)
+        self.records.changed(row.resource, target_id)
         record = response if isinstance(response, dict) else {}
         if number is not None:
             self._enter_change(row, number, target_id, record, wanted, result)

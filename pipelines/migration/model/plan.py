@@ -264,8 +264,6 @@ class PlanRow(msgspec.Struct, kw_only=True):
     unsent: dict[str, Any] = {}
     references: dict[str, PlannedReference] = {}
     kept: dict[str, list[str | None]] = {}
-    type: ResourceType | None = None
-    """How the records of its resource are moved; none for publications. The plan has it, not the row."""
 
     @property
     def writes(self) -> bool:
@@ -338,7 +336,7 @@ class Plan:
             with storage_errors(self.folder), open_table(path, key) as file:
                 for batch in row_batches(file):
                     for row in rows_among(rows_among(batch, "action", actions), "resource", resources).to_pylist():
-                        yield self.row(row)
+                        yield plan_row(row)
 
     def columns(self, resource: str, names: Sequence[str], *actions: Action) -> Iterator[tuple[Any, ...]]:
         """Yield these columns of the rows of a resource with these actions, or of all; JSON is text, and nothing else is read."""
@@ -347,16 +345,6 @@ class Plan:
                 for batch in row_batches(file, [*{"resource", "action", *names}]):
                     rows = rows_among(rows_among(batch, "action", actions), "resource", [resource])
                     yield from zip(*(rows.column(name).to_pylist() for name in names), strict=True)
-
-    def row(self, row: dict[str, Any]) -> PlanRow:
-        """A row of plan.parquet, decoded, with the type of its resource."""
-        decoded = plan_row(row)
-        decoded.type = self.type_of(decoded.resource)
-        return decoded
-
-    def type_of(self, resource: str) -> ResourceType | None:
-        """How the records of a resource are moved; none for publications. Plans of earlier versions have what was assumed then."""
-        return self.types.get(resource)
 
     @property
     def types(self) -> dict[str, ResourceType]:

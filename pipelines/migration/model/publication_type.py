@@ -25,7 +25,16 @@ from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.identifiers.typed_identifiers import count_left_out
 from pipelines.records.identifiers.verdicts import GOOD
-from pipelines.records.matching import comparable, fingerprint, identifying
+from pipelines.records.matching import (
+    comparable,
+    differing,
+    fingerprint,
+    identifying,
+    identifying_keys,
+    same_title,
+    with_plain_blanks,
+)
+from pipelines.records.residue import without_addresses
 from pipelines.records.values import compact_json
 
 IDENTIFIER = "identifier"
@@ -65,6 +74,14 @@ class PublicationType(ResourceType, frozen=True):
         return DATE_FIELDS
 
     @property
+    def documented(self) -> bool:
+        return True
+
+    @property
+    def undocumented(self) -> frozenset[str]:
+        return frozenset(self.kinds.additional)
+
+    @property
     def filled(self) -> frozenset[str]:
         return frozenset({*REFERENCES, *self.kinds.additional})
 
@@ -97,6 +114,12 @@ class PublicationType(ResourceType, frozen=True):
             and rule.takes(record[name])
         }
 
+    def files(self, record: Mapping[str, Any]) -> str | None:
+        cover, assets = record.get("cover"), record.get("assets")
+        if cover is None and not assets:
+            return None
+        return compact_json(without_addresses({"id": record.get("id"), "cover": cover, "assets": assets}))
+
     def match_keys(self, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         entries = values.get(IDENTIFIER_LIST, ())
         identifiers = (found for entry in entries for found in self.kinds.read(entry["type"], entry["value"]))
@@ -122,6 +145,9 @@ class PublicationType(ResourceType, frozen=True):
         rule = self.kinds.additional.get(name)
         return rule.sent(value) if rule is not None and rule.leads_to else value
 
+    def sent(self, _name: str, value: Any) -> Any:
+        return value
+
     def reference_form(self, name: str) -> dict[str, bool]:
         rule = self.kinds.additional.get(name)
         return {"as_object": True} if rule is None else {"as_object": rule.as_object, "as_text": rule.as_text}
@@ -130,11 +156,35 @@ class PublicationType(ResourceType, frozen=True):
         entries = list(missing.values())
         return {name: entries if many else entries[0]} if entries else {}
 
+    def is_alike(self, sent: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
+        """They set a publication kind where none was sent, and any additional field; they may drop an additional field that was sent."""
+        forms = (form_of(record, self.kinds).fields for record in (sent, made))
+        wanted, actual = (comparable(with_plain_blanks(fields), self.kinds) for fields in forms)
+        for name in differing(wanted, actual):
+            if name not in self.kinds.additional:
+                if name != "publishable_type" or name in wanted:
+                    return False
+            elif name in wanted and name in actual:
+                return False
+        return True
+
+    def may_be(self, sent: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
+        """It has an identifier or the title of what was sent."""
+        wanted, actual = form_of(sent, self.kinds), form_of(made, self.kinds)
+        title = fingerprint(wanted.fields)
+        return (
+            not {*identifying_keys(wanted, self.kinds)}.isdisjoint(identifying_keys(actual, self.kinds))
+            or (title is not None and fingerprint(actual.fields) == title)
+            or same_title(wanted.fields, actual.fields)
+        )
+
     def title(self, values: Mapping[str, Any]) -> str | None:
         return values.get("title")
 
 
-def publication_type(kinds: Kinds, sent: Collection[str] = GOOD, *, first_day: bool = False) -> PublicationType:
+def publication_type(
+    kinds: Kinds, sent: Collection[str] = GOOD, *, first_day: bool = False, unproved: Collection[str] = ()
+) -> PublicationType:
     """How publications are moved, with the additional fields of `kinds`."""
     links = {name: rule.leads_to for name, rule in kinds.additional.items() if rule.leads_to}
     return PublicationType(
@@ -143,6 +193,7 @@ def publication_type(kinds: Kinds, sent: Collection[str] = GOOD, *, first_day: b
         keys=(),
         references={**_DOCUMENTED, **links},
         lists=(IDENTIFIER_LIST, "categories"),
+        unproved=tuple(unproved),
         kinds=kinds,
         verdicts=frozenset(sent),
         first_day=first_day,

@@ -155,6 +155,16 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         return ()
 
     @property
+    def documented(self) -> bool:
+        """Whether the service's document says how its records are created and changed (service.md#users, service.md#publications)."""
+        return self.resource == USERS
+
+    @property
+    def undocumented(self) -> frozenset[str]:
+        """Fields that the service may ignore."""
+        return frozenset(self.unproved)
+
+    @property
     def filled(self) -> frozenset[str]:
         """Fields that the service may fill itself in a new record, so that nothing is expected where none was sent."""
         return frozenset()
@@ -176,6 +186,10 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             unsent[name] = value
             del values[name]
         return Form(values, without_signed_addresses(unsent), self.empty_values(record))
+
+    def files(self, _record: Mapping[str, Any]) -> str | None:
+        """What a record says of its files, as JSON; None where it has none."""
+        return None
 
     def match_keys(self, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Yield stage, type and value of each key of a record; its references are those of the target."""
@@ -303,6 +317,15 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         return compact_json(
             [last[0], *(normalised(None if values.get(name) in _EMPTY else values[name]) for name in last)]
         )
+
+    def is_alike(self, _sent: Mapping[str, Any], _made: Mapping[str, Any]) -> bool:
+        """Whether two records differ in nothing but what services set, drop or write otherwise by themselves."""
+        return False
+
+    def may_be(self, sent: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
+        """Whether a record that differs from what was sent may be made of it."""
+        key = self.key(self.values(sent))
+        return key is not None and self.key(self.values(made)) == key
 
     def title(self, values: Mapping[str, Any]) -> str | None:
         """The title of a record, for people."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -134,16 +134,17 @@ class TargetReader:
         resources: Iterable[str],
         types: Mapping[str, ResourceType] = RESOURCE_TYPES,
     ) -> dict[str, TargetListing]:
-        """Read several other resources, by name. Users are encrypted where there is a key."""
+        """Read several other resources, by name."""
         return {
-            resource: TargetListing(
-                self.read(target, client, folder, run, resource),
-                self._data.keys.to_write() if resource in PERSONAL else None,
-                types[resource],
-            )
+            resource: replace(self.listing(target, client, folder, run, resource), type=types[resource])
             for resource in resources
             if resource != PUBLICATIONS
         }
+
+    def listing(self, target: str, client: LibraryClient, folder: Path, run: str, resource: str) -> TargetListing:
+        """Read a resource. Users are encrypted where there is a key."""
+        raw = self.read(target, client, folder, run, resource)
+        return TargetListing(raw, self._data.keys.to_write() if resource in PERSONAL else None)
 
     def _capture(self, target: str, run: str, resource: str) -> Capture:
         """The interrupted capture of an earlier run, or a new one."""

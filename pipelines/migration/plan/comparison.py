@@ -26,9 +26,8 @@ from pipelines.migration.model.target_reading import TargetListing, TargetNow
 from pipelines.migration.plan.references import FindTarget, MappedForm, mapped
 from pipelines.migration.plan.rows import batches_of, in_steps
 from pipelines.records.batches import batch_of_columns, batch_of_rows
-from pipelines.records.residue import without_addresses
 from pipelines.records.tables.description import Column, Table
-from pipelines.records.values import compact_json, whole_number
+from pipelines.records.values import whole_number
 from pipelines.store.parquet import escaped, literal, table_writer
 
 if TYPE_CHECKING:
@@ -75,7 +74,6 @@ DECISIONS = Table(
         Column("target_id", _NUMBER, "The record in the target that is meant."),
     ),
 )
-_FILES = frozenset({"cover", "assets"})
 
 _TWINS = """
     SELECT m.source_id, flatten(list(g.ids)) AS twins
@@ -186,7 +184,7 @@ def write_side(
                 content = resource.content(resource.compared(values))
                 if of_person is not None and content is not None:
                     content = of_person(content)
-                rows.append((number, content, files_json(record), side.encode(form)))
+                rows.append((number, content, resource.files(record), side.encode(form)))
                 keys += [
                     (number, stage, kind, value if of_person is None else of_person(value))
                     for stage, kind, value in keyed_by.match_keys(
@@ -197,14 +195,6 @@ def write_side(
             key_table.write(batch_of_rows(KEYS, keys))
             total, unfit = total + len(rows), unfit + len(step) - len(rows)
     return total, unfit
-
-
-def files_json(record: Mapping[str, Any]) -> str | None:
-    """Id, cover and assets of a record without addresses, as JSON; None where it has none."""
-    cover, assets = record.get("cover"), record.get("assets")
-    if cover is None and not assets:
-        return None
-    return compact_json(without_addresses({"id": record.get("id"), "cover": cover, "assets": assets}))
 
 
 def read_now(side: Side, listing: TargetListing, resource: ResourceType, merged: Merged) -> TargetNow:

@@ -6,21 +6,19 @@ unchanged since: later edits of people stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.migration.apply.attachments import describe_file, is_like
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
-from pipelines.migration.model.plan import PlannedFile, PlanRow
+from pipelines.migration.model.plan import PlannedFile
+from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import part_of
 from pipelines.migration.undo.worklist import UndoItem
-from pipelines.records.files import ASSET, COVER, AttachedFile
-from pipelines.records.forms import form_of
-from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.matching import comparable
+from pipelines.records.files import ASSET, COVER, AttachedFile, attached_files
 
 DELETABLE = frozenset({"publications", "users", "collections", "hard_copies"})
 """Resources whose records the service deletes: no authorities and no tasks (service.md#other-resources)."""
@@ -38,17 +36,9 @@ class TargetRecord:
     files: Sequence[AttachedFile] | None
 
     @classmethod
-    def of_publication(cls, record: Mapping[str, Any], kinds: Kinds, *, all_files: bool) -> TargetRecord:
-        """From the JSON of a publication. `all_files`: whether its JSON lists all files that it has."""
-        form = form_of(record, kinds)
-        return cls(comparable(form.fields, kinds), form.files if all_files else None)
-
-    @classmethod
-    def of_list(cls, item: UndoItem) -> TargetRecord | None:
-        """From the target's list as it was when undo began: the documentation has no request for one such record (service.md#not-shown)."""
-        if item.listed is None or item.row.type is None:
-            return None
-        return cls(item.row.type.compared(item.listed), [])
+    def of(cls, record: Mapping[str, Any], resource_type: ResourceType, *, all_files: bool) -> TargetRecord:
+        """From the JSON of a record. `all_files`: whether that lists all files that it has."""
+        return cls(resource_type.compared_record(record), attached_files(record) if all_files else None)
 
     @property
     def cover(self) -> AttachedFile | None:
@@ -81,7 +71,7 @@ class InverseOperations:
 
 
 def inverse_operations(
-    item: UndoItem, record: TargetRecord | None, kinds: Kinds, *, only_links: bool = False
+    item: UndoItem, record: TargetRecord | None, resource_type: ResourceType, *, only_links: bool = False
 ) -> InverseOperations:
     """Decides what undo does about a record of the target; `record` is None where it is missing there.
 
@@ -104,13 +94,13 @@ def inverse_operations(
         operations.left_reasons.append(f"plan {later_plan} wrote to it later: undo that plan first")
     elif item.creation is not None and only_links:
         for entry in item.links:
-            _revert_fields(operations, item, entry, record, kinds)
+            _revert_fields(operations, item, entry, record, resource_type)
         if operations.left_reasons:  # people changed them; then the record stays as it is
             return InverseOperations()
     elif item.creation is not None:
         _decide_deletion(operations, item, item.creation, record)
     else:
-        _decide_reversal(operations, item, record, kinds)
+        _decide_reversal(operations, item, record, resource_type)
     return operations
 
 
@@ -144,7 +134,9 @@ def _decide_deletion(
         operations.final_entries = [entry.number for entry in entries]
 
 
-def _decide_reversal(operations: InverseOperations, item: UndoItem, record: TargetRecord, kinds: Kinds) -> None:
+def _decide_reversal(
+    operations: InverseOperations, item: UndoItem, record: TargetRecord, resource_type: ResourceType
+) -> None:
     """Takes back what the plan did to a record that was there before."""
     files = {part_of(file): file for file in item.row.files}
     assets_before = {file.asset_id for file in item.files_before}
@@ -157,7 +149,7 @@ def _decide_reversal(operations: InverseOperations, item: UndoItem, record: Targ
         if entry.kind == WriteKind.ADOPT:
             operations.left_reasons.append(ADOPTED)
         if entry.kind in (WriteKind.PATCH, WriteKind.ADOPT, WriteKind.LINK):
-            _revert_fields(operations, item, entry, record, kinds)
+            _revert_fields(operations, item, entry, record, resource_type)
         elif record.files is None:
             operations.left_reasons.append(FILES_HIDDEN)
         elif (file := files.get(entry.part)) is None:
@@ -173,38 +165,30 @@ def _decide_reversal(operations: InverseOperations, item: UndoItem, record: Targ
 
 
 def _revert_fields(
-    operations: InverseOperations, item: UndoItem, entry: JournalEntry, record: TargetRecord, kinds: Kinds
+    operations: InverseOperations,
+    item: UndoItem,
+    entry: JournalEntry,
+    record: TargetRecord,
+    resource_type: ResourceType,
 ) -> None:
     """Gives the old value back to each field that still has the written value; leaves the other fields."""
-    compared, empty = _field_rules(item.row, record, kinds)
     old_values = entry.before or item.row.before
     if entry.kind == WriteKind.LINK:
         old_values = {name: old_values.get(name) for name in entry.wanted}
-    before, written = compared(old_values), entry.held or entry.wanted
+    before, written = resource_type.compared_record(old_values), entry.held or entry.wanted
     edited = []
     for name, value in old_values.items():
         now = digest(record.fields.get(name))
         if now == digest(before.get(name)):
             continue
         if now == written.get(name):
-            operations.patch[name] = empty(name) if value is None else value
+            is_list = name in resource_type.lists or record.fields.get(name, "").startswith("[")
+            operations.patch[name] = ([] if is_list else None) if value is None else value
         else:
             edited.append(name)
     if edited:
         operations.left_reasons.append(f"people changed {', '.join(edited)} since")
     operations.patch_entries.append(entry.number)
-
-
-def _field_rules(
-    row: PlanRow, record: TargetRecord, kinds: Kinds
-) -> tuple[Callable[[Mapping[str, Any]], Mapping[str, str]], Callable[[str], Any]]:
-    """How the values of a resource are compared, and which value empties a field of the record."""
-    if (resource_type := row.type) is not None:
-        return resource_type.compared_record, lambda name: [] if name in resource_type.lists else None
-    return (
-        lambda values: comparable(form_of(values, kinds).fields, kinds),
-        lambda name: [] if record.fields.get(name, "").startswith("[") else None,
-    )
 
 
 def _remove_cover(

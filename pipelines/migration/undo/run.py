@@ -16,17 +16,15 @@ from typing import Any
 from pipelines.errors import RefusedError, TemporaryError
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.run import TEMPORARY_IN_A_ROW, ApplyProgress
-from pipelines.migration.apply.target_lists import TargetLists
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.undo.inverse_operations import InverseOperations, TargetRecord, inverse_operations
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.undo.worklist import OPEN, UndoItem, worklist
-from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient
 
 POSTPONED = "a record that may refer to it could not be taken back for now; it follows when undo runs again"
@@ -35,11 +33,10 @@ POSTPONED = "a record that may refer to it could not be taken back for now; it f
 def undo(
     plan: Plan,
     journal: Journal,
-    kinds: Kinds,
+    types: Mapping[str, ResourceType],
     client: LibraryClient,
     writer: Writer,
     *,
-    target_lists: TargetLists,
     on_progress: Callable[[ApplyProgress], None] = lambda _: None,
 ) -> UndoResult:
     """Take a plan back. A problem of one record is in the result; any other error is raised, and the next run goes on.
@@ -47,31 +44,28 @@ def undo(
     One resource after the other, the last one first: a record is deleted after those that refer to it, which would look edited otherwise.
     So links to records that were created later are taken back before anything else.
     """
-    run = UndoRun(plan, journal, kinds, client, writer, target_lists, on_progress)
+    run = UndoRun(plan, journal, types, client, writer, on_progress)
     workers = worker_count(client.requests_per_minute)
     try:
         if any(kind == WriteKind.LINK and state in OPEN for kind, state in journal.counts(plan.name)):
             with WorkerPool(run.take_links_back, workers) as pool:
-                for item in worklist(plan, journal, target_lists):
+                for item in worklist(plan, journal):
                     if item.links:
                         pool.submit(item)
-        for resource, items in groupby(worklist(plan, journal, target_lists), key=lambda item: item.row.resource):
+        for resource, items in groupby(worklist(plan, journal), key=lambda item: item.row.resource):
             if run.postponed:
                 for item in items:
                     run.result.leave(item, [POSTPONED])
                 continue
-            with WorkerPool(run.take_back, 1 if _has_own_references(plan, resource) else workers) as pool:
+            has_own_references = (
+                resource in types[resource].references.values()
+            )  # they are taken back one after the other
+            with WorkerPool(run.take_back, 1 if has_own_references else workers) as pool:
                 for item in items:
                     pool.submit(item)
     finally:
         run.result.requests = client.requests
     return run.result
-
-
-def _has_own_references(plan: Plan, resource: str) -> bool:
-    """Whether records of a resource refer to each other, so that they are taken back one after the other."""
-    resource_type = plan.type_of(resource)
-    return resource_type is not None and resource in resource_type.references.values()
 
 
 class UndoRun:
@@ -81,16 +75,14 @@ class UndoRun:
         self,
         plan: Plan,
         journal: Journal,
-        kinds: Kinds,
+        types: Mapping[str, ResourceType],
         client: LibraryClient,
         writer: Writer,
-        target_lists: TargetLists,
         on_progress: Callable[[ApplyProgress], None],
     ) -> None:
-        self._target_lists = target_lists
         self._plan = plan
         self._journal = journal
-        self._kinds = kinds
+        self._types = types
         self._client = client
         self._writer = writer
         self._on_progress = on_progress
@@ -111,7 +103,8 @@ class UndoRun:
             if item.doubt:
                 operations = InverseOperations(left_reasons=[item.doubt])
             else:
-                operations = inverse_operations(item, self._read(item), self._kinds, only_links=only_links)
+                resource_type = self._types[item.row.resource]
+                operations = inverse_operations(item, self._read(item), resource_type, only_links=only_links)
                 self._execute(item, operations)
         except TemporaryError as error:
             with self._lock:
@@ -138,12 +131,16 @@ class UndoRun:
         self._on_progress(ApplyProgress(self._done, writes, client.requests, requests_left, client.requests_per_minute))
 
     def _read(self, item: UndoItem) -> TargetRecord | None:
-        if item.target_id is None or item.row.resource != PUBLICATIONS:
-            return TargetRecord.of_list(item)
-        record = self._client.find_record(f"{item.row.resource}/{item.target_id}")
+        if item.target_id is None:
+            return None
+        record, resource_type = (
+            self._writer.records.current(item.row.resource, item.target_id),
+            self._types[item.row.resource],
+        )
         if record is None:
             return None
-        return TargetRecord.of_publication(record, self._kinds, all_files=self._file_visibility.shows_all(record))
+        shows_files = not resource_type.has_files or self._file_visibility.shows_all(record)
+        return TargetRecord.of(record, resource_type, all_files=shows_files)
 
     def _execute(self, item: UndoItem, operations: InverseOperations) -> None:
         """Send the operations; each is in the journal when it leaves and once it is answered."""
@@ -154,6 +151,7 @@ class UndoRun:
         if operations.patch:
             change = self._writer.forms.change(item.row, item.target_id or 0, operations.patch)
             self._write(change.method, change.path, operations.patch_entries, change.body)
+            self._writer.records.changed(item.row.resource, item.target_id or 0)
         if operations.patch_entries:
             self._journal.undone(*operations.patch_entries)
         if operations.delete:

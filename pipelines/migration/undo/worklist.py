@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
-from pipelines.migration.apply.target_lists import TargetLists
 from pipelines.migration.model.actions import WRITTEN_ACTIONS
-from pipelines.migration.model.comparable import RECORDS
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled
-from pipelines.migration.model.plan import Plan, PlanRow
-from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.plan import TARGET, Plan, PlanRow, plan_row
 from pipelines.migration.plan.files import described_files
 from pipelines.records.files import AttachedFile
 from pipelines.store.durable import storage_errors
@@ -33,8 +29,6 @@ class UndoItem(NamedTuple):
     """The journal entries of the record, of every plan."""
     files_before: list[AttachedFile]
     """The files that the record had when the plan was made."""
-    listed: Mapping[str, Any] | None = None
-    """For resources other than publications: the record in the target's list; None where it is missing there."""
 
     @property
     def open_entries(self) -> list[JournalEntry]:
@@ -65,23 +59,20 @@ class UndoItem(NamedTuple):
         return self.creation.message or "the response to its creation was lost; undo with --really looks it up"
 
 
-def worklist(plan: Plan, journal: Journal, target_lists: TargetLists) -> Iterator[UndoItem]:
-    """Yield the items of a plan, the last row first; one row group is in memory.
-
-    `target_lists`: the records of the other resources to which the plan wrote.
-    """
+def worklist(plan: Plan, journal: Journal) -> Iterator[UndoItem]:
+    """Yield the items of a plan, the last row first; one row group is in memory."""
     for rows in _rows_backwards(plan):
-        written = []
-        for row in rows:
-            entries = journal.of_record(row.resource, row.source_id)
-            if any(entry.plan == plan.name and entry.state in OPEN for entry in entries):
-                written.append((row, entries))
-        files = _files_before(plan, [row.target_id for row, _entries in written if row.target_id is not None])
-        for row, entries in written:
-            item = UndoItem(plan.name, row, entries, files.get(row.target_id, []))
-            if row.resource != PUBLICATIONS and item.target_id is not None:
-                item = item._replace(listed=target_lists.record(row.resource, item.target_id))
-            yield item
+        for resource, of_resource in groupby(rows, key=attrgetter("resource")):
+            written = [(row, journal.of_record(resource, row.source_id)) for row in of_resource]
+            items = [
+                UndoItem(plan.name, row, entries, [])
+                for row, entries in written
+                if any(entry.plan == plan.name and entry.state in OPEN for entry in entries)
+            ]
+            before = plan.side(TARGET, resource)
+            files = before.files([item.row.target_id for item in items if item.row.target_id is not None])
+            for item in items:
+                yield item._replace(files_before=described_files(files.get(item.row.target_id or 0)))
 
 
 def _rows_backwards(plan: Plan) -> Iterator[list[PlanRow]]:
@@ -90,16 +81,4 @@ def _rows_backwards(plan: Plan) -> Iterator[list[PlanRow]]:
         with storage_errors(plan.folder), open_table(path, key) as file:
             for group in reversed(range(file.num_row_groups)):
                 rows = file.read_row_group(group).to_pylist()
-                yield [plan.row(row) for row in reversed(rows) if row["action"] in WRITTEN_ACTIONS]
-
-
-def _files_before(plan: Plan, ids: Sequence[int]) -> dict[int | None, list[AttachedFile]]:
-    """Id in the target → the files of that record when the plan was made."""
-    if not ids:
-        return {}
-    with storage_errors(plan.folder):
-        in_range = (pc.field("id") >= min(ids)) & (pc.field("id") <= max(ids))  # skips most row groups
-        records = pq.read_table(
-            plan.target.path(RECORDS), columns=["id", "files"], filters=in_range & pc.field("id").isin(list(ids))
-        )
-    return {row["id"]: described_files(row["files"]) for row in records.to_pylist()}
+                yield [plan_row(row) for row in reversed(rows) if row["action"] in WRITTEN_ACTIONS]

@@ -10,17 +10,15 @@ from typing import Any
 import pytest
 
 from pipelines.errors import RefusedError
-from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.apply.references import References, UntriedReferenceError, own_references
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow
 from pipelines.records.files import COVER
-from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.client import LibraryClient
 from pipelines.state.local import LocalState
-from tests.migration.sample_plans import row
+from tests.migration.sample_plans import TYPES, row
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 
@@ -56,7 +54,7 @@ def journal(tmp_path: Path, clock: ManualClock) -> Iterator[Journal]:
 
 @pytest.fixture
 def references(journal: Journal, target: Target) -> References:
-    return References("plan", journal, RecordDigests(STANDARD_KINDS), target.client)
+    return References("plan", journal, TYPES, target.client)
 
 
 def to_user(source_id: int, *, later: bool = False) -> PlannedReference:

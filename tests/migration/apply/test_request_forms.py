@@ -15,6 +15,7 @@ from pipelines.service.clock import SystemClock
 from pipelines.settings.requests import RequestSettings
 from pipelines.shapes.model import Description
 from pipelines.state.local import LocalState
+from tests.migration.sample_plans import TYPES
 
 COVER_FORM, FILE_FORM = "GET /publications/cover/presign", "GET /assets/presign"
 
@@ -27,7 +28,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def forms(journal: Journal, *operations: str, **settings: RequestSettings) -> RequestForms:
     description = Description(address="", learned_at="", operations={operation: [] for operation in operations})
-    return RequestForms("new", settings, description, journal, lambda _resource, _number: None)
+    return RequestForms("new", settings, description, TYPES, journal, lambda _resource, _number: None)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from pipelines.migration.apply.target_records import FRESH_SECONDS, TargetRecords
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.service.client import LibraryClient
+from pipelines.store.encryption import PersonalKey
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
@@ -41,7 +42,7 @@ class Listed:
     """A list that was read."""
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
-        self.rows = len(records)
+        self.key = PersonalKey(bytes(32))
         self.records: Callable[[], Iterator[Mapping[str, Any]]] = lambda: iter(records)
 
 
@@ -71,12 +72,18 @@ def test_many_records_cost_a_request_each_or_one_list(library: Library, records:
     assert (library.singles, library.lists) in {(8, 0), (1, 1)}
 
 
+def test_records_that_are_gone_cost_no_list_each(library: Library, records: TargetRecords) -> None:
+    assert records.current("authorities", 1) == library.records[1]
+    assert [records.current("authorities", number) for number in range(10, 20)] == [None] * 10
+    assert (library.singles, library.lists) in {(11, 0), (1, 1)}
+
+
 def test_a_record_that_was_changed_is_read_again(library: Library, records: TargetRecords) -> None:
     """A second PUT with the record as it was before the first would take that one back."""
     for number in library.records:
         records.current("authorities", number)
     library.records[5] = {"id": 5, "name": "Changed"}
-    records.forget("authorities", 5)
+    records.changed("authorities", 5)
     assert records.current("authorities", 5) == {"id": 5, "name": "Changed"}
     assert records.current("authorities", 6) == {"id": 6, "name": "Person 6"}
 
@@ -85,6 +92,7 @@ def test_a_record_that_was_created_since_is_found(library: Library, records: Tar
     for number in library.records:
         records.current("authorities", number)
     library.records[9] = {"id": 9, "name": "New"}
+    records.changed("authorities", 9)
     assert records.current("authorities", 9) == {"id": 9, "name": "New"}
     assert records.current("authorities", 10) is None
 

@@ -20,10 +20,9 @@ from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.publication_fields import WRITTEN
 from pipelines.records.forms import form_of
-from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.matching import comparable
 from pipelines.service.client import LibraryClient
-from tests.migration.sample_plans import plan_of, row
+from tests.migration.sample_plans import TYPES, plan_of, row
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 from tests.state_places import Place
@@ -69,7 +68,7 @@ def settle(
                 return nullcontext(cast(TargetListing, Listed(whole)))
 
             client, plan = client_for(serve(script).url, clock=clock), plan_of(tmp_path / "plan", rows)
-            UnclearCreates(plan, journal, client, STANDARD_KINDS, lambda *_: set(), listing).settle(resource)
+            UnclearCreates(plan, journal, client, TYPES, lambda *_: set(), listing).settle(resource)
             return [*journal.of_plan("plan")]
 
         yield run

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pipelines.migration.apply.authorities.merges import Merges
+from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.apply.late_effects import wait_for_unanswered
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.run import EVERYTHING, LIMITS, ApplyResult, ApplyRun
@@ -28,13 +29,12 @@ from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.publication_fields import REFERENCES, WRITTEN
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.forms import form_of
-from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.matching import comparable
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 from pipelines.state.store import State
 from tests.migration.apply.small_library import SmallLibrary, refusal
-from tests.migration.sample_plans import plan_of, row
+from tests.migration.sample_plans import TYPES, plan_of, row
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 from tests.state_places import Place
@@ -69,18 +69,18 @@ class Home:
             written,
             self.journal,
             self.client,
-            STANDARD_KINDS,
+            TYPES,
             lambda _resource, ids: set(ids) & self.before,
             lambda resource: pytest.fail(f"{resource} is listed"),
         )
         with closing(records), closing(Uploads(self.client)) as uploads:
-            forms = RequestForms("new", {}, None, self.journal, records.current)
+            forms = RequestForms("new", {}, None, TYPES, self.journal, records.current)
             writer = Writer(
                 plan,
                 self.journal,
                 self.client,
                 uploads,
-                STANDARD_KINDS,
+                TYPES,
                 open_blob=lambda sha256: BytesIO(CONTENTS[sha256]),
                 forms=forms,
                 records=records,
@@ -89,7 +89,7 @@ class Home:
                 written,
                 self.journal,
                 writer,
-                Merges(plan, self.journal, self.client, forms, lambda _resource, _ids: {}),
+                Merges(plan, self.journal, self.client, RecordDigests(TYPES), forms, lambda _resource, _ids: {}),
                 unclear,
                 limits=LIMITS,
                 selection=EVERYTHING,

@@ -21,9 +21,8 @@ from pipelines.migration.undo.inverse_operations import (
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET, COVER, AttachedFile
 from pipelines.records.forms import form_of
-from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.matching import comparable
-from tests.migration.sample_plans import journal_entry, row
+from tests.migration.sample_plans import TYPES, journal_entry, row
 
 CREATE, PATCH, A_FILE, A_COVER = WriteKind.CREATE, WriteKind.PATCH, WriteKind.ASSET, WriteKind.COVER
 NEW = {"title": "New", "abstract": "Of it"}
@@ -71,7 +70,7 @@ def decide(
     written = row(1, action, resource=resource, target_id=5, files=[FILE, PICTURE], before={"title": "In the plan"})
     item = UndoItem("plan", written, list(entries), list(files_before))
     record = None if fields is None else TargetRecord(comparable(form_of(fields).fields), files)
-    return inverse_operations(item, record, STANDARD_KINDS)
+    return inverse_operations(item, record, TYPES[resource])
 
 
 def test_a_created_record_is_deleted_with_all_its_entries() -> None:

@@ -6,36 +6,42 @@ plan wrote, and that alone has the key of a planned create is taken for it. It i
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
 
 from pipelines.migration.apply.row_result import Adopted
-from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
+from pipelines.migration.apply.target_records import TargetRecords
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, JournalEntry, WriteKind
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.plan_folders import workdir
-from pipelines.migration.model.resource_types import AUTHORITIES, adopts
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.resource_types import AUTHORITIES, ResourceType, adopts
+from pipelines.migration.model.target_reading import TargetListing, numbered
 from pipelines.migration.plan.field_merge import FieldVerdict, merge_field
+from pipelines.migration.plan.rows import in_steps
 
 ReadAuthorities = Callable[[Path], TargetListing]
 """Lists the authorities of the target now, into a folder."""
 
 
 @contextmanager
-def adopting(plan: Plan, journal: Journal, writer: Writer, read: ReadAuthorities, resource: str) -> Iterator[None]:
+def adopting(
+    plan: Plan, journal: Journal, writer: Writer, read: ReadAuthorities, resource_type: ResourceType
+) -> Iterator[None]:
     """Let a writer adopt authorities while it writes this resource; it sends the requests of one listing where a plan may adopt any."""
-    if resource != AUTHORITIES or not adopts(plan.facts.counts):
+    if resource_type.resource != AUTHORITIES or not adopts(plan.facts.counts):
         yield
         return
-    with workdir(plan) as folder, read_target_lists(folder, {resource: read(folder)}) as lists:
-        writer.find_adopted = Adoption(plan, journal, lists).find
+    with closing(Adoption(plan, journal, writer.records, resource_type)) as adoption:
+        with workdir(plan) as folder:
+            adoption.add_new(read(folder))
+        writer.find_adopted = adoption.find
         try:
             yield
         finally:
@@ -43,46 +49,69 @@ def adopting(plan: Plan, journal: Journal, writer: Writer, read: ReadAuthorities
 
 
 class Adoption:
-    """Finds the records to adopt in the target's `lists`. Several threads may call it."""
+    """Finds the records to adopt. Several threads may call it. Those that are new are in a temporary file of SQLite's own (I11)."""
 
-    def __init__(self, plan: Plan, journal: Journal, lists: TargetLists) -> None:
+    def __init__(self, plan: Plan, journal: Journal, records: TargetRecords, resource_type: ResourceType) -> None:
         self._plan = plan
         self._journal = journal
-        self._lists = lists
+        self._records = records
+        self._type = resource_type
         self._lock = threading.Lock()
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._db.execute("CREATE TABLE new (id INTEGER PRIMARY KEY, key TEXT, content BLOB)")
+        self._db.execute("CREATE INDEX by_key ON new (key)")
+
+    def add_new(self, listing: TargetListing) -> None:
+        """Add the records of a listing that are new since the plan was made, and that no plan wrote."""
+        resource = self._type.resource
+        for batch in in_steps(numbered(listing.records())):
+            ids = {number for number, _record in batch}
+            known = self._plan.ids_when_planned(resource, ids) | self._journal.known_ids(resource, ids)
+            new = ((number, self._type.whole_values(record)) for number, record in batch if number not in known)
+            self._db.executemany(
+                "INSERT INTO new VALUES (?, ?, ?)",
+                ((number, self._type.key(values), msgspec.json.encode(values)) for number, values in new),
+            )
 
     def find(self, row: PlanRow, entry: JournalEntry | None) -> Adopted | None:
         """The record that is adopted for a row, entered as intended in the journal; None where there is none.
 
         `entry`: an earlier adoption that is not done. Raises `FailedWriteError` where several records fit.
         """
-        with self._lock:  # of rows with the same key, only one adopts a record
-            begun = entry.target_id if entry is not None else None
-            ids = [begun] if begun is not None else self._lists.new_matches(self._plan, self._journal, row)
-            if len(ids) > 1:
-                raise self._refused(row, ids)
-            values = self._lists.record(row.resource, ids[0]) if ids else None
-            if values is None:
-                if entry is not None:
-                    self._journal.withdraw(entry.number)  # somebody deleted or merged the record meanwhile
+        if entry is not None and entry.target_id is not None:
+            record = self._records.current(row.resource, entry.target_id)
+            if record is None:
+                self._journal.withdraw(entry.number)  # somebody deleted or merged the record meanwhile
                 return None
-            adopted = self._as_change(row, ids[0], dict(values))
-            if begun is None:
-                self._intend(row, ids[0])
+            return self._as_change(row, entry.target_id, self._type.whole_values(record))
+        values = self._type.values(row.payload) | {name: {"source": 0} for name in row.references}
+        with self._lock:  # of rows with the same key, only one adopts a record
+            query = "SELECT id, content FROM new WHERE key = ? ORDER BY id LIMIT 6"
+            new = self._db.execute(query, (self._type.key(values),)).fetchall()
+            if len(new) > 1:
+                raise self._refused(row, [number for number, _content in new])
+            if not new:
+                return None
+            [(number, content)] = new
+            self._db.execute("DELETE FROM new WHERE id = ?", (number,))
+        adopted = self._as_change(row, number, msgspec.json.decode(content))
+        self._intend(row, number)
         return adopted
+
+    def close(self) -> None:
+        """Remove what was read."""
+        self._db.close()
 
     def _as_change(self, row: PlanRow, target_id: int, values: dict[str, object]) -> Adopted:
         """The row as a change by the rule of every patch: it adds what the record lacks, and replaces nothing."""
-        if row.type is None:
-            raise ValueError(f"{row.resource} {row.source_id} has no type")
-        source, target = row.type.compared(row.payload), row.type.compared(values)
+        source, target = self._type.compared(row.payload), self._type.compared(values)
         verdicts = {
             name: merge_field(
                 source.get(name),
                 target.get(name),
                 overwrite=self._plan.facts.overwrite,
-                is_set=name in row.type.lists,
-                guarded=name in row.type.guarded,
+                is_set=name in self._type.lists,
+                guarded=name in self._type.guarded,
             )
             for name in row.payload
         }

@@ -13,10 +13,9 @@ from http import HTTPStatus
 from typing import Any
 
 from pipelines.errors import RefusedError, UnclearError
-from pipelines.migration.apply.digests import has_field
+from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.apply.request_forms import Operation, RequestForms
 from pipelines.migration.apply.row_result import RowResult
-from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
@@ -41,12 +40,19 @@ FindListed = Callable[[str, Collection[int]], Mapping[int, Mapping[str, Any]]]
 class Merges:
     """Merges records of the target, from several threads at once."""
 
-    def __init__(
-        self, plan: str, journal: Journal, client: LibraryClient, forms: RequestForms, find_listed: FindListed
+    def __init__(  # noqa: PLR0917  both ends, and what is known of them
+        self,
+        plan: str,
+        journal: Journal,
+        client: LibraryClient,
+        digests: RecordDigests,
+        forms: RequestForms,
+        find_listed: FindListed,
     ) -> None:
         self._plan = plan
         self._journal = journal
         self._client = client
+        self._digests = digests
         self._forms = forms
         self._find_listed = find_listed
         self._lock = threading.Lock()
@@ -125,8 +131,7 @@ class Merges:
     def _done(self, row: PlanRow, number: int, remaining: object) -> None:
         """Enter a merge as done. `remaining`: the remaining record, as far as it is known: a merge may add to its fields."""
         record = record_with_id(remaining, row.existing_target_id) if isinstance(remaining, dict) else {}
-        compared = row.type.compared_record(record) if row.type is not None else {}
-        held = {name: digest(compared.get(name)) for name in row.expected if has_field(row, record, name)}
+        held = self._digests.of_shown(row, record, row.expected)
         self._journal.done(number, target_id=row.existing_target_id, held=held)
         for entry in self._done_merges(row):
             if entry.number > number:  # an earlier merge, of which the journal would take the fields for the newest
