@@ -224,9 +224,8 @@ class Migration:
 
     def _read_authorities(self, plan: Plan, client: LibraryClient, folder: Path) -> TargetListing:
         """List the authorities of the target once more, after the publications were written."""
-        run, reader = f"adopt-{self.session.clock.now():%Y%m%dT%H%M%S}", self.session.reader
-        target = plan.facts.target.tenant
-        return reader.read_other_resources(target, client, folder, run, [AUTHORITIES], plan.types)[AUTHORITIES]
+        run = f"adopt-{self.session.clock.now():%Y%m%dT%H%M%S}"
+        return self.session.reader.read(plan.facts.target.tenant, client, folder, run, AUTHORITIES)
 
     def _find_listed(
         self, plan: Plan, client: LibraryClient, resource: str, ids: Collection[int]
@@ -240,7 +239,7 @@ class Migration:
         """List a resource of the target now, proved complete, into a folder of the plan."""
         run, target = f"{purpose}-{self.session.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
         with temporary_folder(plan.folder / purpose) as folder:
-            yield self.session.reader.listing(target, client, folder, run, resource)
+            yield self.session.reader.read(target, client, folder, run, resource)
 
     def _unclear_creates(self, plan: Plan, journal: Journal, client: LibraryClient) -> UnclearCreates:
         listed = partial(self._listed, plan, client, "unclear")
@@ -274,17 +273,16 @@ class Migration:
 
         `merged_before`: records of the target that the plan merges into others before it writes a resource.
         """
-        target, reader = plan.facts.target.tenant, self.session.reader
-        raw = reader.read(target, client, folder, run)
-        listed = {PUBLICATIONS: TargetListing(raw)} | reader.read_other_resources(
-            target, client, folder, run, resources, plan.types
-        )
-        types = self.session.types_of(plan)
+        target, types = plan.facts.target.tenant, self.session.types_of(plan)
+        listed = {
+            resource: self.session.reader.read(target, client, folder, run, resource)
+            for resource in dict.fromkeys((PUBLICATIONS, *resources))
+        }
         now = {}
         for resource, listing in listed.items():
             side = replace(plan.side(TARGET, resource), folder=folder / "target")
             now[resource] = read_now(side, listing, types[resource], merged_before(resource))
-        return raw, now
+        return listed[PUBLICATIONS].path, now
 
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient, limits: Limits = LIMITS) -> Iterator[Writer]:

@@ -115,12 +115,20 @@ class SqliteStore:
         now = self._clock.monotonic()
         return Moment(now, asked_at=now)
 
+    def read(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; who only reads has no lock."""
+        with self._lock:
+            try:
+                db = self._connection = self._connection or self._open()
+                return db.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise _storage_error(self._what, self._path, error) from error
+
     def stream(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield rows while they are read, on a connection of its own."""
         if not self._path.exists():
             return
-        with self.transaction():
-            pass  # this creates the table
+        self.read("SELECT 1", ())  # this creates the table
         with closing(sqlite3.connect(self._path, timeout=LOCK_SECONDS, check_same_thread=False)) as db:
             yield from db.execute(query, values)
 

@@ -146,6 +146,11 @@ class PostgresStore:
         """Lock the library's row and return the budget's time."""
         return self._time.read(cast("Statements", session), library, self._clock)
 
+    def read(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        with self.transaction() as session:
+            return session.execute(query, values).fetchall()
+
     def stream(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield rows while they are read, in a session of its own."""
         server = self._session.server

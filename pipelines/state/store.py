@@ -80,6 +80,10 @@ class Store(Protocol):
         """
         ...
 
+    def read(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, without waiting for anyone who writes. Raises `StorageError` if the store cannot be used."""
+        ...
+
     def stream(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield rows while they are read, beside other transactions."""
         ...

@@ -156,12 +156,11 @@ class Journal:
     def done_writes(self, plan: str, resource: str, ids: Sequence[int]) -> dict[int, set[tuple[WriteKind, str]]]:
         """Record of the source → kind and part of the writes of a plan that are done, of those with these ids."""
         done: dict[int, set[tuple[WriteKind, str]]] = {}
-        with self._store.transaction() as db:
-            rows = db.execute(
-                "SELECT source_id, kind, part FROM migration_writes WHERE source = ? AND target = ? AND plan = ? AND resource = ? "  # noqa: S608
-                f"AND state = ? AND source_id IN ({', '.join('?' * len(ids))})",
-                (*self._pair, plan, resource, WriteState.DONE, *ids),
-            ).fetchall()
+        rows = self._store.read(
+            "SELECT source_id, kind, part FROM migration_writes WHERE source = ? AND target = ? AND plan = ? AND resource = ? "  # noqa: S608
+            f"AND state = ? AND source_id IN ({', '.join('?' * len(ids))})",
+            (*self._pair, plan, resource, WriteState.DONE, *ids),
+        )
         for source_id, kind, part in rows:
             done.setdefault(source_id, set()).add((WriteKind(kind), part))
         return done
@@ -192,13 +191,12 @@ class Journal:
 
     def target_id_of(self, resource: str, source_id: int) -> int | None:
         """The record of the target that the last write for this record of the source created, changed or adopted."""
-        with self._store.transaction() as db:
-            row = db.execute(
-                "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "  # noqa: S608
-                f"AND {_OF_RECORD} ORDER BY number DESC LIMIT 1",
-                (*self._pair, resource, source_id, WriteState.DONE, *RECORD_WRITES),
-            ).fetchone()
-        return row[0] if row else None
+        rows = self._store.read(
+            "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "  # noqa: S608
+            f"AND {_OF_RECORD} ORDER BY number DESC LIMIT 1",
+            (*self._pair, resource, source_id, WriteState.DONE, *RECORD_WRITES),
+        )
+        return rows[0][0] if rows else None
 
     def known_ids(self, resource: str, ids: Iterable[int]) -> set[int]:
         """Returns those ids of the target that entries created, changed or adopted."""
@@ -212,15 +210,14 @@ class Journal:
 
     def _among(self, resource: str, ids: Iterable[int], where: str, values: Sequence[str]) -> set[int]:
         wanted, found = list(ids), set[int]()
-        with self._store.transaction() as db:
-            for begin in range(0, len(wanted), _MOST_VALUES):
-                some = wanted[begin : begin + _MOST_VALUES]
-                marks = ", ".join("?" * len(some))
-                rows = db.execute(
-                    f"SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND target_id IN ({marks}) AND {where}",  # noqa: S608
-                    (self._pair[1], resource, *some, *values),
-                ).fetchall()
-                found.update(number for (number,) in rows)
+        for begin in range(0, len(wanted), _MOST_VALUES):
+            some = wanted[begin : begin + _MOST_VALUES]
+            marks = ", ".join("?" * len(some))
+            rows = self._store.read(
+                f"SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND target_id IN ({marks}) AND {where}",  # noqa: S608
+                (self._pair[1], resource, *some, *values),
+            )
+            found.update(number for (number,) in rows)
         return found
 
     def unanswered(self) -> list[JournalEntry]:
@@ -230,20 +227,18 @@ class Journal:
     def has_done(self, resource: str, kinds: Sequence[WriteKind]) -> bool:
         """Whether the target took any write of these kinds, of any source."""
         marks = ", ".join("?" * len(kinds))
-        with self._store.transaction() as db:
-            row = db.execute(
-                f"SELECT 1 FROM migration_writes WHERE target = ? AND state = ? AND resource = ? AND kind IN ({marks}) LIMIT 1",  # noqa: S608
-                (self._pair[1], WriteState.DONE, resource, *kinds),
-            ).fetchone()
-        return row is not None
+        rows = self._store.read(
+            f"SELECT 1 FROM migration_writes WHERE target = ? AND state = ? AND resource = ? AND kind IN ({marks}) LIMIT 1",  # noqa: S608
+            (self._pair[1], WriteState.DONE, resource, *kinds),
+        )
+        return bool(rows)
 
     def counts(self, plan: str) -> dict[tuple[WriteKind, WriteState], int]:
         """(kind, state) → entries of a plan."""
-        with self._store.transaction() as db:
-            rows = db.execute(
-                "SELECT kind, state, count(*) FROM migration_writes WHERE source = ? AND target = ? AND plan = ? GROUP BY kind, state",
-                (*self._pair, plan),
-            ).fetchall()
+        rows = self._store.read(
+            "SELECT kind, state, count(*) FROM migration_writes WHERE source = ? AND target = ? AND plan = ? GROUP BY kind, state",
+            (*self._pair, plan),
+        )
         return {(WriteKind(kind), WriteState(state)): count for kind, state, count in rows}
 
     def written(self, resource: str) -> Iterator[WrittenRecord]:
@@ -292,21 +287,19 @@ class Journal:
 
     def ids_with_new_files(self) -> list[int]:
         """Ids of some records of the target to which files were attached, the last ones first."""
-        with self._store.transaction() as db:
-            rows = db.execute(
-                "SELECT target_id FROM migration_writes WHERE target = ? AND state = ? AND kind = ? ORDER BY number DESC LIMIT 3",
-                (self._pair[1], WriteState.DONE, WriteKind.ASSET),
-            ).fetchall()
+        rows = self._store.read(
+            "SELECT target_id FROM migration_writes WHERE target = ? AND state = ? AND kind = ? ORDER BY number DESC LIMIT 3",
+            (self._pair[1], WriteState.DONE, WriteKind.ASSET),
+        )
         return [number for (number,) in rows]
 
     def last_change(self, plan: str) -> str:
         """The moment at which an entry of a plan was last begun or settled; empty where the plan has no entry."""
-        with self._store.transaction() as db:
-            (moment,) = db.execute(
-                "SELECT max(CASE WHEN ended_at > begun_at THEN ended_at ELSE begun_at END) "
-                "FROM migration_writes WHERE source = ? AND target = ? AND plan = ?",
-                (*self._pair, plan),
-            ).fetchone()
+        [(moment,)] = self._store.read(
+            "SELECT max(CASE WHEN ended_at > begun_at THEN ended_at ELSE begun_at END) "
+            "FROM migration_writes WHERE source = ? AND target = ? AND plan = ?",
+            (*self._pair, plan),
+        )
         return moment or ""
 
     def close(self) -> None:
@@ -314,12 +307,8 @@ class Journal:
         self._store.close()
 
     def _entries(self, where: str, values: tuple[Any, ...], most: int = 1_000_000) -> list[JournalEntry]:
-        with self._store.transaction() as db:
-            rows = db.execute(
-                f"SELECT {COLUMNS} FROM migration_writes WHERE {where} ORDER BY number LIMIT {most}",  # noqa: S608  our own words
-                values,
-            ).fetchall()
-        return [_entry(row) for row in rows]
+        query = f"SELECT {COLUMNS} FROM migration_writes WHERE {where} ORDER BY number LIMIT {most}"  # noqa: S608  our own words
+        return [_entry(row) for row in self._store.read(query, values)]
 
     def _now(self) -> str:
         moment: datetime = self._clock.now()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pipelines.humanize import counted
 from pipelines.migration.model.comparable import STEP, Side
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
+from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import PERSONAL
@@ -39,8 +39,6 @@ class TargetListing:
 
     path: Path
     key: PersonalKey | None = None
-    type: ResourceType | None = None
-    """How its records are moved; none where that is not known yet."""
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield each record; `STEP` of them are in memory."""
@@ -95,8 +93,10 @@ class TargetReader:
         self._clock = clock
         self._on_progress = on_progress
 
-    def read(self, target: str, client: LibraryClient, folder: Path, run: str, resource: str = PUBLICATIONS) -> Path:
-        """Read a resource; returns its raw table, in `folder`. A reading that was interrupted is resumed by one with the same `run`.
+    def read(
+        self, target: str, client: LibraryClient, folder: Path, run: str, resource: str = PUBLICATIONS
+    ) -> TargetListing:
+        """Read a resource; its table is in `folder`, encrypted for persons. An interrupted reading is resumed by one with the same `run`.
 
         Raises `StopError` unless the reading is proved complete.
         """
@@ -123,27 +123,6 @@ class TargetReader:
         with storage_errors(raw):
             shutil.move(capture.raw_path(resource), raw)
             shutil.rmtree(capture.path)
-        return raw
-
-    def read_other_resources(  # noqa: PLR0917  what is read, and for whom
-        self,
-        target: str,
-        client: LibraryClient,
-        folder: Path,
-        run: str,
-        resources: Iterable[str],
-        types: Mapping[str, ResourceType] = RESOURCE_TYPES,
-    ) -> dict[str, TargetListing]:
-        """Read several other resources, by name."""
-        return {
-            resource: replace(self.listing(target, client, folder, run, resource), type=types[resource])
-            for resource in resources
-            if resource != PUBLICATIONS
-        }
-
-    def listing(self, target: str, client: LibraryClient, folder: Path, run: str, resource: str) -> TargetListing:
-        """Read a resource. Users are encrypted where there is a key."""
-        raw = self.read(target, client, folder, run, resource)
         return TargetListing(raw, self._data.keys.to_write() if resource in PERSONAL else None)
 
     def _capture(self, target: str, run: str, resource: str) -> Capture:
@@ -173,7 +152,6 @@ def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: 
     return TargetListing(
         local_table(data, source, name, folder),
         data.keys.to_read(fingerprint, f"The table {name} of {source.name}"),
-        RESOURCE_TYPES.get(resource),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -120,12 +120,13 @@ class PlanBuilder:
     def read_target(self, client: LibraryClient) -> None:
         """Read the publications of the target, and the other resources that are moved or referred to."""
         request, reader = self._request, self._session.reader
-        self._raw_target = reader.read(request.target, client, self._folder, "plan")
-        resources = (*request.resources, *referenced_resources(request.resources))
-        in_target = reader.read_other_resources(request.target, client, self._folder, "plan", resources)
+        self._raw_target = reader.read(request.target, client, self._folder, "plan").path
         self._listed = {
-            resource: (snapshot_listing(self._session.source_data, request.source, resource, self._folder), listing)
-            for resource, listing in in_target.items()
+            resource: (
+                snapshot_listing(self._session.source_data, request.source, resource, self._folder),
+                reader.read(request.target, client, self._folder, "plan", resource),
+            )
+            for resource in (*request.resources, *referenced_resources(request.resources))
         }
         if self._listed:
             self._learn_types(client)
@@ -159,7 +160,6 @@ class PlanBuilder:
             if leads_to or doubtful:
                 learned = learn(leads_to=leads_to, doubtful=doubtful)
             self._types[resource] = learned
-            self._listed[resource] = (replace(source, type=learned), replace(target, type=learned))
 
     def _learn_additional_fields(self, client: LibraryClient) -> None:
         """Learn which fields of publications are moved besides the documented ones.

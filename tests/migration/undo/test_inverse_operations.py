@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
@@ -69,8 +70,19 @@ def decide(
 ) -> InverseOperations:
     written = row(1, action, resource=resource, target_id=5, files=[FILE, PICTURE], before={"title": "In the plan"})
     item = UndoItem("plan", written, list(entries), list(files_before))
-    record = None if fields is None else TargetRecord(comparable(form_of(fields).fields), files)
+    record = None if fields is None else TargetRecord(TYPES[resource].compared_record(fields), files)
     return inverse_operations(item, record, TYPES[resource])
+
+
+@pytest.mark.parametrize(("resource", "name"), [("publications", "title"), ("collections", "name")])
+def test_a_record_that_was_created_empty_is_deleted_as_nobody_edited_it(resource: str, name: str) -> None:
+    written = row(1, Action.CREATE, resource=resource, payload={name: "Sent"}, expected={name: "digest"})
+    held = RecordDigests(TYPES).of_response(written, {"id": 5, name: None}, written.expected)
+    creation = entry(1, CREATE, wanted=written.expected, held=held)
+    assert decide([creation], {}, resource=resource).delete
+    assert decide([creation], {name: "Filled by people"}, resource=resource).left_reasons == [
+        f"people changed {name} since"
+    ]
 
 
 def test_a_created_record_is_deleted_with_all_its_entries() -> None:
