@@ -18,7 +18,13 @@ from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileActio
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.findings import NotMoved
 from pipelines.migration.model.plan_table import PLAN
-from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, AdditionalFields, ResourceType
+from pipelines.migration.model.resource_types import (
+    PUBLICATIONS,
+    RESOURCE_TYPES,
+    AdditionalFields,
+    ResourceType,
+    Within,
+)
 from pipelines.records.additional_fields import FieldRule
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
@@ -90,9 +96,14 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
     as_text: bool = False
     later: bool = False
     """Whether it is set by a second request, because a record to which it refers is created after this one."""
+    within: Within | None = None
+    """Where the ids are in objects, which `entries` has."""
+    entries: list[Any] = []
 
     def value(self, ids: list[int]) -> Any:
         """The value that is sent, once all ids are known."""
+        if self.within is not None:
+            return [self.within.with_id(entry, number) for entry, number in zip(self.entries, ids, strict=False)]
         values = [{"id": one} if self.as_object else one for one in (map(str, ids) if self.as_text else ids)]
         return values if self.many else values[0]
 

@@ -148,7 +148,7 @@ class PublicationType(ResourceType, frozen=True):
     def sent(self, _name: str, value: Any) -> Any:
         return value
 
-    def reference_form(self, name: str) -> dict[str, bool]:
+    def reference_form(self, name: str, entries: list[Any]) -> dict[str, Any]:  # noqa: ARG002
         rule = self.kinds.additional.get(name)
         return {"as_object": True} if rule is None else {"as_object": rule.as_object, "as_text": rule.as_text}
 

@@ -88,6 +88,33 @@ class Stage(NamedTuple):
     """Whether identifiers that contradict each other make a pair of this kind two records."""
 
 
+class Within(msgspec.Struct, frozen=True):
+    """Where the ids of a reference are in the objects of a list, as in `[{"publication_id": 7, "position": 1}]`."""
+
+    path: tuple[str, ...]
+    """The members from an object to its id: `("user", "id")`."""
+    members: tuple[str, ...]
+    """The members of an object that are sent and compared."""
+
+    def id_of(self, entry: Any) -> int | None:
+        """The id in an entry."""
+        for member in self.path:
+            entry = entry.get(member) if isinstance(entry, dict) else None
+        return whole_number(entry)
+
+    def with_id(self, entry: Mapping[str, Any], number: Any) -> dict[str, Any]:
+        """An entry as it is sent and compared, with another id."""
+        for member in reversed(self.path[1:]):
+            number = {member: number}
+        members = {name: plain(entry[name]) for name in self.members if entry.get(name) is not None}
+        return members | {self.path[0]: number}
+
+    def entries(self, value: Any) -> list[dict[str, Any]]:
+        """The objects of a list, as they are sent and compared."""
+        entries = value if isinstance(value, list) else ()
+        return [self.with_id(entry, self.id_of(entry)) for entry in entries if isinstance(entry, dict)]
+
+
 class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the records of one resource are moved. Publications, which have most of everything, are a `PublicationType`."""
 
@@ -110,6 +137,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """References that are sent as `{"id"}`."""
     texts: tuple[str, ...] = ()
     """References whose ids are sent as texts."""
+    within: dict[str, Within] = {}
+    """References whose ids are in the objects of a list."""
     choices: dict[str, tuple[str, ...]] = {}
     """Field → the values that the target takes, as text."""
     required: tuple[str, ...] = ()
@@ -205,9 +234,9 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         """A value as a plan's payload has it; ids get their form in `body`."""
         return value
 
-    def reference_form(self, _name: str) -> dict[str, bool]:
-        """How the ids of a reference are sent, as far as a plan's row says it."""
-        return {}
+    def reference_form(self, name: str, entries: list[Any]) -> dict[str, Any]:
+        """How the ids of a reference are sent, as far as a plan's row says it. `entries`: the value."""
+        return {"within": self.within[name], "entries": entries} if name in self.within else {}
 
     def unsent_references(self, name: str, missing: Mapping[int, Any], *, many: bool) -> dict[str, Any]:
         """Path → references that lead nowhere. `missing`: position → what the record has there."""
@@ -218,7 +247,9 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         found = {}
         for name in self.fields:
             value = self._read(record, name)
-            if name in self.lists:
+            if name in self.within:
+                value = self.within[name].entries(value)
+            elif name in self.lists:
                 value = _entries(value, ids=name in self.references)
             elif name in self.references:
                 value = id_of(value)
@@ -255,13 +286,27 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     def _read(self, record: Mapping[str, Any], name: str) -> Any:
         return next((record[key] for key in self.keys_of(name) if key in record), None)
 
+    def id_in(self, name: str, entry: Any) -> int | None:
+        """The id in a reference, or in an entry of a list of them."""
+        return self.within[name].id_of(entry) if name in self.within else id_of(entry)
+
+    def with_id(self, name: str, entry: Any, number: Any) -> Any:
+        """A reference, or an entry of a list of them, with another id."""
+        if name in self.within:
+            return self.within[name].with_id(entry, number)
+        return {"id": number} if isinstance(entry, dict) and isinstance(number, int) else number
+
     def sent(self, name: str, value: Any) -> Any:
         """A value in the form in which it is sent."""
         if isinstance(value, list):
             return [self.sent(name, one) for one in value] if name in self.references else value
         if value is None or name not in self.references:
             return value
-        number = str(value) if name in self.texts else value
+        number: Any = self.id_in(name, value)
+        if name in self.texts:
+            number = str(number)
+        if name in self.within:
+            return self.with_id(name, value, number)
         return {"id": number} if name in self.objects else number
 
     def unsent(self, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -284,10 +329,15 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         """The values with references to the records that remain. `merged`: resource and id of a merged record → the one that remains."""
         for name, resource in self.references.items() if merged else ():
             value = values.get(name)
-            if isinstance(value, list):
-                values[name] = [*dict.fromkeys(merged.get((resource, one), one) for one in value)]
-            elif value is not None:
-                values[name] = merged.get((resource, value), value)
+            if value is None:
+                continue
+            entries = [
+                self.with_id(name, entry, merged.get((resource, number), number))
+                for entry in _several(value)
+                for number in [self.id_in(name, entry) or 0]
+            ]
+            different = [*{compact_json(entry): entry for entry in entries}.values()]
+            values[name] = different if isinstance(value, list) else entries[0]
         return values
 
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from pipelines.migration.model.resource_types import (
     LeftOut,
     ResourceType,
     Source,
+    Within,
     is_written_later,
 )
 from pipelines.migration.model.target_reading import TargetListing
@@ -126,7 +127,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
 ) -> ResourceType:
     """The type with the fields of these names that the source has. `shown`: the fields of its records."""
     fields, references, lists, read = list[str](), dict[str, str](), set[str](), dict[str, FieldShape]()
-    keys_read, left_out = dict[str, tuple[str, ...]](), dict[str, str]()
+    keys_read, left_out, within = dict[str, tuple[str, ...]](), dict[str, str](), dict[str, Within]()
     in_order = [
         *(name for name in assumed.fields if name in names),
         *(one for one in names if one not in assumed.fields),
@@ -138,7 +139,11 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         if keys[0] != name and keys[0] in names:  # the payload has that field, too
             continue
         field = shown[keys[0]]
-        if _is_reference(name, keys[0], field):
+        inside = ids_within(name, field, names[name])
+        if inside is not None:
+            within[name], references[name] = inside
+            read[name] = field
+        elif _is_reference(name, keys[0], field):
             resource = (
                 leads_to.get(keys[0])
                 or assumed.references.get(name)
@@ -171,7 +176,16 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         assumed.created,
         keys_read=keys_read,
         objects=tuple(sorted(name for name, field in read.items() if is_sent_as_object(names[name], field))),
-        texts=tuple(sorted(name for name, field in read.items() if is_sent_as_text(names[name], field))),
+        texts=tuple(
+            sorted(
+                name
+                for name, field in read.items()
+                if is_sent_as_text(
+                    *(_at(within[name].path, names[name], field) if name in within else (names[name], field))
+                )
+            )
+        ),
+        within=within,
         required=tuple(name for name in (payload.required if payload else ()) if name in names),
         left_out=left_out,
         source=source,
@@ -200,6 +214,41 @@ def _is_reference(name: str, key: str, field: FieldShape) -> bool:
     if any(resource_named(stem) is not None or names_own_kind(stem) for stem in (stem_of(name), stem_of(key))):
         return True
     return not _has_texts(field) and (is_named_as_id(name) or is_named_as_id(key))
+
+
+def ids_within(name: str, field: FieldShape, described: FieldSchema | None) -> tuple[Within, str] | None:
+    """Where the objects of a list have the id of another record, as in `[{"publication_id": 7, "position": 1}]`, and of which resource.
+
+    None where they are that record themselves, where several members may name records, or where the description lacks the one that does.
+    """
+    members = field.entries.members if field.entries is not None and {*field.kinds} == {Kind.LIST} else {}
+    naming = [member for member, shape in members.items() if member != "id" and may_name_records(member, shape)]
+    if len(naming) != 1 or (_has_ids(field) and resource_named(stem_of(name)) is not None):
+        return None
+    [member] = naming
+    resource, shape = resource_named(stem_of(member)), members[member]
+    inner = shape.members.get("id")
+    if resource is None or (inner is None and not shape.may_be_ids) or (inner is not None and not inner.may_be_ids):
+        return None
+    taken = described.entries.members if described and described.entries else {}
+    if taken and (member not in taken or bool(taken[member].members) != (inner is not None)):
+        return None
+    sent = [
+        one
+        for one in members
+        if one != "id" and not is_managed(one) and not (taken and (one not in taken or taken[one].read_only))
+    ]
+    return Within((member,) if inner is None else (member, "id"), tuple(sent)), resource
+
+
+def _at(
+    path: tuple[str, ...], described: FieldSchema | None, field: FieldShape
+) -> tuple[FieldSchema | None, FieldShape]:
+    """What is described of the ids within objects, and what records show of them."""
+    schema, shape = described.entries if described else None, field.entries or FieldShape()
+    for member in path:
+        schema, shape = schema.members.get(member) if schema else None, shape.members[member]
+    return schema, shape
 
 
 def _has_ids(field: FieldShape) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from pipelines.migration.model.comparable import Form
 from pipelines.migration.model.plan import PlannedReference
-from pipelines.migration.model.resource_types import COMPLETED, LOCATIONS, ResourceType, id_of, is_written_later
+from pipelines.migration.model.resource_types import COMPLETED, LOCATIONS, ResourceType, is_written_later
 from pipelines.migration.plan.quarantine import (
     AT_MISSING_LOCATION,
     REFERENCE_MISSING,
@@ -54,14 +54,14 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
         entries = values[name] if many else [values[name]]
         pairs, compared, missing = list[tuple[int, int | None]](), list[Any](), dict[int, Any]()
         for position, entry in enumerate(entries):
-            source_id = id_of(entry) or 0
+            source_id = resource.id_in(name, entry) or 0
             is_there, target_id = find_target(referred, source_id)
             if not is_there:
                 missing[position] = entry
                 continue
             pairs.append((source_id, target_id))
-            in_target = {"id": target_id} if isinstance(entry, dict) else target_id
-            compared.append({"source": source_id} if target_id is None else in_target)
+            led_to = {"source": source_id} if target_id is None else target_id
+            compared.append(resource.with_id(name, entry, led_to))
         unsent |= resource.unsent_references(name, missing, many=many)
         if missing and not many and resource.needs_references and not is_written_later(referred, resource.resource):
             reason = AT_MISSING_LOCATION if referred == LOCATIONS else REFERENCE_MISSING
@@ -72,7 +72,7 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
         if any(target_id is None for _source_id, target_id in pairs):
             source_ids, target_ids = zip(*pairs, strict=True)
             references[name] = PlannedReference(
-                referred, [*source_ids], [*target_ids], many, **resource.reference_form(name)
+                referred, [*source_ids], [*target_ids], many, **resource.reference_form(name, compared)
             )
     not_taken = {path.partition("[")[0] for path in unsent}
     lacking = {name for name in resource.required if name not in values and name not in form.empty}

@@ -25,9 +25,10 @@ BOOKS = {"from": "publication_ids"}
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[LibraryPair]:
-    with SandboxProcess("--tenant=library=real:6", "--tenant=target=real:6", "--requests-per-minute", "0") as sandbox:
-        yield make_pair(tmp_path, sandbox, "target")
+def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LibraryPair]:
+    tenants = ("--tenant=library=real:6", "--tenant=target=real:6", "--tenant=empty=empty")
+    with SandboxProcess(*tenants, "--requests-per-minute", "0") as sandbox:
+        yield make_pair(tmp_path, sandbox, getattr(request, "param", "target"))
 
 
 def reshape(pair: LibraryPair, tenant: str, fields: dict[str, Any], description: str = "follows") -> None:
@@ -44,6 +45,31 @@ def test_a_list_of_records_that_the_target_fills_itself_is_counted(pair: Library
         proof = migration.verify(plan)
     assert (applied.complete, applied.lacking.references > 0, applied.failed) == (False, True, 0)
     assert (proof.equal, proof.as_planned, proof.lacking.references) == (False, True, applied.lacking.references)
+
+
+@pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
+def test_a_list_of_objects_leads_to_the_records_of_the_target(pair: LibraryPair) -> None:
+    """Where they are there, and where the plan creates them."""
+    for tenant in ("library", pair.target):
+        reshape(pair, tenant, {"items": {**BOOKS, "form": "entries", "member": "publication_id"}})
+    plan = pair.plan(back_up(pair, "run"), resources=("collections",))
+    assert plan.types["collections"].references == {"items": "publications"}
+    with pair.migration() as migration:
+        applied = migration.apply(plan).applied
+        proof = migration.verify(plan)
+    assert (applied.failed, applied.lacking.references, proof.as_planned) == (0, 0, True)
+    titles = [
+        {
+            record["name"]: sorted(publications[entry["publication_id"]]["title"] for entry in record["items"])
+            for record in records_of(pair, "collections", tenant).values()
+        }
+        for tenant in ("library", pair.target)
+        for publications in [records_of(pair, "publications", tenant)]
+    ]
+    assert titles[0] == titles[1]
+    assert pair.plan(back_up(pair, "second"), resources=("collections",)).facts.empty
+    with pair.migration() as migration:
+        assert migration.undo(plan, really=True).left == 0
 
 
 def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> None:

@@ -23,8 +23,8 @@ def learned(resource: str, record: dict[str, Any]) -> ResourceType:
     ("resource", "field", "value"),
     [
         ("collections", "records", [1, 2]),
-        ("collections", "members", [{"publication_id": 7}]),
-        ("collections", "items", [{"position": 1, "publication": {"id": 7}}]),
+        ("collections", "items", [{"position": 1, "publication": {"id": 7}, "added_by_id": 3}]),
+        ("collections", "items", [{"position": 1, "record_id": 7}]),
         ("hard_copies", "holding", {"location_id": 7}),
         ("tasks", "subjectId", 7),
         ("tasks", "copies", 3),
@@ -38,6 +38,24 @@ def test_numbers_that_lead_nobody_knows_where_are_left_out(resource: str, field:
     found = learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
     assert field not in found.fields
     assert found.left_out[field] == LeftOut.UNKNOWN_REFERENCE
+
+
+@pytest.mark.parametrize(
+    ("resource", "field", "entry", "leads_to", "sent"),
+    [
+        ("collections", "members", {"publication_id": 7}, "publications", {"publication_id": 9}),
+        ("collections", "items", {"id": 1, "position": 2, "book": 7}, "publications", {"position": 2, "book": 9}),
+        ("tasks", "assignees", {"user": {"id": 7, "name": "A"}}, "users", {"user": {"id": 9}}),
+        ("tasks", "assignees", {"user": {"id": "7"}, "note": "N"}, "users", {"user": {"id": "9"}, "note": "N"}),
+    ],
+)
+def test_a_reference_in_the_objects_of_a_list_is_known(
+    resource: str, field: str, entry: dict[str, Any], leads_to: str, sent: dict[str, Any]
+) -> None:
+    found = learned(resource, {"id": 1, "name": "N", "title": "T", field: [entry]})
+    assert found.references == {field: leads_to}
+    [value] = found.values({field: [entry]})[field]
+    assert (found.id_in(field, value), found.sent(field, [found.with_id(field, value, 9)])) == (7, [sent])
 
 
 @pytest.mark.parametrize(
