@@ -117,7 +117,8 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified
     print_findings(console, applied.findings)
     losses = losses_of(plan, applied.lacking)
     written = ("created", "adopted", "merged", "linked", "patched", "unchanged", "files_uploaded")
-    what = f"{_numbers(applied, *written) or 'nothing written'}; {counted(result.requests, 'request')}"
+    nothing = "nothing known to be written" if applied.failed else "nothing written"
+    what = f"{_numbers(applied, *written) or nothing}; {counted(result.requests, 'request')}"
     for more in (_numbers(applied, "failed", "quarantined"), in_short(losses)):
         what += f"; {more}" if more else ""
     is_unsent = applied.failed or applied.quarantined or applied.lacking.total
