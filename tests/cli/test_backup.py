@@ -164,7 +164,7 @@ def _plain_http(installation: Installation) -> dict[str, object]:
         (
             _down_in_the_middle,
             1,
-            ["page=2", "503", "run the same command again after"],
+            ["page=2", "503", "Run the same command again after"],
         ),  # the next backup would go on from page 3
         (
             _missing_variable,

@@ -168,7 +168,7 @@ class RetryTransport(httpx.BaseTransport):
             when = f"after {now + timedelta(seconds=asked):%d %B %Y %H:%M} UTC"
         raise TemporaryError(
             f"{request.method} {outside_text(request.url)} failed after {tries} in {seconds:.0f} s; last: {_what_came_back(state)}. "
-            f"{_advice(request, state)}Nothing was lost: run the same command again {when}."
+            f"{_advice(request, state)}Run the same command again {when}."
         ) from None
 
 

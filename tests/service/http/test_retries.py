@@ -154,7 +154,7 @@ def test_the_waits_become_longer_and_end(clock: ManualClock) -> None:
     assert str(caught.value) == (
         f"GET {URL} failed after 7 tries in {clock.monotonic() - begun:.0f} s; last: cannot connect: refused. "
         "Is http://library.test the library's address? If not, correct base_url. "
-        "Nothing was lost: run the same command again when the service answers."
+        "Run the same command again when the service answers."
     )
 
 
