@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from unicodedata import is_normalized, normalize
 
 import msgspec
 
@@ -57,7 +58,8 @@ def target_numbers(ids: Iterable[int]) -> str:
 def display_pair(field: str, source: Any, target: Any) -> tuple[str, str]:
     """Two values of one field in one line each, which differ wherever the values do."""
     left, right = display_text(field, source), display_text(field, target)
-    return (_exact(source), _exact(target)) if left == right and source != target else (left, right)
+    look_alike = normalize("NFC", left) == normalize("NFC", right)
+    return (_exact(source), _exact(target)) if look_alike and source != target else (left, right)
 
 
 def cut_both(left: str, right: str, most: int) -> tuple[str, str]:
@@ -72,8 +74,11 @@ def cut_both(left: str, right: str, most: int) -> tuple[str, str]:
 
 
 def _exact(value: Any) -> str:
-    """A value as JSON with blanks as `␣`, for two values that differ only in blanks or in a part that is not displayed."""
-    return safe_text(compact_json(value).replace(" ", "␣"), WHOLE)
+    """A value as JSON with blanks as `␣`, and escaped where it has signs in parts (NFD), for two values that look alike."""
+    text = compact_json(value)
+    if not is_normalized("NFC", text):
+        text = "".join(sign if sign.isascii() else f"\\u{ord(sign):04x}" for sign in text)
+    return safe_text(text.replace(" ", "␣"), WHOLE)
 
 
 def _item(field: str, value: Any) -> str:

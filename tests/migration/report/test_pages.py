@@ -227,6 +227,7 @@ def test_values_that_look_the_same_are_displayed_exactly() -> None:
     """Two values that differ in a blank at the end, a line break, or the type of an author."""
     assert display_both("title", "A title ", "A title") == ('"A␣title␣"', '"A␣title"')
     assert display_both("abstract", "a\nb", "a b") == ('"a\\nb"', '"a␣b"')
+    assert display_both("title", "\u00dcber", "U\u0308ber") == ('"\u00dcber"', '"U\\u0308ber"')
     person, firm = ([{"name": "Doe", "type": kind}] for kind in ("person", "corporate"))
     assert display_both("authors", person, firm) == (
         '[{"name":"Doe","type":"person"}]',
