@@ -10,6 +10,7 @@ and all other jobs have their next time. A run that a person terminates is none 
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import cache, partial
 
 import dagster as dg
 from dagster._core.launcher import WorkerStatus
@@ -51,9 +52,11 @@ def dead_runs(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.S
     def dead_runs(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         before = set((context.cursor or "").split())
         running = context.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
-        gone = [run for run in running if is_own(settings, context, run) and _is_gone(settings, context.instance, run)]
+        leased = cache(partial(_leased, settings))
+        own = [run for run in running if is_own(settings, context, run)]
+        gone = [run for run in own if _is_gone(settings, leased, context.instance, run)]
         dead = [run for run in gone if run.run_id in before]
-        again = [run for run in dead if _is_wanted_again(settings, run)]
+        again = [run for run in dead if _is_wanted_again(settings, leased, run)]
         for run in dead:
             message = MESSAGE + (OF_A_BACKUP if _is_backup(run) else "") + (REQUESTED if run in again else "")
             context.instance.add_run_tags(run.run_id, {ENDED_AS_DEAD: now().isoformat(timespec="seconds")})
@@ -67,10 +70,10 @@ def dead_runs(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.S
     return dead_runs
 
 
-def _is_wanted_again(settings: Settings, run: dg.DagsterRun) -> bool:
+def _is_wanted_again(settings: Settings, leased: Callable[[], set[str]], run: dg.DagsterRun) -> bool:
     """Whether a dead run is a backup that Dagster launched for the first time, and no other run of its libraries is at work by now."""
     is_first = run.remote_job_origin is not None and INSTEAD_OF not in run.tags
-    return is_first and _is_backup(run) and not any(_is_leased(settings, tenant) for tenant in _tenants(settings, run))
+    return is_first and _is_backup(run) and leased().isdisjoint(_tenants(settings, run))
 
 
 def _once_more(run: dg.DagsterRun) -> dg.RunRequest:
@@ -82,7 +85,9 @@ def _once_more(run: dg.DagsterRun) -> dg.RunRequest:
     )
 
 
-def _is_gone(settings: Settings, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+def _is_gone(
+    settings: Settings, leased: Callable[[], set[str]], instance: dg.DagsterInstance, run: dg.DagsterRun
+) -> bool:
     process = read_process(run.tags.get(PROCESS, ""))
     if process is not None and process.run == run.run_id:  # not that of the run which this one repeats
         if (gone := is_gone(process)) is not None:
@@ -91,7 +96,7 @@ def _is_gone(settings: Settings, instance: dg.DagsterInstance, run: dg.DagsterRu
         # of this one, whose processes cannot be seen from here. Other runs hold none, or not all the time
         holds_lease = _is_backup(run) or _is_migration(run)
         if holds_lease and (settings.state == "postgres" or is_on_this_kernel(process)):
-            return not any(_is_leased(settings, tenant) for tenant in _tenants(settings, run))
+            return leased().isdisjoint(_tenants(settings, run))
     return _launcher_says_gone(instance, run)
 
 
@@ -121,8 +126,9 @@ def _is_migration(run: dg.DagsterRun) -> bool:
     return run.job_name in JOBS.values()
 
 
-def _is_leased(settings: Settings, tenant: str) -> bool:
+def _leased(settings: Settings) -> set[str]:
+    """The tenants that runs are at work on. It takes some seconds where several machines share the state, however many they are."""
     try:
-        return open_data(settings).is_leased(tenant)
+        return open_data(settings).leased(settings.tenants)
     except BookferryError:  # it cannot be known
-        return True
+        return set(settings.tenants)

@@ -12,6 +12,7 @@ import httpx._config
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pipelines.state import leases
 from tests.postgres import postgres_server
 from tests.state_places import Place, postgres_place
 
@@ -72,6 +73,13 @@ def shared_place(state_server: str) -> Iterator[Place]:
     """A database."""
     with postgres_place(state_server) as found:
         yield found
+
+
+@pytest.fixture
+def quick_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, the lease of a holder that is gone ends sooner; those of other processes beat as they do for people."""
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.2)
+    monkeypatch.setattr(leases, "SILENCE_SECONDS", 1.5)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -240,13 +240,12 @@ def database(look: Look) -> CheckResult:
 
 
 def _shared_state(state: PostgresState) -> CheckResult:
-    server, seconds = state.examine()
-    between = ", behind a pooler in session mode" if server.pooled else ""
+    server = state.examine()
     message = (
-        f"the state in {state.place} answers in {seconds * 1000:.1f} ms (Postgres {server.version.split()[0]}{between}, "
+        f"the state in {state.place} answers in {server.round_trip * 1000:.1f} ms (Postgres {server.version.split()[0]}, "
         f"synchronous_commit = {server.synchronous_commit})"
     )
-    facts = {"round_trip_ms": round(seconds * 1000, 1), "server_version": server.version}
+    facts = {"round_trip_ms": round(server.round_trip * 1000, 1), "server_version": server.version}
     if server.fsync != "on":
         return warning(
             f"{message}; it has fsync = {server.fsync}, so a loss of power can cost the journal of writes",

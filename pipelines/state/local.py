@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -58,12 +58,16 @@ class LocalState:
         """Nothing: the lock file of the data folder is the lease."""
         return nullcontext()
 
-    def is_leased(self, tenant: str, data: str) -> bool:  # noqa: ARG002
-        """Never: the lock file of the data folder is the lease."""
-        return False
+    def leased(self, tenants: Collection[str], data: str) -> set[str]:  # noqa: ARG002
+        """None: the lock file of the data folder is the lease."""
+        return set()
 
     def acquired(self, tenant: str, data: str) -> bool:  # noqa: ARG002
         """Never: the lock file of the data folder is the lease."""
+        return False
+
+    def renew_leases(self) -> bool:
+        """Not needed: the lock file of the data folder is the lease."""
         return False
 
     def exclude_writers(self, session: Session) -> None:

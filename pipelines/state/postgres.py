@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import psycopg
 
-from pipelines.errors import StorageError
+from pipelines.state.leases import SILENCE_SECONDS, LeaseTable
 from pipelines.state.postgres_errors import statement_error
-from pipelines.state.server import IDLE_SECONDS, Server, ServerFacts, Statements
+from pipelines.state.server import Server, Statements, begin
 from pipelines.state.server_time import ServerTime
-from pipelines.state.session import ServerSession, lock_number
+from pipelines.state.session import ServerSession
 from pipelines.state.statements import for_postgres, values_for_postgres
 from pipelines.state.store import Moment, Session, Ticking
 
 BUSY = (
     "Another run is at work on '{tenant}' at this moment: {{owner}}. One library has one run at a time. Wait until it ends, then run this "
-    f"again if you still need to. The lease of a machine that was switched off ends by itself within {IDLE_SECONDS} seconds."
+    f"again if you still need to. The lease of a run that died ends by itself within {SILENCE_SECONDS:.0f} seconds."
 )
 
 _STREAMED_ROWS = 1000
 
 
-class PostgresState:
-    """The state at the address of a database. Nothing is opened yet; all stores and leases of this object share one session.
+class ServerFacts(NamedTuple):
+    """What the server says of itself, and the seconds of a round trip: the least of five."""
 
-    `libraries`: those whose state must not have been moved away. `idle_seconds`: after so much silence the server takes the leases.
-    `beat_seconds`: a session with leases says something that often. `server_clock` and `machine` are for tests.
+    version: str
+    synchronous_commit: str
+    fsync: str
+    round_trip: float
+
+
+class PostgresState:
+    """The state at the address of a database. Nothing is opened yet; all stores of this object share one session, its leases another.
+
+    `libraries`: those whose state must not have been moved away. `server_clock` and `machine` are for tests.
     """
 
     is_own = False
@@ -39,14 +48,15 @@ class PostgresState:
         address: str,
         *,
         libraries: Collection[str] = (),
-        idle_seconds: float = IDLE_SECONDS,
-        beat_seconds: float = IDLE_SECONDS / 4,
         server_clock: Callable[[], float] | None = None,
         machine: str | None = None,
     ) -> None:
-        self._server = Server(address, libraries=libraries, idle_seconds=idle_seconds)
-        self._session = ServerSession(self._server, beat_seconds=beat_seconds)
-        self._time = ServerTime(self._session, server_clock=server_clock, machine=machine)
+        self._server = Server(address, libraries=libraries)
+        own = ServerSession(self._server)
+        self._leases = LeaseTable(partial(own.transaction, "The leases"), own.close, self._server.place)
+        # An update of `fence`, which is part of a key, waits for this lock; one of `beats` does not
+        self._session = ServerSession(self._server, lambda statements: self._leases.check(statements, "FOR KEY SHARE"))
+        self._time = ServerTime(self._server, server_clock=server_clock, machine=machine)
 
     @property
     def place(self) -> str:
@@ -61,12 +71,11 @@ class PostgresState:
     def lease(self, tenant: str, data: str) -> Iterator[None]:
         """The exclusive right to work on a tenant of the data at an address."""
         name = _lease_name(tenant, data)
-        self._session.acquire(name, BUSY.format(tenant=tenant))
+        self._leases.acquire(name, BUSY.format(tenant=tenant))
         try:
             yield
         finally:
-            self._session.release(name)
-            self._session.rest()
+            self._leases.release(name)
 
     @property
     def identity(self) -> str:
@@ -77,43 +86,34 @@ class PostgresState:
 
     def fence(self, tenant: str, data: str) -> int:
         """The number of the lease, as the database has it now."""
-        name = _lease_name(tenant, data)
-        with self._session.transaction("The leases") as statements:
-            row = statements.execute("SELECT fence FROM leases WHERE name = ?", (name,)).fetchone()
-        ours = self._session.leases.get(name)
-        if ours is None or row != (ours,):
-            raise StorageError(
-                f"This run has lost the lease of '{tenant}' (`leases` in {self.place}). Nothing further is written. Run the same command "
-                "again."
-            )
-        return ours
+        return self._leases.fence(_lease_name(tenant, data))
 
-    def is_leased(self, tenant: str, data: str) -> bool:
-        """Whether a session holds the lock of that lease."""
-        number = lock_number(_lease_name(tenant, data)) & 0xFFFF_FFFF_FFFF_FFFF
-        with self._session.transaction("The leases") as statements:
-            row = statements.execute(
-                "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND classid = ? AND objid = ? "
-                "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-                (number >> 32, number & 0xFFFF_FFFF),
-            ).fetchone()
-        self.close()
-        return row is not None
+    def leased(self, tenants: Collection[str], data: str) -> set[str]:
+        """Those whose leases living runs hold."""
+        return {
+            name.partition(" ")[0] for name in self._leases.living([_lease_name(tenant, data) for tenant in tenants])
+        }
 
     def acquired(self, tenant: str, data: str) -> bool:
-        """Whether this session acquired that lease."""
-        return _lease_name(tenant, data) in self._session.leases
+        """Whether this run acquired that lease."""
+        return _lease_name(tenant, data) in self._leases
 
-    def examine(self) -> tuple[ServerFacts, float]:
-        """What the server says of itself, and the seconds of a round trip: the least of five. Raises the errors of a store."""
-        facts, trips = self._session.facts, []
-        for _ in range(5):
-            with self._session.transaction("The state") as statements:
+    def renew_leases(self) -> bool:
+        """Beat for leases that were silent for long."""
+        return self._leases.renew()
+
+    def examine(self) -> ServerFacts:
+        """What the server says of itself. Raises the errors of a store."""
+        with closing(self), self._session.transaction("The state") as statements:
+            [(version, synchronous_commit, fsync)] = statements.execute(
+                "SELECT current_setting('server_version'), current_setting('synchronous_commit'), current_setting('fsync')"
+            ).fetchall()
+            trips = []
+            for _ in range(5):
                 begun = perf_counter()
                 statements.execute("SELECT 1")
                 trips.append(perf_counter() - begun)
-        self.close()
-        return facts, min(trips)
+        return ServerFacts(version, synchronous_commit, fsync, min(trips))
 
     def exclude_writers(self, session: Session) -> None:
         """Lock the tables against everybody else's changes."""
@@ -121,8 +121,8 @@ class PostgresState:
         session.execute("LOCK TABLE migration_writes, state_moves IN SHARE ROW EXCLUSIVE MODE")
 
     def close(self) -> None:
-        """Close the session, unless it holds a lease."""
-        self._session.rest()
+        """Close the session; the next transaction opens another."""
+        self._session.close()
 
 
 class PostgresStore:
@@ -154,12 +154,10 @@ class PostgresStore:
     def stream(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield rows while they are read, in a session of its own."""
         server = self._session.server
-        connection, _ = server.connect()
         try:
-            connection.execute(
-                "SET idle_in_transaction_session_timeout = 0"
-            )  # it only reads, and its reader may be slow
-            with connection, connection.transaction(), connection.cursor(name="rows") as cursor:
+            with closing(server.connect()) as connection, connection.cursor(name="rows") as cursor:
+                begin(connection)
+                connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # its reader may be slow
                 cursor.itersize = _STREAMED_ROWS
                 cursor.execute(for_postgres(query), values_for_postgres(values) or None)
                 yield from cursor
@@ -167,8 +165,8 @@ class PostgresStore:
             raise statement_error(self._what, server.place, server.secret, error) from None
 
     def close(self) -> None:
-        """Close the session, unless it holds a lease; the next transaction opens another."""
-        self._session.rest()
+        """Close the session; the next transaction opens another."""
+        self._session.close()
 
 
 def _lease_name(tenant: str, data: str) -> str:

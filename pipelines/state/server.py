@@ -1,13 +1,11 @@
-"""Opens sessions of the database with the shared state, and refuses a server on which a lease or a slot could be lost."""
+"""Opens sessions of the database with the shared state.
+
+A pooler may give each transaction another session of the server, so nothing is kept in one: each transaction sets what it needs.
+"""
 
 from __future__ import annotations
 
-import os
-import socket
-import threading
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any
 
 import psycopg
@@ -24,22 +22,25 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 SCHEMA = "bookferry_state"
 """The schema of the tables."""
 
-OLDEST_VERSION = 14
-"""The oldest server that ends an idle session by itself (`idle_session_timeout`): a stopped process loses its lease by that."""
-
-IDLE_SECONDS = 60
-"""Seconds of silence after which the server ends a session, and with it its leases."""
-
 _LOCK_SECONDS = 30
 """Seconds to wait for another transaction; each of them needs a few milliseconds."""
 
 _TRANSACTION_SECONDS = 20
 """Seconds of silence after which the server ends a session in the middle of a transaction: others wait for it."""
 
-_POOL_SECONDS = 5.0
-"""Seconds to wait for a second session of a pooler."""
-
 _PREPARE_LOCK = 0x626F6F6B73746174
+
+_HISTORY = "(SELECT system_identifier FROM pg_control_system()) || ' ' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)"
+
+
+def begin(connection: Connection) -> None:
+    """Begin a transaction, in one round trip."""
+    connection.execute(
+        f"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'; "
+        f"SET LOCAL idle_in_transaction_session_timeout = '{_TRANSACTION_SECONDS}s'; SET LOCAL client_min_messages = warning; "
+        f"SET LOCAL standard_conforming_strings = on; SET LOCAL search_path = {SCHEMA}; SELECT set_config('synchronous_commit', "
+        "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
+    )
 
 
 class Statements:
@@ -49,15 +50,15 @@ class Statements:
     is_shared = True
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self.connection = connection
 
     def execute(self, statement: str, values: Values = ()) -> psycopg.Cursor[tuple[Any, ...]]:
         """Execute one statement."""
-        return self._connection.execute(for_postgres(statement), values_for_postgres(values) or None)
+        return self.connection.execute(for_postgres(statement), values_for_postgres(values) or None)
 
     def executemany(self, statement: str, values: Any) -> None:
         """Execute one statement for each row of values."""
-        with self._connection.cursor() as cursor:
+        with self.connection.cursor() as cursor:
             cursor.executemany(for_postgres(statement), [values_for_postgres(row) for row in values])
 
     def has_table(self, name: str) -> bool:
@@ -66,159 +67,52 @@ class Statements:
         return row is not None and row[0] is not None
 
 
-@dataclass(frozen=True)
-class ServerFacts:
-    """What the server said when a session was opened.
+class Server:
+    """The database by its address. `place` is the address without user and password. `libraries`: those whose state must be there.
 
-    `history`: changes when another server, or an earlier state of this one, took over. `pooled`: a pooler stands between, in session mode.
+    `history`: SQL for what names the server and its timeline, which a failover changes; empty where this user may not know it.
     """
 
-    version: str
-    history: str
-    synchronous_commit: str
-    fsync: str
-    pooled: bool
-
-
-class Server:
-    """The database by its address. `place` is the address without user and password. `libraries`: those whose state must be there."""
-
-    def __init__(self, address: str, *, libraries: Collection[str] = (), idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, address: str, *, libraries: Collection[str] = ()) -> None:
         parsed = PostgresAddress.parse(address)
         self.place = parsed.place
         self.secret = parsed.secret
+        self.history = _HISTORY
         self._conninfo = parsed.conninfo
         self._libraries = libraries
-        self._idle_seconds = idle_seconds
 
-    def connect(self) -> tuple[Connection, ServerFacts]:
+    def connect(self) -> Connection:
         """Open a session whose tables are those of this program. Raises `ConfigurationError` for a server that cannot hold the state."""
         try:
-            connection = self._bare()
+            connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
             try:
-                facts = self._prepare(connection)
-                self._make_tables(connection)
+                self._examine(connection)
+                begin(connection)
+                self._make_tables(Statements(connection))
                 check_moves(Statements(connection), self.place, self._libraries)
+                connection.execute("COMMIT")
             except BaseException:
                 connection.close()
                 raise
         except psycopg.Error as error:
             raise connection_error(self.place, self.secret, error) from None
-        return connection, facts
+        return connection
 
-    def _bare(self) -> Connection:
-        return psycopg.connect(self._conninfo, autocommit=True)
-
-    def _prepare(self, connection: Connection) -> ServerFacts:
-        if connection.info.server_version // 10_000 < OLDEST_VERSION:
-            raise ConfigurationError(
-                f"{self.place} is Postgres {connection.info.server_version // 10_000}; the state needs {OLDEST_VERSION} or newer, which "
-                'ends the session of a stopped process. Name another server, or set `state = "local"`.'
-            )
-        [(number, is_standby)] = connection.execute("SELECT pg_backend_pid(), pg_is_in_recovery()").fetchall()
-        if is_standby:
+    def _examine(self, connection: Connection) -> None:
+        if connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
             raise ConfigurationError(
                 f"{self.place} is a read-only server, a standby: it cannot hold the state. Name the primary server in the variable of "
                 "postgres_env."
             )
-        if pooled := number != connection.info.backend_pid:
-            self._check_pooler()
-        timeouts = (
-            "SET statement_timeout = 0",
-            f"SET lock_timeout = '{_LOCK_SECONDS}s'",
-            f"SET idle_in_transaction_session_timeout = '{_TRANSACTION_SECONDS}s'",
-            f"SET idle_session_timeout = '{int(self._idle_seconds * 1000)}ms'",
-            "SET client_min_messages = warning",
-            "SET standard_conforming_strings = on",
-            f"SET search_path = {SCHEMA}",
-        )
-        with suppress(psycopg.errors.UndefinedObject, psycopg.errors.InvalidParameterValue):
-            connection.execute(
-                "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
-            )
-        connection.execute("; ".join(timeouts))
-        return self._facts(connection, pooled=pooled)
+        try:
+            connection.execute(f"SELECT {_HISTORY}")
+        except psycopg.errors.InsufficientPrivilege:
+            self.history = "''"
 
-    def _facts(self, connection: Connection, *, pooled: bool) -> ServerFacts:
-        [(commit, version, fsync)] = connection.execute(
-            "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'"
-            " ELSE 'on' END, false), current_setting('server_version'), current_setting('fsync')"
-        ).fetchall()
-        return ServerFacts(version, _history(connection), commit, fsync, pooled)
-
-    def _check_pooler(self) -> None:
-        """Raise `ConfigurationError` where a pooler gives a session's server away between its transactions: locks would stay behind.
-
-        Two clients take a server each and give it back, in both orders. In transaction mode, one of them has the other's afterwards.
-        """
-        with self._bare() as one, self._bare() as other:
-            try:
-                with _ended_after(_POOL_SECONDS, one, other):
-                    first = [_begin(one), _begin(other)]
-                    _commit(one, other)
-                    second = [_begin(one), _begin(other)]
-                    _commit(one, other)
-                    third = [_begin(other), _begin(one)][::-1]
-            except psycopg.Error:
-                raise self._refused_pooler("has too few sessions") from None
-            if not first == second == third:
-                raise self._refused_pooler("gives each transaction another session")
-
-    def _refused_pooler(self, why: str) -> ConfigurationError:
-        return ConfigurationError(
-            f"{self.place} is a connection pooler that {why}: a lease would be lost without notice. Name the server itself in the variable "
-            "of postgres_env, or a pool in session mode."
-        )
-
-    def _make_tables(self, connection: Connection) -> None:
-        tables = Statements(connection)
+    def _make_tables(self, tables: Statements) -> None:
         if version_of(tables) == VERSION:
             return
-        with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_PREPARE_LOCK,))
-            if connection.execute("SELECT to_regnamespace(%s)", (SCHEMA,)).fetchone() == (None,):
-                connection.execute(f"CREATE SCHEMA {SCHEMA}")
-            prepare(tables, self.place)
-
-
-def _history(connection: Connection) -> str:
-    """Returns what names the server and its timeline, which a failover changes; empty where this user may not know it."""
-    try:
-        [(history,)] = connection.execute(
-            "SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)"
-        ).fetchall()
-    except psycopg.errors.InsufficientPrivilege:
-        return ""
-    return str(history)
-
-
-@contextmanager
-def _ended_after(seconds: float, *connections: Connection) -> Iterator[None]:
-    """Break connections that wait for longer than this: a pooler queues a client without a word."""
-    sockets = [socket.socket(fileno=os.dup(connection.fileno())) for connection in connections]
-
-    def end() -> None:
-        for one in sockets:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(seconds, end)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
-        for one in sockets:
-            one.close()
-
-
-def _commit(*connections: Connection) -> None:
-    for connection in connections:
-        connection.execute("COMMIT")
-
-
-def _begin(connection: Connection) -> int:
-    connection.execute("BEGIN")
-    [(number,)] = connection.execute("SELECT pg_backend_pid()").fetchall()
-    return int(number)
+        tables.execute("SELECT pg_advisory_xact_lock(?)", (_PREPARE_LOCK,))
+        if tables.execute("SELECT to_regnamespace(?)", (SCHEMA,)).fetchone() == (None,):
+            tables.execute(f"CREATE SCHEMA {SCHEMA}")
+        prepare(tables, self.place)

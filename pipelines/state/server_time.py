@@ -24,8 +24,7 @@ from uuid import uuid4
 
 from pipelines.errors import StorageError
 from pipelines.running_process import this_machine
-from pipelines.state.server import Statements
-from pipelines.state.session import ServerSession
+from pipelines.state.server import Server, Statements
 from pipelines.state.store import Moment, Ticking
 
 _AHEAD = 0.001
@@ -45,7 +44,7 @@ _FORGOTTEN = 30 * 86_400.0
 
 _LOOK = """
     SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8), c.shift, c.server, c.seen, m.asked_at, m.told_at, m.seen,
-        (SELECT count(*) FROM leases WHERE {held})
+        {history}
     FROM budget_libraries l LEFT JOIN budget_clocks c ON c.library = l.library
         LEFT JOIN budget_machines m ON m.library = l.library AND m.machine = ?
     WHERE l.library = ?
@@ -63,40 +62,33 @@ _KEEP_MACHINE = """
 
 
 class ServerTime:
-    """Reads the time in the transactions of one session. `server_clock` replaces the server's clock in tests."""
+    """Reads the time in transactions of a server. `server_clock` replaces the server's clock in tests."""
 
     def __init__(
-        self, session: ServerSession, *, server_clock: Callable[[], float] | None = None, machine: str | None = None
+        self, server: Server, *, server_clock: Callable[[], float] | None = None, machine: str | None = None
     ) -> None:
-        self._session = session
+        self._server = server
         self._server_clock = server_clock
         self._machine = machine or this_machine() or uuid4().hex
 
     def read(self, statements: Statements, library: str, clock: Ticking) -> Moment:
-        """Lock the library's row and return the time. Raises `StorageError` where a lease of this session has a new owner."""
+        """Lock the library's row and return the time. Raises `StorageError` where the state was moved."""
         statements.execute("SELECT 1 FROM budget_libraries WHERE library = ? FOR UPDATE", (library,))
-        held = " OR ".join("name = ? AND fence = ?" for _ in self._session.leases) or "false"
-        fences = [value for pair in self._session.leases.items() for value in pair]
         asked_at = clock.monotonic()
-        row = statements.execute(_LOOK.replace("{held}", held), [*fences, self._machine, library]).fetchone()
+        row = statements.execute(_LOOK.replace("{history}", self._server.history), (self._machine, library)).fetchone()
         told_at = clock.monotonic()
         if row is None:
             raise StorageError(
-                f"The budget of {library} is no longer in {self._session.server.place}: the state was moved. Nothing further is sent. "
+                f"The budget of {library} is no longer in {self._server.place}: the state was moved. Nothing further is sent. "
                 "Correct `state` in bookferry.toml, then run the same command again."
-            )
-        if row[7] != len(self._session.leases):
-            raise StorageError(
-                f"Another run has taken over a lease of this one (`leases` in {self._session.server.place}). Nothing further is sent. "
-                "Run the same command again when that run has ended."
             )
         return self._moment(statements, library, row, (asked_at, told_at))
 
     def _moment(self, statements: Statements, library: str, row: tuple[Any, ...], span: tuple[float, float]) -> Moment:
-        server_now, shift, server, last_seen, asked_before, told_before, seen, _ = row
+        server_now, shift, server, last_seen, asked_before, told_before, seen, history = row
         if self._server_clock is not None:
             server_now = self._server_clock()
-        history, shift = self._session.facts.history, shift or 0.0
+        shift = shift or 0.0
         uncorrected = server_now - shift
         change = 0.0
         if seen is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -70,14 +70,11 @@ class Store(Protocol):
     allowance: float
 
     def transaction(self) -> AbstractContextManager[Session]:
-        """Write everything or nothing. Raises `StorageError` if the store cannot be used."""
+        """Write everything or nothing. Raises `StorageError` if the store cannot be used, or where this run has lost a lease."""
         ...
 
     def moment(self, session: Session, library: str) -> Moment:
-        """Wait until no other transaction works on the budget of a library, and return its time.
-
-        Raises `StorageError` where this run has lost a lease.
-        """
+        """Wait until no other transaction works on the budget of a library, and return its time."""
         ...
 
     def read(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -120,16 +117,23 @@ class State(Protocol):
     def lease(self, tenant: str, data: str) -> AbstractContextManager[None]:
         """The exclusive right to work on a tenant of the data at an address, among all who share the state.
 
-        Raises `TenantBusyError` at once where another run has it.
+        Raises `TenantBusyError` where another run has it. One that is dead has it for some seconds more, which this waits for.
         """
         ...
 
-    def is_leased(self, tenant: str, data: str) -> bool:
-        """Whether a run has that right now."""
+    def leased(self, tenants: Collection[str], data: str) -> set[str]:
+        """Those tenants that other living runs have right now; waits as `lease` does."""
         ...
 
     def acquired(self, tenant: str, data: str) -> bool:
         """Whether this run acquired that, and may since have lost it."""
+        ...
+
+    def renew_leases(self) -> bool:
+        """Make sure, just before an effect elsewhere, that no other run can have the leases of this one. Returns whether that took time.
+
+        Raises `StorageError` where it was lost, or where the state cannot be reached.
+        """
         ...
 
     def exclude_writers(self, session: Session) -> None:

@@ -94,7 +94,7 @@ def check_moves(tables: Tables, place: str, libraries: Collection[str] | None = 
         )
 
 
-VERSION = 5
+VERSION = 6
 """The version of the tables that this program uses."""
 
 _TABLES = (
@@ -152,8 +152,9 @@ _OF_SEVERAL_MACHINES = (
     """CREATE TABLE leases (
         name TEXT PRIMARY KEY,
         fence BIGINT NOT NULL,              -- grows with each owner
-        owner TEXT NOT NULL,
-        since TEXT NOT NULL
+        owner TEXT,                         -- NULL: it is free
+        beats BIGINT NOT NULL,              -- moves while its owner lives
+        UNIQUE (name, fence)
     )""",
     "CREATE TABLE state_identity (name TEXT NOT NULL)",
 )

@@ -32,8 +32,10 @@ import random, sys
 from pathlib import Path
 from pipelines.backup.flow import Backup
 from pipelines.errors import TenantBusyError
+from pipelines.state import leases
 from pipelines.store.snapshots import capture_copies
 
+leases.BEAT_SECONDS, leases.SILENCE_SECONDS = 0.2, 3.0
 capture_copies.CaptureCopy.__init__.__kwdefaults__["seconds"] = 0.2
 config, seed = Path(sys.argv[1]), sys.argv[2]
 with Backup.open(config) as backup:

@@ -114,7 +114,7 @@ def catalogue(address: str) -> None:
 
 def state(address: str) -> None:
     """Open the shared state."""
-    connection, _ = Server(address).connect()
+    connection = Server(address).connect()
     connection.close()
 
 

@@ -15,7 +15,10 @@ import sqlalchemy as sa
 
 
 class Proxy:
-    """Forwards connections between two Unix sockets. `delays`: seconds by which the next commits are held up, first one first."""
+    """Forwards connections between two Unix sockets. `delays`: seconds by which the next commits are held up, first one first.
+
+    `refuses`: ends new connections at once.
+    """
 
     def __init__(self, address: str) -> None:
         url = sa.make_url(address)
@@ -23,6 +26,7 @@ class Proxy:
         self._folder = tempfile.TemporaryDirectory(prefix="bookferry-proxy-")
         self.address = url.set(query={"host": self._folder.name}).render_as_string(hide_password=False)
         self.delays: list[float] = []
+        self.refuses = False
         self._open: list[socket.socket] = []
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(Path(self._folder.name, Path(self._target).name)))
@@ -36,10 +40,18 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
         self._open.clear()
 
+    def refuse(self) -> None:
+        """Be gone until `refuses` is unset."""
+        self.refuses = True
+        self.cut()
+
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                if self.refuses:
+                    client.close()
+                    continue
                 server = socket.socket(socket.AF_UNIX)
                 server.connect(self._target)
                 self._open += [client, server]

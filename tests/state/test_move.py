@@ -27,6 +27,8 @@ from pipelines.store.stores import open_data
 from tests.cli.command import run
 from tests.state_places import Place
 
+pytestmark = pytest.mark.usefixtures("quick_leases")
+
 CLOCK = SystemClock()
 OLD, NEW = "https://old.example.org", "https://new.example.org"
 CONFIG = """

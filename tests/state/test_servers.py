@@ -1,4 +1,4 @@
-"""Servers on which a lease or a slot could be lost are refused: poolers, standbys, tables of a newer Bookferry."""
+"""Servers, poolers before them, and the tables there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from pipelines.errors import ConfigurationError, StorageError
+from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.service.clock import SystemClock
@@ -83,26 +83,36 @@ def pooler(shared_place: Place, tmp_path: Path) -> Iterator[Pooler]:
         yield start
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["transaction", "session"])
 @pytest.mark.parametrize("order", ["", "server_round_robin = 1"], ids=["last in, first out", "first in, first out"])
-def test_a_pooler_in_transaction_mode_is_refused(pooler: Pooler, order: str) -> None:
-    """It would give the session with the lease to somebody else."""
-    with pytest.raises(ConfigurationError, match=r"pooler that gives each transaction another session.*session mode"):
-        PostgresState(pooler(f"pool_mode = transaction\n{order}", 20)).examine()
+def test_a_pooler_may_stand_between(pooler: Pooler, shared_place: Place, mode: str, order: str) -> None:
+    """Also one that gives each transaction another session: a lease is no session."""
+    address = pooler(f"pool_mode = {mode}\n{order}", 20)
+    state = PostgresState(address)
+    budget = Budget(state, "library", 2, CLOCK)
+    journal = Journal(state, "https://a", "https://b", CLOCK)
+    with state.lease("old", "here"):
+        budget.acquire().sent()
+        for source_id in range(10):
+            journal.intend("plan", "users", source_id, WriteKind.CREATE)
+        with pytest.raises(TenantBusyError), PostgresState(address).lease("old", "here"):
+            pass
+        assert len([*journal.of_plan("plan")]) == 10
+    assert shared_place.state(CLOCK).leased(["old"], "here") == set()
+    assert budget.used() == 1
+    journal.close()
+    budget.close()
 
 
-def test_a_pooler_with_one_session_is_refused(pooler: Pooler) -> None:
-    """A second client would wait for ever, without a word."""
-    with pytest.raises(ConfigurationError, match="pooler that has too few sessions"):
-        PostgresState(pooler("pool_mode = transaction", 1)).examine()
-
-
-def test_a_pooler_in_session_mode_is_used(pooler: Pooler) -> None:
-    state = PostgresState(pooler("pool_mode = session", 20))
+def test_a_pooler_with_one_session_is_slow_and_no_more(pooler: Pooler) -> None:
+    state = PostgresState(pooler("pool_mode = transaction", 1))
     budget = Budget(state, "library", 2, CLOCK)
     with state.lease("old", "here"):
         budget.acquire().sent()
-        assert state.examine()[0].pooled
-    assert budget.used() == 1
+        with pytest.raises(TenantBusyError), state.lease("old", "here"):
+            pass
+    assert state.examine().synchronous_commit == "on"
     budget.close()
 
 
@@ -114,7 +124,7 @@ def test_a_commit_waits_for_the_disk_whatever_the_database_is_set_to(
     name = sa.make_url(shared_place.address).database
     with psycopg.connect(shared_place.address, autocommit=True) as connection:
         connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = {default}")
-    assert PostgresState(shared_place.address).examine()[0].synchronous_commit == used
+    assert PostgresState(shared_place.address).examine().synchronous_commit == used
 
 
 @pytest.mark.parametrize(
@@ -195,6 +205,6 @@ def test_an_address_without_a_server_is_told_without_its_password(tmp_path: Path
     with pytest.raises(StorageError, match=r"cannot be reached.*Is the server running") as caught:
         Budget(state, "library", 1, CLOCK)
     assert "a-long-secret-word" not in str(caught.value)
-    with pytest.raises(ConfigurationError, match="no address such as"):
+    with pytest.raises(ConfigurationError, match="no address of Postgres"):
         PostgresState("postgresql://host:port:port/x y")
     assert LocalState(tmp_path / "state.db").place == str(tmp_path / "state.db")

@@ -134,6 +134,7 @@ class Budget:
         self._delays = 0
         self._shortest = math.inf
         self._is_shared = not state.is_own
+        self._renew_leases = state.renew_leases
         self._store = state.open(self._clock)
         self._looking = f"SELECT {self._store.taken}, paused_until FROM budget_libraries l WHERE library = ?"  # noqa: S608  our own words
         with self._store.transaction() as db:
@@ -230,7 +231,7 @@ class Budget:
     def _book_for_now(self, booking: _Booking) -> _Booking:
         """Return a booking for a request that leaves now: this one if it is recent, or one of its slot, or of another slot."""
         likely = 0.0  # seconds that the commit is expected to take beyond the allowance
-        while self._clock.monotonic() > booking.until:
+        while self._clock.monotonic() > booking.until or self._renew_leases():
             with self._store.transaction() as db:
                 moment = self._moment(db)
                 free_at = moment.now + likely + PROMPT + self._kept

@@ -171,7 +171,7 @@ def prune(
     """
     with nullcontext() if dry_run else removal(data, clock):
         selected = _tenants(data) if tenant is None else [tenant]
-        busy = [name for name in selected if not dry_run and data.is_leased(name)]
+        busy = [] if dry_run else sorted(data.leased(selected))
         if busy and tenant is not None:
             raise busy_error(tenant)
         selected = [name for name in selected if name not in busy]
@@ -191,7 +191,7 @@ def prune(
         data.fence(REMOVAL)  # a snapshot that another machine published meanwhile is not among those that stay
         before_removal(_ids_by_tenant(selected, kept))
         _remove(data, selected, superfluous)
-        if busy := [name for name in sorted({*tenants, *_tenants(data)}) if data.is_leased(name)]:
+        if busy := sorted(data.leased({*tenants, *_tenants(data)})):
             pruning.notes.append(
                 f"Blobs were left as they are until the next time: {', '.join(busy)} may need them, where other runs are at work."
             )

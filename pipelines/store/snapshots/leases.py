@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class Leases:
-    """Leases of the tenants of a data folder. The kernel releases the leases of a process that dies."""
+    """Leases of the tenants of a data folder."""
 
     def __init__(self, data: DataFolder, clock: Ticking = time) -> None:
         self._data = data
@@ -44,7 +44,7 @@ class Leases:
             return
         with ExitStack() as acquiring:
             acquiring.enter_context(self._data.lease(tenant))
-            _wait_until(lambda: not self._data.is_leased(REMOVAL), self._clock)
+            _wait_until(lambda: not self._data.leased([REMOVAL]), self._clock)
             self._leases.push(acquiring.pop_all())
         self._tenants.add(tenant)
 

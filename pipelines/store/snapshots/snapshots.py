@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 BLOBS = "files/sha256"
 
 LOOK_SECONDS = 0.2
-"""`is_leased` has the lock for well under a millisecond; nobody takes that for a run."""
+"""`leased` has the lock for well under a millisecond; nobody takes that for a run."""
 
 PARALLEL_CHECKSUMS = 2
 """Files whose checksums are computed in parallel: nothing else works then."""
@@ -166,8 +166,8 @@ class DataFolder:
     def lease(self, tenant: str) -> Iterator[None]:
         """The exclusive right to read `tenant` for the length of the block, on this machine and among all who share the state.
 
-        The kernel releases it when the process dies, and the database when it falls silent. Raises `TenantBusyError` at once where another
-        run holds it: waiting would read the library twice in a row.
+        The kernel releases it when the process dies, and others end it when that falls silent. Raises `TenantBusyError` where another run
+        holds it: waiting would read the library twice in a row.
         """
         self.prepare()
         lock = FileLock(self.path / f".lease-{tenant}.lock", thread_local=False)
@@ -197,9 +197,12 @@ class DataFolder:
         """The number of this run's lease of a tenant. Raises `StorageError` where it has lost that."""
         return self.state.fence(tenant, self.objects.address)
 
-    def is_leased(self, tenant: str) -> bool:
-        """Whether a run has the lease of a tenant. Raises `BookferryError` where that cannot be known."""
+    def leased(self, tenants: Collection[str]) -> set[str]:
+        """Those tenants whose leases runs have. Raises `BookferryError` where that cannot be known."""
         self.prepare()
+        return {name for name in tenants if self._is_locked(name)} | self.state.leased(tenants, self.objects.address)
+
+    def _is_locked(self, tenant: str) -> bool:
         lock = FileLock(self.path / f".lease-{tenant}.lock", thread_local=False)
         try:
             lock.acquire(blocking=False)
@@ -208,7 +211,7 @@ class DataFolder:
         except OSError as error:
             raise storage_error(error, self.path) from error
         lock.release()
-        return self.state.is_leased(tenant, self.objects.address)
+        return False
 
     def capture(self, tenant: str, key: str) -> Capture:
         """The capture of the run `key`."""

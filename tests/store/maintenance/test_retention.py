@@ -312,10 +312,10 @@ def test_a_backup_that_begins_meanwhile_waits(week: DataFolder) -> None:
         leases.release()
 
     def begin(_: object) -> None:
-        assert [name for name in (*week.tenants(), "snapshots-prune") if week.is_leased(name)] == ["snapshots-prune"]
+        assert week.leased([*week.tenants(), "snapshots-prune"]) == {"snapshots-prune"}
         backups.append(threading.Thread(target=back_up))
         backups[0].start()
-        while not week.is_leased("old"):
+        while not week.leased(["old"]):
             time.sleep(0.001)
         events.append("removal")
 
