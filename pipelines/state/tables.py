@@ -94,7 +94,7 @@ def check_moves(tables: Tables, place: str, libraries: Collection[str] | None = 
         )
 
 
-VERSION = 6
+VERSION = 7
 """The version of the tables that this program uses."""
 
 _TABLES = (
@@ -156,10 +156,11 @@ _OF_SEVERAL_MACHINES = (
         beats BIGINT NOT NULL,              -- moves while its owner lives
         UNIQUE (name, fence)
     )""",
+    "CREATE TABLE sign_ins (connection TEXT PRIMARY KEY, document TEXT NOT NULL)",
     "CREATE TABLE state_identity (name TEXT NOT NULL)",
 )
-"""The time that machines measure together, the leases, and the name of a shared state, by which its machines know each other's unfinished
-work in a bucket."""
+"""The time that machines measure together, the leases, sign-ins to version 3, and the name of a shared state, by which its machines know
+each other's unfinished work in a bucket."""
 
 _COUNT_IN_FILE = (
     """CREATE TRIGGER budget_slot_taken AFTER INSERT ON budget_slots BEGIN

@@ -1,7 +1,7 @@
 """The contract of a token store: where a sign-in is stored, and the lock for changing it (I3).
 
-A store belongs to one tenant at its base_url. `read` returns the stored sign-in. A change needs the lock, which the kernel or the database
-server releases when a process dies. The stores are in file_tokens.py and postgres_tokens.py; one test suite covers both. Refreshing tokens
+A store belongs to one tenant at its base_url. `read` returns the stored sign-in. A change needs the lock, which does not outlive its process
+for long. The stores are in file_tokens.py and postgres_tokens.py; one test suite covers both. Refreshing tokens
 is the task of token_refresh.py.
 """
 
