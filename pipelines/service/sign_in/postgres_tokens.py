@@ -12,7 +12,6 @@ from pipelines.service.sign_in.stored_sign_in import StoredSignIn, decode_sign_i
 from pipelines.service.sign_in.token_store import LOCK_SECONDS, LockedSignIn, wait_for_lock
 from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.state.postgres import PostgresState
-from pipelines.state.store import Session
 
 _REPLACE = (
     "INSERT INTO sign_ins AS existing (connection, document) VALUES (:key, :document) ON CONFLICT (connection) DO UPDATE "
@@ -36,12 +35,13 @@ class PostgresTokens:
 
     def read(self) -> StoredSignIn:
         """Return the stored sign-in."""
-        return _Row(self._state, self._empty, self.place).read()
+        with closing(self._state):
+            return _Row(self._state, self._empty, self.place).read()
 
     @contextmanager
     def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> Iterator[LockedSignIn]:
         """Hold the lock while the block runs."""
-        with ExitStack() as lease:
+        with closing(self._state), ExitStack() as lease:
 
             def is_taken() -> bool:
                 try:
@@ -58,7 +58,7 @@ class _Row:
     """The row. A change replaces only what was read: tokens of a refresh are kept after a lost lease, too, but over nothing newer."""
 
     def __init__(self, state: PostgresState, empty: StoredSignIn, place: str) -> None:
-        self._state = state
+        self._store = state.open(SystemClock(), what="The sign-in")
         self._empty = empty
         self._place = place
         self._key = f"{empty.tenant} {empty.base_url}"
@@ -66,7 +66,7 @@ class _Row:
 
     def read(self) -> StoredSignIn:
         """Return the stored sign-in."""
-        with self._transaction() as session:
+        with self._store.transaction() as session:
             row = session.execute("SELECT document FROM sign_ins WHERE connection = ?", (self._key,)).fetchone()
         self._known = row[0] if row else None
         return self._empty if self._known is None else decode_sign_in(self._known, self._empty, self._place)
@@ -74,7 +74,7 @@ class _Row:
     def write(self, stored: StoredSignIn) -> None:
         """Replace the row."""
         document = encode_sign_in(stored).decode()
-        with self._transaction() as session:
+        with self._store.transaction() as session:
             values = {"key": self._key, "document": document, "known": self._known}
             if session.execute(_REPLACE, values).rowcount != 1:
                 raise StorageError(
@@ -82,8 +82,3 @@ class _Row:
                     "Run the same command again."
                 )
         self._known = document
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Session]:
-        with closing(self._state), self._state.open(SystemClock(), what="The sign-in").transaction() as session:
-            yield session

@@ -1,8 +1,7 @@
 """The contract of a token store: where a sign-in is stored, and the lock for changing it (I3).
 
-A store belongs to one tenant at its base_url. `read` returns the stored sign-in. A change needs the lock, which does not outlive its process
-for long. The stores are in file_tokens.py and postgres_tokens.py; one test suite covers both. Refreshing tokens
-is the task of token_refresh.py.
+A store belongs to one tenant at its base_url. `read` returns the stored sign-in. A change needs the lock, which ends with its process.
+The stores are in file_tokens.py and postgres_tokens.py; one test suite covers both. Refreshing tokens is the task of token_refresh.py.
 """
 
 from __future__ import annotations
