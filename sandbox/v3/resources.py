@@ -18,7 +18,7 @@ from sandbox.endpoints import Call, Endpoint, Parameter, Schema, SuccessResponse
 from sandbox.errors import record_not_found
 from sandbox.responses import deleted
 from sandbox.state.drafts import MissingReference
-from sandbox.state.records import EXTRA, Document, Records
+from sandbox.state.records import Document, Records
 
 Render = Callable[[Document, Call], Document]
 MERGE = {"Merge": payload_object({"into_id": ID}, required=("into_id",))}
@@ -70,8 +70,8 @@ class Resource:
 
     def record(self, document: Document, _call: Call) -> Document:
         """Returns the record of a document, without what no API shows."""
-        names = ("id", *self.fields, *self.read_only)
-        return {**{name: document[name] for name in names}, EXTRA: document.get(EXTRA)}
+        document.pop("of_author", None)
+        return document
 
     def listing(self, render: Render | None = None) -> Endpoint:
         """Returns the endpoint that lists records; ``render`` makes the record of a document."""
