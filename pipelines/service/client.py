@@ -33,8 +33,8 @@ from pipelines.service.http.responses import (
 )
 from pipelines.service.http.retries import RetryTransport
 from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport, RequestMeter, path_of
+from pipelines.service.list_ends import ends_of_list
 from pipelines.service.redaction import keep_secret
-from pipelines.service.search import SearchResult, ends_of_list, look_up
 from pipelines.service.sign_in.bearer import BearerAuth, TokenTransport, open_refresher
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.settings import Settings
@@ -188,15 +188,6 @@ class LibraryClient:
             if refusal.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
-
-    def search(self, params: Mapping[str, str]) -> SearchResult:
-        """Return publications found by flat parameters (`doi`, `isbn`, `query`, `year` …; service.md#search).
-
-        Raises the errors of `get`.
-
-        The service may find inexactly and late: compare each record, and do not treat an empty result as proof.
-        """
-        return look_up(self.get, f"{self.api_url}/publications", params)
 
     def list_ends(
         self, resource: str, reaches_back: Callable[[list[dict[str, Any]]], bool] = lambda _: True
