@@ -29,7 +29,7 @@ from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
 from tests.cli.conftest import BackedUp
-from tests.store.snapshot_factory import STARTED_AT, make_snapshot
+from tests.store.snapshot_factory import STARTED_AT, make_snapshot_and_catalogue
 from tests.store.test_durable import DAMAGE
 
 UNUSUAL_VALUES = r"""
@@ -61,7 +61,7 @@ def test_a_result_as_json(library: BackedUp) -> None:
 def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
     """Before and after the views are made; the other tables answer, and a mistake in the query stays one."""
     data = DataFolder(tmp_path / "library-data")
-    snapshot = make_snapshot(data)
+    snapshot = make_snapshot_and_catalogue(data)
     spoil, words = DAMAGE[damage]
     spoil(snapshot.path / "publications.parquet")
     named = re.escape(f"{snapshot.path / 'publications.parquet'} {words}")
@@ -73,7 +73,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
         for sql in ("SELECT error('x') FROM publication_authors", "SELECT missing FROM publication_authors"):
             with pytest.raises(ConfigurationError):
                 [*ask(database, sql, data)[1]]
-    make_snapshot(data, now=STARTED_AT + timedelta(days=1))  # the next night
+    make_snapshot_and_catalogue(data, now=STARTED_AT + timedelta(days=1))  # the next night
     with open_catalogue(data) as database:
         assert [*ask(database, "SELECT count(*) FROM publications", data)[1]] == [[(3,)]]
         assert [*ask(database, "SELECT count(*) FROM publication_authors_history", data)[1]] == [[(6,)]]
@@ -86,7 +86,7 @@ def test_a_query_of_a_damaged_file_is_exit_1(tmp_path: Path) -> None:
     (tmp_path / "bookferry.toml").write_text(
         '[tenants.old]\nbase_url = "https://x.org"\napi = "v2"\nusername_env = "A"\npassword_env = "B"\n'
     )
-    path = make_snapshot(DataFolder(tmp_path / "library-data")).path / "publications.parquet"
+    path = make_snapshot_and_catalogue(DataFolder(tmp_path / "library-data")).path / "publications.parquet"
     DAMAGE["flipped"][0](path)
     outcome = run("query", "SELECT * FROM publications", "--json", folder=tmp_path)
     assert outcome.status == outcome.document["exit_status"] == 1

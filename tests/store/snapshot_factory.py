@@ -8,6 +8,7 @@ import random
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -91,7 +92,7 @@ def publish_records(
     now: datetime = STARTED_AT,
     complete: bool = True,
 ) -> Snapshot:
-    """Run all steps of a backup for these records (resource → payloads), catalogue included."""
+    """Run the steps of a backup for these records (resource → payloads). Whoever opens the catalogue makes it."""
     with data.lease(tenant):
         capture = new_capture(data, tenant=tenant, wanted=list(records), now=now)
         for resource, payloads in records.items():
@@ -99,9 +100,7 @@ def publish_records(
             staging.stage(capture, resource, earlier=columns_before(data.manifests_before(capture.facts), resource))
         if "publications" in records:
             files.skip_files(capture)
-        snapshot = data.publish(capture, now + timedelta(seconds=90))
-        rebuild_catalogue(data)
-        return snapshot
+        return data.publish(capture, now + timedelta(seconds=90))
 
 
 def make_snapshot(
@@ -116,6 +115,13 @@ def make_snapshot(
     """Make a snapshot of one resource; of three publications by default."""
     records = {resource: publication_payloads(3) if payloads is None else payloads}
     return publish_records(data, records, tenant=tenant, now=now, complete=complete)
+
+
+def make_snapshot_and_catalogue(data: DataFolder, *arguments: Any, **options: Any) -> Snapshot:
+    """The same, and the catalogue, as a backup leaves them."""
+    snapshot = make_snapshot(data, *arguments, **options)
+    rebuild_catalogue(data)
+    return snapshot
 
 
 def assert_intact(snapshot: Snapshot) -> None:

@@ -29,7 +29,7 @@ from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 from tests.store.snapshot_factory import (
     SNAPSHOT_ID,
     STARTED_AT,
-    make_snapshot,
+    make_snapshot_and_catalogue,
     new_capture,
     publication_payloads,
     write_raw,
@@ -62,8 +62,10 @@ def two_tenants(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     """Two tenants: the newest snapshot of one is partial, the other has a single one. Partial snapshots come between complete ones."""
     data = DataFolder(tmp_path_factory.mktemp("two-tenants") / "library-data")
     for days, count, complete in ((0, 1, True), (1, 2, False), (2, 3, True), (3, 4, False)):
-        make_snapshot(data, publication_payloads(count), now=STARTED_AT + timedelta(days=days), complete=complete)
-    make_snapshot(data, publication_payloads(5), tenant="other")
+        make_snapshot_and_catalogue(
+            data, publication_payloads(count), now=STARTED_AT + timedelta(days=days), complete=complete
+        )
+    make_snapshot_and_catalogue(data, publication_payloads(5), tenant="other")
     return data
 
 
@@ -188,23 +190,25 @@ class TestTimesPast:
 
     def test_an_empty_library_is_what_it_was(self, data: DataFolder) -> None:
         """A complete snapshot without records counts."""
-        make_snapshot(data, publication_payloads(2))
-        make_snapshot(data, [], now=STARTED_AT + timedelta(days=1))
+        make_snapshot_and_catalogue(data, publication_payloads(2))
+        make_snapshot_and_catalogue(data, [], now=STARTED_AT + timedelta(days=1))
         assert query(data, "SELECT count(*) FROM publications_as_of('old', now())") == [(0,)]
         assert query(data, "SELECT id FROM publications_deleted ORDER BY id") == [(1,), (2,)]
 
     def test_deleted_between_two_complete_snapshots(self, data: DataFolder) -> None:
         """Partial snapshots and other tenants say nothing about deletions. A record that comes back is in the view all the same."""
         for day, count, complete in ((0, 3, True), (1, 1, False), (2, 2, True), (3, 3, True), (4, 1, False)):
-            make_snapshot(data, publication_payloads(count), now=STARTED_AT + timedelta(days=day), complete=complete)
-        make_snapshot(data, publication_payloads(1), tenant="other", now=STARTED_AT + timedelta(days=5))
+            make_snapshot_and_catalogue(
+                data, publication_payloads(count), now=STARTED_AT + timedelta(days=day), complete=complete
+            )
+        make_snapshot_and_catalogue(data, publication_payloads(1), tenant="other", now=STARTED_AT + timedelta(days=5))
         rows = query(data, "SELECT tenant, snapshot, missing_in, id, title FROM publications_deleted")
         assert rows == [("old", SNAPSHOT_ID, "20261122T020000Z", 3, "Title 3")]
 
     def test_a_snapshot_without_the_resource_deletes_nothing(self, data: DataFolder) -> None:
         """A snapshot of users alone does not delete the publications."""
-        make_snapshot(data, publication_payloads(3))
-        other = make_snapshot(data, publication_payloads(0), now=STARTED_AT + timedelta(days=1))
+        make_snapshot_and_catalogue(data, publication_payloads(3))
+        other = make_snapshot_and_catalogue(data, publication_payloads(0), now=STARTED_AT + timedelta(days=1))
         manifest = other.manifest
         manifest.resources = {"users": manifest.resources["publications"]}
         manifest.tables = {}
@@ -220,7 +224,7 @@ class TestTypes:
     @pytest.mark.parametrize("filled", [True, False])
     def test_types(self, data: DataFolder, filled: bool) -> None:
         """A partial snapshot alone leaves the views empty, with their types."""
-        make_snapshot(data, complete=filled)
+        make_snapshot_and_catalogue(data, complete=filled)
         with open_plainly(data) as database, duckdb.connect() as other:
             for table in VIEWS:
                 described = pa.schema([*(pa.field(column.name, column.type) for column in VIEW_COLUMNS), *table.schema])
@@ -231,18 +235,18 @@ class TestTypes:
 
     def test_a_complete_snapshot_without_records(self, data: DataFolder) -> None:
         """An empty library has a complete snapshot and empty views."""
-        make_snapshot(data, [])
+        make_snapshot_and_catalogue(data, [])
         assert query(data, "SELECT count(*), max(id) FROM publications") == [(0, None)]
         assert query(data, "SELECT complete, records FROM snapshots") == [(True, 0)]
 
     def test_an_older_snapshot_lacks_a_newer_column(self, data: DataFolder) -> None:
         """Rows that were staged before a column existed have null in it, alone and beside newer ones."""
-        old = make_snapshot(data)
+        old = make_snapshot_and_catalogue(data)
         file = old.path / "publications.parquet"
         pq.write_table(pq.read_table(file).drop_columns(["cover_id"]), file)
         rebuild_catalogue(data)
         assert query(data, "SELECT DISTINCT cover_id FROM publications") == [(None,)]
-        make_snapshot(data, now=STARTED_AT + timedelta(days=1))
+        make_snapshot_and_catalogue(data, now=STARTED_AT + timedelta(days=1))
         assert query(data, "SELECT snapshot, max(cover_id) FROM publications_history GROUP BY ALL ORDER BY ALL") == [
             (SNAPSHOT_ID, None),
             ("20261121T020000Z", "c"),
@@ -252,8 +256,8 @@ class TestTypes:
         """A record whose date is only a year or a month counts in its decade, also beside files that are older than published_year."""
         dates = ["1999", "1998-11", "1990-01-31", "n.d.", None]
         payloads = [json.dumps({"id": number, "published_on": date}) for number, date in enumerate(dates)]
-        make_snapshot(data, payloads, tenant="new")
-        old = make_snapshot(data, payloads).path / "publications.parquet"
+        make_snapshot_and_catalogue(data, payloads, tenant="new")
+        old = make_snapshot_and_catalogue(data, payloads).path / "publications.parquet"
         pq.write_table(pq.read_table(old).drop_columns(["published_year", "published_precision"]), old)
         rebuild_catalogue(data)
         years = "SELECT tenant, published_year, published_precision FROM publications ORDER BY tenant, id"
@@ -278,7 +282,7 @@ class TestUpToDate:
     @pytest.mark.long
     def test_a_moved_folder_is_noticed(self, data: DataFolder) -> None:
         """The views have absolute paths."""
-        make_snapshot(data)
+        make_snapshot_and_catalogue(data)
         moved = DataFolder(data.path.with_name("elsewhere"))
         data.path.rename(moved.path)
         assert rows_by_snapshot(moved, "publications") == [("old", SNAPSHOT_ID, 3)]
@@ -288,15 +292,15 @@ class TestUpToDate:
     @pytest.mark.long
     def test_a_pruned_snapshot_is_noticed(self, data: DataFolder) -> None:
         """The previous snapshot becomes the newest."""
-        make_snapshot(data)
-        newest = make_snapshot(data, now=STARTED_AT + timedelta(days=1))
+        make_snapshot_and_catalogue(data)
+        newest = make_snapshot_and_catalogue(data, now=STARTED_AT + timedelta(days=1))
         shutil.rmtree(newest.path)
         assert rows_by_snapshot(data, "publications_history") == [("old", SNAPSHOT_ID, 3)]
 
     @pytest.mark.long
     def test_a_published_snapshot_is_noticed(self, data: DataFolder) -> None:
         """Even if the process died before it rebuilt the catalogue."""
-        make_snapshot(data)
+        make_snapshot_and_catalogue(data)
         capture = new_capture(data, now=STARTED_AT + timedelta(days=1))
         write_raw(capture, publication_payloads(4))
         staging.stage(capture, "publications")
@@ -309,13 +313,13 @@ class TestUpToDate:
         """A catalogue of an older version, with other views, is rebuilt."""
         with monkeypatch.context() as older:
             older.setattr(catalogue, "STAGED", {})
-            make_snapshot(data)
+            make_snapshot_and_catalogue(data)
         assert rows_by_snapshot(data, "publication_authors") == [("old", SNAPSHOT_ID, 3)]
 
     @pytest.mark.parametrize("content", [b"", b"not a database", None])
     def test_a_missing_or_damaged_file_is_rebuilt(self, data: DataFolder, content: bytes | None) -> None:
         """The file holds no data of its own."""
-        make_snapshot(data)
+        make_snapshot_and_catalogue(data)
         data.catalogue_path.unlink()
         if content is not None:
             data.catalogue_path.write_bytes(content)
@@ -324,14 +328,14 @@ class TestUpToDate:
     @pytest.mark.long
     def test_it_is_rebuilt_only_when_needed(self, data: DataFolder) -> None:
         """A query changes nothing, so that it works in a read-only folder."""
-        make_snapshot(data)
+        make_snapshot_and_catalogue(data)
         before = data.catalogue_path.stat()
         rows_by_snapshot(data, "publications")
         assert data.catalogue_path.stat() == before or data.catalogue_path.stat().st_ino == before.st_ino
 
     def test_a_place_where_no_file_can_be(self, data: DataFolder) -> None:
         """One message, without DuckDB's stack."""
-        make_snapshot(data)
+        make_snapshot_and_catalogue(data)
         data.catalogue_path.unlink()
         data.catalogue_path.mkdir()
         with pytest.raises(StorageError, match=r"library\.duckdb"):
@@ -344,7 +348,7 @@ class TestAtTheSameTime:
 
     def test_a_reader_keeps_what_it_sees(self, data: DataFolder) -> None:
         """An open connection keeps the old snapshots; a new one has the new ones."""
-        make_snapshot(data, publication_payloads(3))
+        make_snapshot_and_catalogue(data, publication_payloads(3))
         with open_plainly(data) as reader, Worker(data.path) as others:
             assert reader.execute("SELECT count(*) FROM publications").fetchone() == (3,)
             assert others(day=1, records=4)["exit"] == 0
@@ -354,7 +358,7 @@ class TestAtTheSameTime:
 
     def test_two_rebuild_at_once(self, data: DataFolder) -> None:
         """Two tenants may publish at the same moment: both finish, the file is complete, and nothing is left beside it."""
-        make_snapshot(data)
+        make_snapshot_and_catalogue(data)
         with Worker(data.path) as one, Worker(data.path) as two, ThreadPoolExecutor(2) as pool:
             answers = [pool.submit(worker, rebuild=4).result for worker in (one, two)]
             assert [answer()["exit"] for answer in answers] == [0, 0]
@@ -366,7 +370,7 @@ class TestAtTheSameTime:
         data.prepare()
         for name in (".library.1.duckdb", f".library.{os.getpid()}.duckdb", ".library.1.duckdb.wal"):
             (data.path / name).write_bytes(b"half")
-        make_snapshot(data)
+        make_snapshot_and_catalogue(data)
         assert not list(data.path.glob(".library.*"))
 
 
@@ -390,9 +394,9 @@ def test_data_folders_of_any_name(tmp_path: Path, name: str) -> None:
     """A folder's name is not taken as SQL, as a pattern or as a Hive partition: the rows are those of this folder's tenant."""
     matching = {"br[a]ck": "brack", "st*r": "stxxr"}.get(name)
     if matching:  # what the name would match if it were a pattern
-        make_snapshot(DataFolder(tmp_path / matching / "data"), publication_payloads(9))
+        make_snapshot_and_catalogue(DataFolder(tmp_path / matching / "data"), publication_payloads(9))
     data = DataFolder(tmp_path / name / "data")
-    make_snapshot(data, publication_payloads(2))
+    make_snapshot_and_catalogue(data, publication_payloads(2))
     assert rows_by_snapshot(data, "publications") == [("old", SNAPSHOT_ID, 2)]
     assert query(data, "SELECT DISTINCT type FROM publication_identifiers") == [("isbn",)]
 
@@ -400,7 +404,7 @@ def test_data_folders_of_any_name(tmp_path: Path, name: str) -> None:
 @pytest.mark.long
 def test_many_snapshots(data: DataFolder) -> None:
     """The nesting of the catalogue's statements does not grow with the number of snapshots."""
-    first = make_snapshot(data)
+    first = make_snapshot_and_catalogue(data)
     for day in range(1, 1200):
         night = STARTED_AT + timedelta(days=day)
         copy = data.path / snapshot_key("old", night.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ"))
@@ -416,6 +420,6 @@ def test_many_snapshots(data: DataFolder) -> None:
 def test_instants_of_any_zone(data: DataFolder) -> None:
     """A snapshot's name is its instant in UTC, in whatever zone the clock was read."""
     assert (
-        make_snapshot(data, now=datetime.fromisoformat("2026-03-29T01:30:00+02:00")).manifest.snapshot
+        make_snapshot_and_catalogue(data, now=datetime.fromisoformat("2026-03-29T01:30:00+02:00")).manifest.snapshot
         == "20260328T233000Z"
     )

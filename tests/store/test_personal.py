@@ -22,7 +22,13 @@ from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.maintenance.differences import compare
 from pipelines.store.maintenance.verification import SnapshotVerification, keys_to_verify, verify
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-from tests.store.snapshot_factory import STARTED_AT, make_snapshot, new_capture, publication_payloads, write_raw
+from tests.store.snapshot_factory import (
+    STARTED_AT,
+    make_snapshot_and_catalogue,
+    new_capture,
+    publication_payloads,
+    write_raw,
+)
 
 KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
 MARK = "unmistakable"
@@ -58,7 +64,7 @@ def users_snapshot(
     """A snapshot of users."""
     keys = [key] if key else []
     now = STARTED_AT + timedelta(days=day)
-    return make_snapshot(folder(data, *keys), user_payloads(*ids, phone=phone), now=now, resource="users")
+    return make_snapshot_and_catalogue(folder(data, *keys), user_payloads(*ids, phone=phone), now=now, resource="users")
 
 
 def ask(data: DataFolder, sql: str, *keys: PersonalKey, personal: bool = False) -> list[tuple[Any, ...]]:
@@ -142,7 +148,7 @@ class TestViews:
     @pytest.mark.long
     def test_views_of_encrypted_tables_fail_with_a_message(self, data: DataFolder) -> None:
         """An empty result would be wrong. The message is the same with the key in the settings, and all other views work."""
-        make_snapshot(data, publication_payloads(2))
+        make_snapshot_and_catalogue(data, publication_payloads(2))
         users_snapshot(data, 1, 2, day=1)
         for keys in ([], [KEY]):
             for question in (
@@ -206,7 +212,7 @@ class TestAtRest:
         assert {name: (facts.encrypted, facts.key) for name, facts in tables.items()} == dict.fromkeys(
             ("raw_users", "users", "user_roles"), (True, KEY.fingerprint)
         )
-        other = make_snapshot(folder(data, KEY), now=STARTED_AT + timedelta(days=1)).manifest.tables
+        other = make_snapshot_and_catalogue(folder(data, KEY), now=STARTED_AT + timedelta(days=1)).manifest.tables
         assert not any(facts.encrypted or facts.key for facts in other.values())
 
     @pytest.mark.long

@@ -26,7 +26,7 @@ from pipelines.errors import BookferryError
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.store.snapshot_factory import STARTED_AT, make_snapshot, publication_payloads
+from tests.store.snapshot_factory import STARTED_AT, make_snapshot_and_catalogue, publication_payloads
 
 _ROOT = Path(__file__).parents[2]
 _WRITERS = (str(_ROOT / "pipelines" / "store"), str(_ROOT / "pipelines" / "backup"))
@@ -64,7 +64,7 @@ def _child(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_limit"],) * 2)
     sys.setprofile(counter)
     try:
-        snapshot = make_snapshot(data, payloads, now=STARTED_AT + timedelta(days=day))
+        snapshot = make_snapshot_and_catalogue(data, payloads, now=STARTED_AT + timedelta(days=day))
     except BookferryError as error:
         return {"error": type(error).__name__, "message": str(error)}
     finally:

@@ -6,7 +6,6 @@ import json
 from datetime import timedelta
 from typing import Any
 
-import duckdb
 import pytest
 
 from pipelines.store.catalogue import open_catalogue
@@ -82,8 +81,7 @@ def test_each_night_is_loaded_when_it_is_published(data: DataFolder, postgres: D
 def test_postgres_and_duckdb_agree(data: DataFolder, postgres: Database, ask: Ask) -> None:
     for number in range(3):
         postgres.load(data, night(data, number))
-    ours = duckdb.connect(str(data.catalogue_path), read_only=True)
-    with ours:
+    with open_catalogue(data) as ours:
         assert ours.execute(HISTORY).fetchall() == ask(HISTORY)
 
 
