@@ -122,6 +122,8 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified
     for more in (_numbers(applied, "failed", "quarantined"), in_short(losses)):
         what += f"; {more}" if more else ""
     is_unsent = applied.failed or applied.quarantined or applied.lacking.total
+    left = f"; {counted(applied.left, 'record')} of plan {plan.name} remain" if applied.left else ""
+    waiting = f", {applied.waiting:,} of them because they refer to records that remain" if applied.waiting else ""
     if applied.complete:
         proposed = "" if verified else f" Next: {command_line('migrate', 'verify', plan.name)}"
         print_verdict(console, "Complete as planned:" if losses else "Complete:", f"{what}.{proposed}", good=not losses)
@@ -129,12 +131,9 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified
         remedy = f"Decide in {plan.path(HTML)}, and make a new plan."
         if is_unsent:
             remedy = f"{plan.path(ISSUES)} and `status` list them."
-        print_verdict(console, "PARTIAL:", f"{what}. {remedy}", good=False)
+        print_verdict(console, "PARTIAL:", f"{what}{left}{waiting}. {remedy}", good=False)
     else:
-        left = f"{counted(applied.left, 'record')} of plan {plan.name} remain, as you asked"
-        if applied.waiting:
-            left += f", {applied.waiting:,} of them because they refer to records that remain"
-        console.print(f"So far: {what}; {left}.")
+        console.print(f"So far: {what}{left}, as you asked{waiting}.")
 
 
 def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> None:

@@ -124,6 +124,9 @@ def test_files_that_the_snapshot_lacks_are_named_by_every_command(service: Sandb
     service.reset("faults", tenant="old")
     plan = installation.run("migrate", "plan", "old", "new", "--newest", "--json").document
     assert (plan["lacking"]["files"], plan["lacking"]["covers"]) == (3, 2)
+    part = installation.run("migrate", "apply", plan["plan"], "--limit", "2").lines[-1]
+    assert part.startswith("PARTIAL: 2 created")
+    assert f"; {plan['create'] - 2} records of plan {plan['plan']} remain. " in part
     for command, status in (("apply", 3), ("status", 3), ("verify", 6)):
         found = installation.run("migrate", command, plan["plan"], "--json")
         assert found.status == status, found.err

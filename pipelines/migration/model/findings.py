@@ -60,7 +60,8 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
             if kind == Kind.TARGET and (self.wanted or self.found)
             else ""
         )
-        return f"{what}{values}{': ' if what else ''}{self.problem} {self.suggestion}".strip()
+        problem = f"{self.problem.removesuffix('.')}. {self.suggestion}" if self.suggestion else self.problem
+        return f"{what}{values}{': ' if what else ''}{problem}".strip()
 
     @property
     def likeness(self) -> tuple[str, str, str]:

@@ -6,7 +6,8 @@ import re
 from importlib.resources import files
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.reasons import REASONS, TWINS, Kind, reason_of
+from pipelines.migration.model.findings import Finding
+from pipelines.migration.model.reasons import FILE, REASONS, TWINS, Kind, reason_of
 from pipelines.migration.model.wording import ACTIONS, EVIDENCE
 from pipelines.migration.plan import quarantine
 from pipelines.migration.plan.field_merge import CONFLICTS
@@ -40,3 +41,10 @@ def test_every_action_and_every_evidence_has_words() -> None:
 def test_several_records_of_one_name_may_be_merged_where_the_service_merges() -> None:
     assert "merge" in reason_of("several_targets", "authorities").suggestion
     assert "merge" not in reason_of("several_targets", "users").suggestion
+
+
+def test_a_problem_and_what_to_do_are_two_sentences() -> None:
+    """A problem that comes from outside has no full stop."""
+    for problem in ("its content was not fetched", "its content was not fetched."):
+        finding = Finding(code=FILE, resource="publications", problem=problem, suggestion="Open the file.")
+        assert finding.words.endswith("its content was not fetched. Open the file.")
