@@ -24,12 +24,11 @@ from pipelines.migration.limits import NO_LIMITS
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.losses import in_short, losses_of
 from pipelines.migration.model.plan import PlanFacts
-from pipelines.migration.model.reasons import REASONS
+from pipelines.migration.model.reasons import AT_MISSING_LOCATION, REASONS, REFERENCE_MISSING, TASK_COMPLETED
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import snapshot_listing
 from pipelines.migration.model.wording import records_in_words
 from pipelines.migration.plan.learned_types import additional_names, shape_of
-from pipelines.migration.plan.quarantine import AT_MISSING_LOCATION, REFERENCE_MISSING, TASK_COMPLETED
 from pipelines.migration.rehearsal import sandbox_shapes
 from pipelines.records.additional_fields import plain
 from pipelines.records.identifiers.kinds import STANDARD_KINDS

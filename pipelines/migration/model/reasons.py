@@ -1,6 +1,7 @@
 """Why something of the source is not in the target, or is otherwise there: each reason with its code, its sentence and its advice.
 
 Page, tables of issues, conflicts.tsv, status, apply, verify and undo have their texts from here. A code is never renamed (docs/reports.md).
+Codes are decided by plan/learned_types.py (fields), unsent_values.py (values) and plan/record_rows.py (records).
 """
 
 from __future__ import annotations
@@ -63,7 +64,11 @@ class Reason(NamedTuple):
         return self._replace(problem=self.problem.format(**words), suggestion=self.suggestion.format(**words))
 
 
-TWINS, FILE, NO_NUMBER = "twins", "file", "no_number"
+TWINS, FILE = "twins", "file"
+NO_NUMBER, NOTHING_TO_SEND, TASK_COMPLETED = "no_number", "nothing_to_send", "task_completed"
+LOCATION_MISSING, AT_MISSING_LOCATION = "location_missing", "at_missing_location"
+REFERENCE_MISSING, REQUIRED_MISSING = "reference_missing", "required_missing"
+REQUIRED_NOT_TAKEN = "required_not_taken"
 MISSING, DIFFERING, DUPLICATED, UNREAD = "missing", "differing", "duplicated", "unread"
 
 _MERGE = "Write merge to merge them, with the number of the one that remains (merge 123) if you prefer one. No undo can split them."
@@ -161,27 +166,27 @@ _TABLE = {
     ),
     Kind.RECORDS: (
         Reason(
-            "nothing_to_send",
+            NOTHING_TO_SEND,
             "No field of the record has a form that version 3 takes.",
             "Give it in the source what version 3 takes, such as a title or a name; the next plan will move the record.",
         ),
         Reason(
-            "location_missing",
+            LOCATION_MISSING,
             "The target has no location of this name, and no program can create one there.",
             "Create it in the target, with the same name; the next plan will move the copies that stand there.",
         ),
         Reason(
-            "at_missing_location",
+            AT_MISSING_LOCATION,
             "The target does not have the location where it stands.",
             "Create the location in the target, with the same name; the next plan will move the copy.",
         ),
         Reason(
-            "reference_missing",
+            REFERENCE_MISSING,
             "It refers to a record that the target does not have and this plan does not create.",
             "Look up that record in this plan, or move its resource, too; the next plan will move this record.",
         ),
         Reason(
-            "task_completed",
+            TASK_COMPLETED,
             "The task is completed. No program can create a completed task, so it would be open again.",
             _KEPT,
         ),
@@ -191,12 +196,12 @@ _TABLE = {
             "Enter it in the target by hand; the backup has it.",
         ),
         Reason(
-            "required_missing",
+            REQUIRED_MISSING,
             "The target's description demands a field that this record does not have.",
             "Fill the field in the source; the next plan will move the record. `bookferry describe` shows what the target demands.",
         ),
         Reason(
-            "required_not_taken",
+            REQUIRED_NOT_TAKEN,
             "The target's description demands a field, and does not take the value that this record has there.",
             "The value is among those that are not moved, with the reason. Correct it in the source; the next plan will move the record.",
         ),

@@ -124,7 +124,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     keys: tuple[tuple[str, ...], ...]
     """The fields that name a record for people: the first group of which it has all. In the last group only the first field is required."""
     references: dict[str, str] = {}
-    """Field → the resource that its ids refer to."""
+    """Field → the resource that its ids refer to. A plan and a drill of this resource need a snapshot that has that one (plan/scope.py)."""
     lists: tuple[str, ...] = ()
     """Fields with several values in no order."""
     guarded: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WrittenFile
 from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, Stage
 from pipelines.migration.model.target_reading import TargetListing, TargetNow
-from pipelines.migration.plan.references import FindTarget, MappedForm, mapped
+from pipelines.migration.plan.mapped_references import FindTarget, MappedForm, mapped
 from pipelines.migration.plan.rows import batches_of, in_steps
 from pipelines.records.batches import batch_of_columns, batch_of_rows
 from pipelines.records.tables.description import Column, Table

@@ -17,7 +17,7 @@ from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, Decision,
 from pipelines.migration.model.comparable import STEP, digest
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.model.plan_table import PlanTableRow
-from pipelines.migration.model.reasons import TWINS
+from pipelines.migration.model.reasons import LOCATION_MISSING, NOTHING_TO_SEND, TWINS
 from pipelines.migration.model.resource_types import MERGEABLE, PUBLICATIONS, USERS, ResourceType
 from pipelines.migration.plan.comparison import Match, SidesFiles
 from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
@@ -30,7 +30,6 @@ from pipelines.migration.plan.merges import (
     is_into_another,
     merge_row,
 )
-from pipelines.migration.plan.quarantine import quarantine_reason
 from pipelines.migration.plan.rows import Totals, as_json
 from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.records.files import attached_files
@@ -73,7 +72,7 @@ def outcome_of(resource: ResourceType, match: Match, fields: Sequence[str], *, o
     if match.reason is not None:
         return Outcome(Action.CONFLICT, match.reason, verdicts, source, target)
     if match.target_id is None:
-        quarantined = quarantine_reason(resource, match.source.reason, match.source.values)
+        quarantined = _quarantine_reason(resource, match.source.reason, match.source.values)
         action = Action.CREATE if quarantined is None else Action.QUARANTINED
         return Outcome(action, quarantined, verdicts, source, target)
     found = {*verdicts.values()}
@@ -82,6 +81,18 @@ def outcome_of(resource: ResourceType, match: Match, fields: Sequence[str], *, o
         return Outcome(Action.CONFLICT, reason, verdicts, source, target)
     action = Action.PATCH if FieldVerdict.PATCH in found else Action.UNCHANGED
     return Outcome(action, None, verdicts, source, target)
+
+
+def _quarantine_reason(resource: ResourceType, reason: str | None, values: Mapping[str, Any]) -> str | None:
+    """Why a record that the target lacks cannot be created there; none where it can.
+
+    `reason`: what its references say; `values`: what is sent.
+    """
+    if not resource.created:
+        return LOCATION_MISSING
+    if reason is not None:
+        return reason
+    return None if values else NOTHING_TO_SEND
 
 
 def _verdicts(

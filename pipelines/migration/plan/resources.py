@@ -13,9 +13,9 @@ from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import MERGEABLE, WRITING_ORDER, ResourceType, is_written_later
 from pipelines.migration.plan.comparison import Comparison, compare, decision_batches, write_side
 from pipelines.migration.plan.inputs import PlanInputs
+from pipelines.migration.plan.mapped_references import mark_waiting, with_known_references
 from pipelines.migration.plan.merges import NAMED, twin_notes
 from pipelines.migration.plan.record_rows import RowMaker
-from pipelines.migration.plan.references import mark_waiting, with_known_references
 from pipelines.migration.plan.rows import Totals, batches_of
 from pipelines.migration.plan.target_ids import NotingWriter, TargetIds
 from pipelines.store.durable import temporary_folder

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
-from pipelines.migration.plan.references import mapped
+from pipelines.migration.plan.mapped_references import mapped
 from pipelines.migration.plan.scope import chosen_other_resources
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.snapshot_factory import make_snapshot

@@ -13,14 +13,14 @@ import msgspec
 
 from pipelines.migration.model.comparable import Form
 from pipelines.migration.model.plan import PlannedReference
-from pipelines.migration.model.resource_types import COMPLETED, LOCATIONS, ResourceType, is_written_later
-from pipelines.migration.plan.quarantine import (
+from pipelines.migration.model.reasons import (
     AT_MISSING_LOCATION,
     REFERENCE_MISSING,
     REQUIRED_MISSING,
     REQUIRED_NOT_TAKEN,
     TASK_COMPLETED,
 )
+from pipelines.migration.model.resource_types import COMPLETED, LOCATIONS, ResourceType, is_written_later
 
 FindTarget = Callable[[str, int], tuple[bool, int | None]]
 """Whether a record of the source is, or will be, in the target; and its id there, if it has one yet."""
