@@ -142,6 +142,7 @@ class _NoClient:
     """Stands for the client of a library to which no request is sent."""
 
     requests = 0
+    lost_write_seconds = 0.0
     clock = SystemClock()
 
     def __enter__(self) -> Self:
@@ -157,15 +158,11 @@ class PreparedReading:
     def __init__(self, raw: Path) -> None:
         self._raw = raw
 
-    def read(self, _target: str, _client: LibraryClient, folder: Path, *_: str) -> Path:
+    def read(self, _target: str, _client: LibraryClient, folder: Path, *_: str) -> TargetListing:
         """A second name of its raw table."""
         path = folder / "target-publications.parquet"
         path.hardlink_to(self._raw)
-        return path
-
-    def read_other_resources(self, *_: object) -> dict[str, TargetListing]:
-        """Nothing."""
-        return {}
+        return TargetListing(path)
 
 
 def make_libraries(folder: Path, records: int, *, empty: bool) -> None:

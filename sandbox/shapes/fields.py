@@ -50,7 +50,7 @@ class Source:
             forms.add("datetime")
         if self.reference is not None:
             forms |= {"text", "objects" if self.schema["type"] == "array" else "object"}
-        elif self.schema.get("type") == "array" and self.schema["items"].get("type") == "string":
+        if self.schema.get("type") == "array" and (self.reference or self.schema["items"].get("type") == "string"):
             forms.add("entries")
         return forms
 
@@ -60,7 +60,7 @@ class Field:
     """A field. ``source`` (``from``): the sandbox's own field that it shows; None for one that is stored as it is sent.
 
     With a source, ``form`` is ``plain``; ``text``: an id as text; ``datetime``: a date as its first second; ``object``: an id with the
-    name of its record, ``objects``: a list of them; ``entries``: a list of texts as objects with one ``member``. ``write_as``: payloads
+    name of its record, ``objects``: a list of them; ``entries``: texts or ids as objects with one ``member``. ``write_as``: payloads
     have the bare ids of an object under this name. ``values``: other words of an enumeration. Without a source, ``schema`` says what
     it accepts, and records in which nobody has set it have a value of ``seed`` by turn of their ids. ``required``: by a create.
     ``read_only``: in records only.
