@@ -292,7 +292,7 @@ def test_a_service_that_is_down_or_dies_ends_the_backup(tmp_path: Path, small: B
             message = json.loads(out)["error"]
             assert messages in message
             assert "7 tries" in message
-            assert "un the same command again" in message
+            assert "Run the same command again" in message
             assert "Traceback" not in err
             assert installation.snapshots() == {}
 

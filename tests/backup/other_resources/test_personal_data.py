@@ -178,12 +178,19 @@ def test_an_unknown_response_is_not_quoted(serve: Serve, body: str, monkeypatch:
     assert MARK not in "".join(traceback.format_exception(caught.value))
 
 
-def test_ids_that_are_texts_are_not_quoted(serve: Serve) -> None:
-    """They may be addresses. The manifest says how many different ones came."""
+@pytest.mark.parametrize(
+    ("headers", "problem"),
+    [
+        ({"X-Total": "5"}, "users: The service announced 5 records (X-Total) and sent 3 different ones."),
+        ({}, "users: 2 records were listed twice, for example id (not shown), (not shown)."),
+    ],
+)
+def test_ids_that_are_texts_are_not_quoted(serve: Serve, headers: dict[str, str], problem: str) -> None:
+    """They may be addresses. The manifest says that some came twice, or how many different ones came."""
     people = [{**user(number), "id": f"person{number % 3}@{MARK}.example"} for number in range(1, 6)]
-    runner, _server = serve(lambda _: Answer(people, headers={"X-Total": "5"}))
+    runner, _server = serve(lambda _: Answer(people, headers=headers))
     manifest = runner.back_up("users").manifest
-    assert manifest.problems == ["users: The service announced 5 records (X-Total) and sent 3 different ones."]
+    assert manifest.problems == [problem]
     assert MARK not in str(manifest)
 
 
