@@ -25,12 +25,12 @@ RESULTS = Path(__file__).with_name("results.json")
 README = Path(__file__).with_name("README.md")
 
 BENCHMARKS: dict[str, list[str]] = {
-    "backup": ["--records", "5000"],
+    "backup": ["--records", "500"],
     "start": ["--runs", "1"],
-    "night": ["--records", "50", "1000"],
-    "plan": ["--records", "2000"],
-    "report": ["--records", "2000"],
-    "postgres": ["--records", "2000", "--pandas", "500"],
+    "night": ["--records", "50"],
+    "plan": ["--records", "500"],
+    "report": ["--records", "500"],
+    "postgres": ["--records", "500", "--pandas", "200"],
 }
 """Module of each benchmark → its arguments for a quick run."""
 

@@ -1,7 +1,7 @@
 """What a migration's plan costs, from two raw snapshots to the sealed plan, and its verification.
 
-    .venv/bin/python -m benchmarks.plan                     # 1,000,000 against 1,000,000 publications: some minutes
-    .venv/bin/python -m benchmarks.plan --records 20000
+    .venv/bin/python -m benchmarks.plan                     # 100,000 against 100,000 publications: two minutes
+    .venv/bin/python -m benchmarks.plan --records 1000000
     .venv/bin/python -m benchmarks.plan --empty             # the target is empty, so that the plan creates every record
 
 Nine tenths of the generated records are in both libraries, under other ids and with the same DOI; in one percent the abstract was edited.
@@ -62,7 +62,7 @@ STEPS = ("plan", "verification")
 def main() -> None:
     """Measure and print, or take one of the steps."""
     parser = argparse.ArgumentParser(description="Measure plans from raw snapshots, and their verification.")
-    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--empty", action="store_true", help="the target is empty")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     parser.add_argument("--step", choices=["libraries", "journal", *STEPS], help=argparse.SUPPRESS)

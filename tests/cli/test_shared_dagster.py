@@ -51,15 +51,13 @@ def v3(tmp_path: Path, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("storage", ["SQLite", "Postgres"])
-def test_selected_assets_run_in_one_process(v3: Installation, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_selected_assets_run_in_one_process(v3: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several steps at once: in processes of their own, one would find the library busy with the other."""
     with postgres_server() as server, database(server) as address:
-        if storage == "Postgres":
-            home = v3.folder / "library-data" / "dagster"
-            home.mkdir(parents=True)
-            (home / "dagster.yaml").write_text(DAGSTER_YAML)
-            monkeypatch.setenv("HISTORY_POSTGRES", address)
+        home = v3.folder / "library-data" / "dagster"
+        home.mkdir(parents=True)
+        (home / "dagster.yaml").write_text(DAGSTER_YAML)
+        monkeypatch.setenv("HISTORY_POSTGRES", address)
         with WebInterface(v3) as interface:
             run = interface.launch(ALL_ASSETS, [("small", "snapshot"), ("small", "raw_users"), ("small", "report")])
             ended = interface.wait_for(run)
@@ -71,5 +69,5 @@ def test_selected_assets_run_in_one_process(v3: Installation, storage: str, monk
             }
             assert not [event for event in found if event["__typename"] == "StepProcessStartingEvent"]
             interface.stop()
-        assert (v3.folder / "library-data" / "dagster" / "history").exists() is (storage == "SQLite")
+        assert not (home / "history").exists()
         assert v3.backup().status == 0, "the command line uses the same history"

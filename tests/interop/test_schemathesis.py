@@ -1,6 +1,6 @@
 """Schemathesis against the descriptions of both versions: every check, over a socket.
 
-schemathesis_hooks.py narrows one check. Each run sends more than 1,000 requests to a version;
+schemathesis_hooks.py narrows one check. Each run sends some hundred requests to a version;
 `BOOKFERRY_SCHEMATHESIS_EXAMPLES=150` sends about 7,000 to version 3, in four minutes.
 """
 
@@ -17,7 +17,7 @@ import pytest
 
 from tests.sandbox.process import SandboxProcess
 
-EXAMPLES = os.environ.get("BOOKFERRY_SCHEMATHESIS_EXAMPLES", "10")
+EXAMPLES = os.environ.get("BOOKFERRY_SCHEMATHESIS_EXAMPLES", "5")
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 
 HOOKS = "tests.interop.schemathesis_hooks"
@@ -60,4 +60,4 @@ def test_schemathesis_finds_nothing(sandbox: SandboxProcess, version: str, tmp_p
     assert run.returncode == 0, run.stdout
     generated = re.search(r"(\d+) generated", run.stdout)
     assert generated is not None
-    assert int(generated[1]) >= 1000
+    assert int(generated[1]) >= 500
