@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from cli.tell_dagster import tell_dagster
 from pipelines.backup.flow import Backup, checked_resources
 from pipelines.errors import ExitStatus, StorageError
 from pipelines.humanize import counted, duration, size
+from pipelines.inventory import plural, records_in_words
 from pipelines.notify import Ending
 from pipelines.service.redaction import redact
 from pipelines.settings.settings import Settings
@@ -163,9 +165,13 @@ def _stored(files: FileTotals) -> str:
 
 def _document(settings: Settings, made: MadeBackup, page: str | None) -> dict[str, Any]:
     """The JSON document of a backup. Scripts rely on its keys."""
-    facts = msgspec.to_builtins(made.snapshot.manifest)
-    document = {name: facts[name] for name in _FACTS}
-    document |= {"counts": made.snapshot.counts, "path": made.snapshot.address, "report": page}
+    document = {name: msgspec.to_builtins(getattr(made.snapshot.manifest, name)) for name in _FACTS}
+    document |= {
+        "counts": made.snapshot.counts,
+        "not_read": made.snapshot.not_read,
+        "path": made.snapshot.address,
+        "report": page,
+    }
     for name, is_set in (("postgres", settings.stages), ("iceberg", settings.iceberg is not None)):
         if is_set:
             document[name] = [load_document(step) for step in made.follow_ups.get(name, [])]
@@ -174,7 +180,7 @@ def _document(settings: Settings, made: MadeBackup, page: str | None) -> dict[st
 
 _FACTS = (
     *("tenant", "snapshot", "complete", "files", "requests", "seconds", "problems", "notes", "announced", "days_left"),
-    *("not_read", "unreadable"),
+    "unreadable",
 )
 """What the document has of the manifest."""
 
@@ -194,9 +200,9 @@ def _print(console: Console, made: MadeBackup, page: str | None) -> None:
     if page:
         console.print(f"Report for librarians: {page}")
     console.print(snapshot.address)
-    what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
+    what = ", ".join(starmap(records_in_words, snapshot.counts.items()))
     if manifest.unreadable:
-        what += f"; not readable: {', '.join(manifest.unreadable)}"
+        what += f"; not readable: {', '.join(map(plural, manifest.unreadable))}"
     if manifest.not_read:
         more = "and more" if len(manifest.not_read) > NAMED else ""
         what += f"; not read: {', '.join(manifest.not_read[:NAMED])} {more}".rstrip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -11,7 +12,8 @@ from rich.text import Text
 
 from cli.output import MOST_PRINTED, Output, ago, print_first, print_table, print_warning
 from pipelines.errors import ExitStatus
-from pipelines.humanize import duration, size
+from pipelines.humanize import duration, last_and_more, size
+from pipelines.inventory import RESOURCES, plural
 from pipelines.records.files import COVER
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.results import DRILLS, DrillResult
@@ -44,7 +46,7 @@ def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> Ex
 def show_snapshot(settings: Settings, name: str, output: Output) -> ExitStatus:
     """Show the manifest of one snapshot."""
     snapshot = open_data(settings).find_snapshot(name)
-    document = {**msgspec.to_builtins(snapshot.manifest), "path": snapshot.address}
+    document = {**msgspec.json.decode(msgspec.json.encode(snapshot.manifest)), "path": snapshot.address}
     output.result(document, lambda console: _print_snapshot(console, snapshot))
     return ExitStatus.COMPLETE
 
@@ -71,6 +73,7 @@ def _line(line: SnapshotLine, now: datetime) -> dict[str, Any]:
         "complete": manifest.complete,
         "age_seconds": round((now - datetime.fromisoformat(manifest.finished_at)).total_seconds()),
         "counts": snapshot.counts,
+        "not_read": snapshot.not_read,
         "bytes": _bytes(snapshot),
         "requests": manifest.requests,
         "last_verified": verified and {"at": verified.verified_at, "ok": verified.ok, "read_data": verified.read_data},
@@ -109,9 +112,30 @@ def _print_list(
     columns = ("snapshot", "age", "proof", "records", "size", "requests", "last verified", "last drilled")
     rows += [(snapshot.name, "", "DAMAGED", "", "", "", "", "") for snapshot in damaged]
     print_table(console, columns, rows, right=("records", "size", "requests"))
+    print_not_read(console, [(line.snapshot.name, line.snapshot) for line in lines])
     for snapshot in damaged:
         remedy = f"`bookferry snapshots verify {snapshot.name}` checks it again."
         print_warning(console, f"{snapshot.name}: {snapshot.problem} {remedy}")
+
+
+def print_not_read(console: Console, snapshots: Sequence[tuple[str, Snapshot]]) -> None:
+    """Print what snapshots do not have, once for all that lack the same. Each has its name in the table above."""
+    names: dict[str, list[str]] = {}
+    for name, snapshot in snapshots:
+        if snapshot.not_read:
+            names.setdefault(_not_read(snapshot), []).append(name)
+    for what, lacking in names.items():
+        console.print(f"Not read in {last_and_more(lacking)}: {what}.")
+
+
+def _not_read(snapshot: Snapshot) -> str:
+    unread, unreadable = snapshot.not_read, snapshot.manifest.unreadable
+    words = [plural(name) if name in RESOURCES else name for name in unread[:MOST_PRINTED]]
+    words = [
+        f"{word} (not readable)" if name in unreadable else word for name, word in zip(unread, words, strict=False)
+    ]
+    more = len(unread) - len(words)
+    return ", ".join([*words, f"{more:,} more"] if more else words)
 
 
 def checked(result: SnapshotVerification | DrillResult | None, now: datetime) -> str:
@@ -138,6 +162,7 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
     proof += [
         (name, "", "", "", _number(found.requests), "not readable") for name, found in manifest.unreadable.items()
     ]
+    proof += [(name, "", "", "", "", "not read") for name in snapshot.not_read if name not in manifest.unreadable]
     print_failed_files(console, manifest.files, most=len(manifest.files.failures))
     numbers = ("records", "distinct ids", "X-Total", "requests")
     print_table(console, ("resource", *numbers, "read from"), proof, title="\nProof", right=numbers)

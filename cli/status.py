@@ -10,7 +10,7 @@ from rich.console import Console
 
 from cli.nightly import RESTART, FailedRun, failed_runs, outdated_tenants, scheduler_runs
 from cli.output import Output, ago, print_table, print_verdict, print_warning
-from cli.snapshots import checked
+from cli.snapshots import checked, print_not_read
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
 from pipelines.overview.document import document
@@ -70,6 +70,7 @@ def _print(
     for library in state.libraries:
         for problem in library.problems:
             print_warning(console, f"{library.tenant}: {problem.message.removesuffix('.')}. {problem.todo}".rstrip())
+    print_not_read(console, [(library.tenant, library.backup) for library in state.libraries if library.backup])
     for run in failed:
         what = f"{run.job} of {run.tenant}" if run.tenant else run.job
         ended = (

@@ -18,6 +18,7 @@ import msgspec
 
 from pipelines.backup.read import Progress
 from pipelines.humanize import MOST_LISTED, counted
+from pipelines.inventory import records_in_words
 from pipelines.migration.apply.run import ApplyProgress
 from pipelines.migration.flow import Migration
 from pipelines.migration.limits import NO_LIMITS
@@ -27,7 +28,6 @@ from pipelines.migration.model.plan import PlanFacts
 from pipelines.migration.model.reasons import AT_MISSING_LOCATION, REASONS, REFERENCE_MISSING, TASK_COMPLETED
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import snapshot_listing
-from pipelines.migration.model.wording import records_in_words
 from pipelines.migration.plan.learned_types import additional_names, shape_of
 from pipelines.migration.rehearsal import sandbox_shapes
 from pipelines.records.additional_fields import plain

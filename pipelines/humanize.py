@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 MOST_LISTED = 1000
 """Entries that a list in a result document has at most; the document also has their number (I11)."""
 
@@ -19,6 +21,11 @@ def size(count: int) -> str:
 def counted(number: int, noun: str) -> str:
     """Returns a number with its noun: `1 request`, `1,090 requests`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def last_and_more(names: Sequence[str]) -> str:
+    """Returns the last of some names, and how many there are besides: `new and 3 more`."""
+    return names[-1] if len(names) == 1 else f"{names[-1]} and {len(names) - 1:,} more"
 
 
 def duration(seconds: float) -> str:

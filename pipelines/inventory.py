@@ -23,6 +23,8 @@ NOT_LISTED = {
 }
 """API version and resource → why it cannot be listed: v2 has POST, PATCH and DELETE of users only (service.md#users)."""
 
+_SINGULAR = {"hard_copies": "hard copy", "authorities": "authority"}
+
 
 def days_left_of(api: str, today: date) -> int | None:
     """Returns the days until the end of this version of the API, negative after it; `None` if they are many, or no end is known."""
@@ -45,3 +47,18 @@ def resource_problem(api: str, names: Iterable[str]) -> str | None:
         if reason := NOT_LISTED.get((api, name)):
             return f"{name}: {reason}"
     return None
+
+
+def noun(resource: str) -> str:
+    """The word for one record of a resource."""
+    return _SINGULAR.get(resource, resource.removesuffix("s").replace("_", " "))
+
+
+def plural(resource: str) -> str:
+    """The word for records of a resource."""
+    return resource.replace("_", " ")
+
+
+def records_in_words(resource: str, count: int) -> str:
+    """A number of records of a resource: `1 hard copy`, `1,090 users`."""
+    return f"{count:,} {noun(resource) if count == 1 else plural(resource)}"

@@ -27,14 +27,17 @@ def prove(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> ResourceFa
             f"{_movement(listing)} The moved records could not be identified: run it again at a quieter hour."
         )
     if ids.duplicates:
-        problems.append(
-            f"{ids.rows - ids.without_id - ids.distinct:,} records were listed twice, for example id {_examples(ids.duplicates)}."
-        )
+        twice = ids.rows - ids.without_id - ids.distinct
+        records = "1 record was" if twice == 1 else f"{twice:,} records were"
+        problems.append(f"{records} listed twice, for example id {_examples(ids.duplicates)}.")
     if ids.without_id:
-        problems.append(f"{ids.without_id:,} records have no id that is a whole number; the raw table has them.")
+        has, them = ("has", "it") if ids.without_id == 1 else ("have", "them")
+        problems.append(
+            f"{counted(ids.without_id, 'record')} {has} no id that is a whole number; the raw table has {them}."
+        )
     if listing.last_total is not None and not 0 <= ids.distinct - listing.last_total <= listing.deleted:
         problems.append(
-            f"The service announced {listing.last_total:,} records (X-Total) and sent {ids.distinct:,} different ones."
+            f"The service announced {counted(listing.last_total, 'record')} (X-Total) and sent {counted(ids.distinct, 'different one')}."
         )
     problems += map(_gap, listing.gaps.values())
     if listing.contradiction:
@@ -43,8 +46,9 @@ def prove(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> ResourceFa
             "there are. Write to the service's operators."
         )
     if ids.text_ids:
+        have = "has an id" if ids.text_ids == 1 else "have ids"
         notes.append(
-            f"{ids.text_ids:,} records have ids that are not whole numbers: the column id of their table is empty, their residue has them."
+            f"{counted(ids.text_ids, 'record')} {have} of letters: the column id of the table is empty there, and the residue has the id."
         )
     if listing.last_total is None and not listing.contradiction:
         notes.append("The service sent no X-Total: only the end of the listing says how many records there are.")

@@ -28,6 +28,7 @@ from pipelines.errors import (
     SignInPageError,
     TemporaryError,
 )
+from pipelines.humanize import counted
 from pipelines.inventory import LIST_PATHS
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
@@ -229,8 +230,9 @@ def _add_earlier(
             "that the service announced (X-Total)."
         )
     elif added:
+        are, they = ("is", "it was") if added == 1 else ("are", "they were")
         facts.notes.append(
-            f"{added:,} records that only an earlier walk read are in it as well: they were deleted meanwhile, or changed their places."
+            f"{counted(added, 'record')} that only an earlier walk read {are} in it as well: {they} deleted meanwhile, or changed places."
         )
     return facts, added
 

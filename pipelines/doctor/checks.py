@@ -509,7 +509,7 @@ def backup_list(look: Look) -> CheckResult:
     total, plain = total_of(look.backup_list), look.total
     if total is not None and plain is not None and total < plain:
         return warning(
-            f"/publications/all has {total:,} records and /publications {plain:,}",
+            f"/publications/all has {counted(total, 'record')} and /publications {plain:,}",
             "Backups read /publications/all. Ask the library's operators which ones are missing there.",
         )
     return ok("begins with /publications/all")

@@ -48,6 +48,7 @@ def _library_document(library: Library) -> dict[str, Any]:
             "records": sum(backup.counts.values()),
             "counts": backup.counts,
             "files": backup.manifest.files.kept,
+            "not_read": backup.not_read,
         },
         "last_verified": verified and {"snapshot": verified.snapshot, "at": verified.verified_at, "ok": verified.ok},
         "last_drilled": drilled and {"snapshot": drilled.snapshot, "at": drilled.drilled_at, "ok": drilled.ok},

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from pipelines.doctor.backup_age import NewestSnapshots, last_backup, newest_snapshots
 from pipelines.doctor.findings import CheckStatus
 from pipelines.errors import BookferryError, ExitStatus
+from pipelines.humanize import last_and_more
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.overview.open_plans import OpenPlan, open_plans
 from pipelines.service.clock import SystemClock
@@ -144,14 +145,14 @@ def _damage(
     if names:
         yield Problem(
             ProblemCode.DAMAGED,
-            f"the manifest of {_some(names)} cannot be used",
+            f"the manifest of {last_and_more(names)} cannot be used",
             f"`bookferry snapshots verify {names[-1]}` says what to do.",
         )
     damaged = [result.name for result in verified if not result.ok and result.name not in names]
     if damaged:
         yield Problem(
             ProblemCode.DAMAGED,
-            f"the last verification of {_some(damaged)} failed",
+            f"the last verification of {last_and_more(damaged)} failed",
             f"`bookferry snapshots verify {damaged[-1]}` names the damage.",
         )
     if drilled and not drilled[-1].ok:
@@ -160,10 +161,6 @@ def _damage(
             f"the last drill, of {drilled[-1].name}, failed",
             f"`bookferry drill {drilled[-1].tenant}` repeats it.",
         )
-
-
-def _some(names: Sequence[str]) -> str:
-    return names[-1] if len(names) == 1 else f"{names[-1]} and {len(names) - 1:,} more"
 
 
 def _sign_in(settings: Settings, tenant: str, now: datetime) -> tuple[datetime | None, list[Problem]]:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from pipelines.humanize import counted
+from pipelines.inventory import plural
 from pipelines.records.advice import (
     advice_of,
     field_name,
@@ -283,7 +284,7 @@ def _residue(
     if value and names_a_person(key):
         record, value = None, NOT_SHOWN
     return {
-        "resource": resource.replace("_", " "),
+        "resource": plural(resource),
         "key": safe_text(key, EXAMPLE),
         "count": count,
         "record": record,

@@ -1,14 +1,11 @@
-"""What was learned of a library: its description in short, as a snapshot and a plan keep it.
-
-These are trees, so that the collector need not follow them (`gc=False`): `status` reads a thousand of them at once.
-"""
+"""What was learned of a library: its description in short, as a snapshot and a plan keep it."""
 
 from __future__ import annotations
 
 import msgspec
 
 
-class FieldSchema(msgspec.Struct, omit_defaults=True, gc=False):
+class FieldSchema(msgspec.Struct, omit_defaults=True):
     """One field as the description has it."""
 
     types: list[str] = []
@@ -21,7 +18,7 @@ class FieldSchema(msgspec.Struct, omit_defaults=True, gc=False):
     entries: FieldSchema | None = None
 
 
-class PayloadSchema(msgspec.Struct, omit_defaults=True, gc=False):
+class PayloadSchema(msgspec.Struct, omit_defaults=True):
     """The body of a request."""
 
     fields: dict[str, FieldSchema] = {}
@@ -33,14 +30,14 @@ class PayloadSchema(msgspec.Struct, omit_defaults=True, gc=False):
     method: str = ""
 
 
-class MergeSchema(msgspec.Struct, omit_defaults=True, gc=False):
+class MergeSchema(msgspec.Struct, omit_defaults=True):
     """The request that merges two records: its path below the list, with `{}` for the id of one of them, and its body."""
 
     path: str
     body: PayloadSchema
 
 
-class ResourceSchema(msgspec.Struct, omit_defaults=True, gc=False):
+class ResourceSchema(msgspec.Struct, omit_defaults=True):
     """One resource: its records, the bodies that create and change one, and how two are merged."""
 
     record: dict[str, FieldSchema] = {}
@@ -49,7 +46,7 @@ class ResourceSchema(msgspec.Struct, omit_defaults=True, gc=False):
     merge: MergeSchema | None = None
 
 
-class Description(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+class Description(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What a version of the API says about itself in its swagger.yaml (service.md#overview)."""
 
     address: str

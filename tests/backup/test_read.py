@@ -276,7 +276,7 @@ class TestProof:
         pages = [page_of({"id": 1}, {"id": 2}), page_of({"id": 2, "title": "again"})]
         manifest = canned(*pages, totals=totals).back_up().manifest
         assert not manifest.complete
-        assert manifest.problems[0] == "publications: 1 records were listed twice, for example id 2."
+        assert manifest.problems[0] == "publications: 1 record was listed twice, for example id 2."
         facts = manifest.resources["publications"]
         assert (facts.records, facts.distinct_ids, facts.without_id) == (3, 2, 0)
 
@@ -287,7 +287,7 @@ class TestProof:
         snapshot = runner.back_up()
         assert snapshot.manifest.problems == [
             "publications: 5 records have no id that is a whole number; the raw table has them.",
-            "publications: The service announced 6 records (X-Total) and sent 1 different ones.",
+            "publications: The service announced 6 records (X-Total) and sent 1 different one.",
         ]
         assert [row["id"] for row in runner.raw_rows(snapshot)] == [None, None, None, 4, None, None]
         assert snapshot.manifest.tables["publications"].rows == 6

@@ -51,7 +51,21 @@ def test_damage_is_exit_6_and_named(two_backups: tuple[Installation, list[str]])
     assert str(file) in done.document["problems"][0]
     printed = installation.run("snapshots", "verify", "small")
     assert (printed.status, printed.lines[-1].split(";")[0]) == (6, "Not good: 1 problem")
-    assert "DAMAGED" in installation.run("snapshots", "list").lines[-1]
+    assert "DAMAGED" in installation.run("snapshots", "list").lines[-2]
+
+
+def test_what_a_complete_snapshot_does_not_have(two_backups: tuple[Installation, list[str]]) -> None:
+    """Resources that were not read are named once for all snapshots that lack the same, by `status` too, and in JSON."""
+    installation, (_first, newest) = two_backups
+    unread = ["users", "hard_copies", "locations", "collections", "authorities", "tasks"]
+    said = "users, hard copies, locations, collections, authorities, tasks."
+    assert installation.run("snapshots", "list").lines[-1] == f"Not read in {newest} and 1 more: {said}"
+    assert f"Not read in small: {said}" in installation.run("status").lines
+    listed = installation.run("snapshots", "list", "--json").document["snapshots"]
+    [library] = installation.run("status", "--json").document["libraries"]
+    assert [one["not_read"] for one in (*listed, library["backup"])] == [unread, unread, unread]
+    shown = installation.run("snapshots", "show", newest).lines
+    assert [line.split("│")[0].strip() for line in shown if "not read" in line] == unread
 
 
 def test_differences_are_exit_6(two_backups: tuple[Installation, list[str]]) -> None:

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pipelines.errors import RefusedError
-from pipelines.inventory import LIST_PATHS
+from pipelines.inventory import LIST_PATHS, noun, plural
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, MergeRequest, ResourceType, Source
-from pipelines.migration.model.wording import noun, plural
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.settings.requests import RequestSettings

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import SafetyLimitError, TemporaryError
+from pipelines.inventory import plural
 from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.late_effects import PendingWriteError
 from pipelines.migration.apply.references import UntriedReferenceError, links_of, own_references
@@ -28,7 +29,6 @@ from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, is_done
 from pipelines.migration.model.plan import Plan, PlanRow
-from pipelines.migration.model.wording import plural
 from pipelines.report.issues import safe_text
 from pipelines.service.client import Waiting
 from pipelines.service.redaction import outside_text

@@ -8,13 +8,13 @@ from itertools import chain, islice
 from pathlib import Path
 
 from pipelines.errors import StopError
+from pipelines.inventory import plural
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, Decision
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import SOURCE, Plan, PlanRow
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, WRITING_ORDER, ResourceType, adopts
 from pipelines.migration.model.target_reading import TargetNow
-from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.comparison import Comparison, Match, compare, decision_batches
 from pipelines.migration.plan.conflicts import RecordDecision
 from pipelines.migration.plan.record_rows import compared_fields, outcome_of

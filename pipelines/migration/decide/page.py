@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pipelines.inventory import noun, plural
 from pipelines.migration.model.comparable import Form
 from pipelines.migration.model.formatting import SHORT, cut_both, display_pair, display_text, value_of
 from pipelines.migration.model.plan import CONFLICTS, Plan, PlanRow
 from pipelines.migration.model.reasons import decisions_about
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.model.wording import noun, plural
 from pipelines.migration.plan.conflicts import (
     ConflictLine,
     asked_rows,

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from pipelines.humanize import counted
+from pipelines.inventory import records_in_words
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Lacking
 from pipelines.migration.model.plan import CONFLICTS, HTML, WORKBOOK, Plan, PlanFacts
 from pipelines.migration.model.reasons import REASONS, Kind, kind_of
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS
-from pipelines.migration.model.wording import records_in_words
 from pipelines.records.advice import incomplete_dates
 
 NAMED = 5

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from pipelines.humanize import counted, duration, size
-from pipelines.inventory import LAST_DAY_OF_V2
+from pipelines.inventory import LAST_DAY_OF_V2, noun, records_in_words
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PlanFacts
 
@@ -31,8 +31,6 @@ EVIDENCE = {
     "name": "a name, address or barcode",
 }
 """Evidence that two records are the same → words, short enough for a plot."""
-
-_SINGULAR = {"hard_copies": "hard copy", "authorities": "authority"}
 
 
 def headline(facts: PlanFacts, now: datetime) -> list[str]:
@@ -79,21 +77,6 @@ def finishes_at(facts: PlanFacts, now: datetime) -> datetime:
 def days_left(facts: PlanFacts, now: datetime) -> int:
     """Whole days between the end of the apply and the last day of version 2; negative where it is too late."""
     return (LAST_DAY_OF_V2 - finishes_at(facts, now).date()).days
-
-
-def noun(resource: str) -> str:
-    """The word for one record of a resource."""
-    return _SINGULAR.get(resource, resource.removesuffix("s").replace("_", " "))
-
-
-def plural(resource: str) -> str:
-    """The word for records of a resource."""
-    return resource.replace("_", " ")
-
-
-def records_in_words(resource: str, count: int) -> str:
-    """A number of records of a resource: `1 hard copy`, `1,090 users`."""
-    return f"{count:,} {noun(resource) if count == 1 else plural(resource)}"
 
 
 def _records(resource: str, counts: Mapping[str, int]) -> str:

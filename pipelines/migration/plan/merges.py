@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pipelines.humanize import counted
+from pipelines.inventory import plural
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.plan_table import PlanTableRow
 from pipelines.migration.model.resource_types import MERGEABLE, MergeRequest, ResourceType
-from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.rows import Totals, as_json
 from pipelines.report.issues import safe_text
 from pipelines.shapes.model import Description, MergeSchema, ResourceSchema

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipelines.humanize import counted
+from pipelines.inventory import noun, plural
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Finding, NotMoved
 from pipelines.migration.model.formatting import display_both, value_of
@@ -21,7 +22,6 @@ from pipelines.migration.model.not_sent import findings_of
 from pipelines.migration.model.plan import CONFLICTS, Plan, PlanFacts
 from pipelines.migration.model.reasons import NO_NUMBER, REASONS, Kind, Work, work_of
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.model.wording import noun, plural
 from pipelines.records.advice import field_name
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.report.rendering import link_to

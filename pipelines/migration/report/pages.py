@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from pipelines.humanize import counted, size
+from pipelines.inventory import plural, records_in_words
 from pipelines.migration.decide.page import PageRows, policy, script, style
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Finding
@@ -24,8 +25,6 @@ from pipelines.migration.model.wording import (
     finishes_at,
     headline,
     margin,
-    plural,
-    records_in_words,
 )
 from pipelines.migration.report.issues import (
     IssueGroup,

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipelines.inventory import plural
 from pipelines.migration.apply.attachments import describe_file, is_like
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.model.resource_types import ResourceType
-from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import part_of
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET, COVER, AttachedFile, attached_files

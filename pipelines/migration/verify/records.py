@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from pipelines.inventory import noun
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.comparable import STEP, Form, digest
 from pipelines.migration.model.comparison_database import comparison_database, create_table
@@ -25,7 +26,6 @@ from pipelines.migration.model.plan import SOURCE, TARGET, Plan, PlanRow
 from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import TargetNow
-from pipelines.migration.model.wording import noun
 from pipelines.migration.plan.field_merge import FieldVerdict, merge_field
 from pipelines.migration.plan.rows import batches_of, in_steps
 from pipelines.migration.verify.discrepancies import FINDINGS, INSERT, MOST_CHARACTERS, Discrepancies

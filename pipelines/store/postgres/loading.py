@@ -324,7 +324,8 @@ def _readable_tables(data: DataFolder, snapshot: Snapshot) -> tuple[list[Table],
 
 
 def _nul_note(table: str, count: int) -> str:
-    return f"{table}: {count:,} values have the character NUL, which no text in Postgres can have; U+FFFD stands in its place."
+    have = "1 value has" if count == 1 else f"{count:,} values have"
+    return f"{table}: {have} the character NUL, which no text in Postgres can have; U+FFFD stands in its place."
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 import msgspec
@@ -70,14 +71,21 @@ class Manifest(msgspec.Struct, kw_only=True):
     files: FileTotals
     tables: dict[str, TableFacts]
     residue: dict[str, dict[str, int]]
-    description: Description | None = None
-    """The service's own description."""
+    described: msgspec.Raw = msgspec.field(name="description", default=msgspec.Raw(b"null"))
+    """The service's own description, still JSON: it is most of a manifest, `status` reads a thousand of these, and hardly anybody asks."""
     shapes: dict[str, RecordShape] = {}
     """Resource → the fields of its records."""
     observed: dict[str, list[ObservedColumn]] = {}
     """Resource → the columns of its table besides the described ones."""
     manifest_sha256: str = ""
     """SHA-256 of this file with an empty string in this place."""
+
+    @property
+    def description(self) -> Description | None:
+        """The service's own description; `None` where there is none that can be read."""
+        with suppress(msgspec.MsgspecError):
+            return _DESCRIPTION_DECODER.decode(self.described)
+        return None
 
     @property
     def news(self) -> list[str]:
@@ -146,7 +154,7 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
         files=facts.files or FileTotals(),
         tables=facts.tables,
         residue=facts.residue,
-        description=facts.description,
+        described=msgspec.Raw(msgspec.json.encode(facts.description)),
         shapes=facts.shapes,
         observed={resource: columns for resource, columns in facts.observed.items() if columns},
     )
@@ -184,8 +192,9 @@ def _notes_of_announcements(announced: list[Announcement]) -> list[str]:
 
 def _notes_of_shapes(facts: CaptureFacts, before: Sequence[Manifest]) -> list[str]:
     """What changed in the service's records and in its description since the newest snapshot that has the same resource."""
-    described = next((one for one in reversed(before) if one.description and not one.description.problem), None)
-    news = changed_description(described.description if described else None, facts.description)
+    descriptions = (manifest.description for manifest in reversed(before))
+    described = next((each for each in descriptions if each is not None and not each.problem), None)
+    news = changed_description(described, facts.description)
     notes = [f"{NEW} the service's description changed: {'; '.join(news.pop(''))}."] if "" in news else []
     for resource, shape in facts.shapes.items():
         earlier = next((one for one in reversed(before) if resource in one.shapes), None)
@@ -298,4 +307,5 @@ def columns_before(before: Iterable[Manifest], resource: str) -> list[ObservedCo
 
 
 _HEADER_DECODER = msgspec.json.Decoder(_Header)
+_DESCRIPTION_DECODER: msgspec.json.Decoder[Description | None] = msgspec.json.Decoder(Description | None)
 _MANIFEST_DECODER = msgspec.json.Decoder(Manifest)

@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 
 from pipelines.errors import AccessDeniedError, BookferryError, ConfigurationError, StorageError, TenantBusyError
 from pipelines.file_access import make_folder
+from pipelines.inventory import LIST_PATHS, RESOURCES
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
 from pipelines.settings.validation_messages import did_you_mean
@@ -94,6 +95,16 @@ class Snapshot:
     def counts(self) -> dict[str, int]:
         """Resource → records."""
         return {resource: facts.records for resource, facts in self.manifest.resources.items()}
+
+    @property
+    def not_read(self) -> list[str]:
+        """What the library has, or may have, and this snapshot has not: resources, then addresses of lists."""
+        manifest = self.manifest
+        addresses = {f"/{path}" for path in LIST_PATHS.values()}
+        return [
+            *(resource for resource in RESOURCES if resource not in manifest.resources),
+            *(entry for entry in manifest.not_read if entry not in addresses),
+        ]
 
     @property
     def holds_publications(self) -> bool:

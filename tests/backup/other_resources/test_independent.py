@@ -167,7 +167,7 @@ def test_ids_that_are_texts_identify_records(serve: Serve) -> None:
     snapshot = serve(service)[0].back_up("publications", "tasks")
     facts = snapshot.manifest.resources["tasks"]
     assert (facts.records, facts.distinct_ids, facts.without_id, facts.complete) == (2, 2, 0, True)
-    assert any("ids that are not whole numbers" in note for note in facts.notes)
+    assert any("ids of letters" in note for note in facts.notes)
     assert [(row["id"], row["id_raw"]) for row in rows(snapshot, "tasks")] == [
         (None, "0b6e-a1"),
         (None, "0b6e-a2"),
@@ -196,7 +196,7 @@ def test_text_ids_that_come_twice(serve: Serve, ids: list[object]) -> None:
 
     manifest = serve(script)[0].back_up("publications", "tasks").manifest
     assert not manifest.complete
-    assert any("tasks: 1 records were listed twice, for example id a." in one for one in manifest.problems)
+    assert any("tasks: 1 record was listed twice, for example id a." in one for one in manifest.problems)
 
 
 def _five_pages_of_users(request: Received) -> Answer:

@@ -13,7 +13,6 @@ from types import FrameType
 from typing import NoReturn
 
 import duckdb
-import msgspec
 import pandas as pd
 import pyarrow.dataset
 import pyarrow.parquet as pq
@@ -287,9 +286,18 @@ class TestManifests:
     def test_unknown_keys_are_ignored(self, data: DataFolder) -> None:
         """Later versions may add keys within one format."""
         snapshot = make_snapshot(data)
-        content = {**msgspec.to_builtins(snapshot.manifest), "verified_at": "2026-12-01"}
+        content = {**json.loads((snapshot.path / MANIFEST).read_bytes()), "verified_at": "2026-12-01"}
         (snapshot.path / MANIFEST).write_text(json.dumps(content))
         assert [one.name for one in data.snapshots()] == [snapshot.name]
+
+    def test_a_description_is_read_when_it_is_asked_for(self, data: DataFolder) -> None:
+        """One that is none leaves the snapshot usable, as if the service had none."""
+        snapshot = make_snapshot(data)
+        content = json.loads((snapshot.path / MANIFEST).read_bytes())
+        for description, address in (({"address": "/api", "learned_at": "today"}, "/api"), ({"resources": 7}, None)):
+            (snapshot.path / MANIFEST).write_text(json.dumps({**content, "description": description}))
+            [read] = data.snapshots()
+            assert (read.manifest.description and read.manifest.description.address) == address
 
     def test_a_copied_folder(self, data: DataFolder) -> None:
         """A copied snapshot would be counted twice."""

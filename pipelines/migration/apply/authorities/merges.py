@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any
 
 from pipelines.errors import RefusedError, UnclearError
+from pipelines.inventory import noun
 from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.apply.request_forms import Operation, RequestForms
 from pipelines.migration.apply.row_result import RowResult
@@ -26,7 +27,6 @@ from pipelines.migration.model.journal_entries import (
     may_have_been_sent,
 )
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.wording import noun
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.envelope import record_with_id
 
