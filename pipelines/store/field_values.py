@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipelines.inventory import LIST_PATHS
 from pipelines.records.residue import SIGNED_ADDRESS
 from pipelines.records.values import decode_json
 from pipelines.store.parquet import json_path, literal, open_in_duckdb
@@ -23,6 +24,12 @@ _TYPES = {"VARCHAR": "string", "BOOLEAN": "boolean", "ARRAY": "array", "OBJECT":
 
 _WITH_ID = r'"(?:[^"]*[_.-])?[Ii][Dd]s?":[^n]|"[^"]*[a-z0-9]I[Dd]s?":[^n]'
 """Matches the JSON of a value in which an object has the id of a record, in any spelling."""
+
+RECORD_ADDRESS = (
+    rf"(?i)(?:(?:https?:)?//?\S*/api/v[0-9]+/|/?(?:api/v[0-9]+/)?)(?P<path>{'|'.join(LIST_PATHS.values())})"
+    r"/[^/?#\s]*[0-9][^/?#\s]*(?:[/?#]\S*)?"
+)
+"""Matches the address of a record in the API, with or without the library's own: `/publications/3`, `https://library/api/v2/users/7`."""
 
 _VALUES = """
     SELECT name, value
@@ -44,7 +51,7 @@ _FOUND = """
 _WITH_NUMBERS = """
     SELECT DISTINCT name, value::VARCHAR
     FROM ({values})
-    WHERE json_type(value) <> 'VARCHAR' OR regexp_full_match(value ->> '$', '[0-9]+')
+    WHERE json_type(value) <> 'VARCHAR' OR regexp_full_match(value ->> '$', {with_number})
 """
 
 _BATCH = 1000
@@ -113,7 +120,9 @@ def values_with_numbers(raw: Path, names: Sequence[str]) -> Iterator[dict[str, A
     if not names:
         return
     with open_in_duckdb(raw) as database:
-        found = database.execute(_WITH_NUMBERS.format(values=_values(names)))
+        found = database.execute(
+            _WITH_NUMBERS.format(values=_values(names), with_number=literal(f"[0-9]+|{RECORD_ADDRESS}"))
+        )
         while rows := found.fetchmany(_BATCH):
             yield from ({name: decode_json(value.encode())} for name, value in rows)
 

@@ -1,4 +1,4 @@
-"""Finds fields whose whole numbers are all ids of the records of one resource, whatever their names: they may refer to it.
+"""Finds fields that may refer to records by their values, whatever their names: numbers that are all ids, and addresses of records.
 
 The service does not document such fields (service.md#not-shown). Numbers of the source are other records in the target, so that a field
 that may refer to records is not sent as it stands. Nothing is concluded from it: where the field leads is a question to a person.
@@ -6,11 +6,15 @@ that may refer to records is not sent as it stands. Nothing is concluded from it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
+from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.shapes.field_names import is_quantity
+from pipelines.store.field_values import RECORD_ADDRESS
 
 MOST_VALUES = 10_000
 """Different numbers of a field that are compared."""
@@ -18,28 +22,49 @@ MOST_VALUES = 10_000
 SMALL = 100
 """Ids that any resource may have."""
 
+FEW = 2
+"""As many different numbers a switch has, or a choice."""
+
+_ADDRESS = re.compile(RECORD_ADDRESS)
+
+_RESOURCES = {path: resource for resource, path in LIST_PATHS.items()}
+
 Path = tuple[str, ...]
 
 
 def fields_with_ids(
     records: Iterable[Mapping[str, Any]], names: Collection[str], listings: Mapping[str, TargetListing]
 ) -> dict[str, str]:
-    """Field → the resource whose ids are all of its numbers, at any depth. `listings`: every resource of the same library.
+    """Field → the resource whose ids are all of its numbers, or whose record any of its texts is the address of, at any depth.
 
-    Numbers that are ids of several resources, as those from 1 on are, say nothing unless they stand in a list: a position, a rank and
-    a choice have them. Of a library that lists one resource only, those up to `SMALL` are taken for such ids. Nor do numbers of fields
-    that are named after a quantity.
+    `listings`: every resource of the same library. Up to `FEW` different numbers that are ids of several resources, as those from 1 on are,
+    say nothing unless they stand in a list. Of a library that lists one resource only, those up to `SMALL` are taken for such ids. Nor do
+    numbers of fields that are named after a quantity or a choice.
     """
     values: dict[Path, set[int] | None] = {}
-    listed = set[Path]()
+    listed, addressed = set[Path](), dict[str, str]()
     for record in records:
         for name in names:
-            for path, number, is_listed in _numbers((name,), record.get(name)):
-                _add(values, path, number)
+            for path, value, is_listed in _values((name,), record.get(name)):
+                if not is_quantity(path[-1]):
+                    _add(values, path, value if type(value) is int and value > 0 else None)
                 if is_listed:
                     listed.add(path)
-    found = {path: [*numbers] for path, numbers in values.items() if numbers}
-    owners: dict[Path, list[str]] = {path: [] for path in found}
+                if name not in addressed and isinstance(value, str) and (address := _ADDRESS.fullmatch(value)):
+                    addressed[name] = _RESOURCES[address["path"].lower()]
+    found = {path: numbers for path, numbers in values.items() if numbers}
+    return addressed | {
+        path[0]: resources[0]
+        for path, resources in _owners(found, listings).items()
+        if path in listed
+        or len(found[path]) > FEW
+        or (len(resources) == 1 and (len(listings) > 1 or max(found[path]) > SMALL))
+    }
+
+
+def _owners(found: Mapping[Path, AbstractSet[int]], listings: Mapping[str, TargetListing]) -> dict[Path, list[str]]:
+    """The resources that have all of some numbers as their ids."""
+    owners: dict[Path, list[str]] = {}
     for resource, listing in listings.items() if found else ():
         left = {path: {*numbers} for path, numbers in found.items()}
         for ids in listing.ids():
@@ -47,24 +72,20 @@ def fields_with_ids(
                 numbers.difference_update(ids)
         for path, numbers in left.items():
             if not numbers:
-                owners[path].append(resource)
-    return {
-        path[0]: resources[0]
-        for path, resources in owners.items()
-        if resources and (path in listed or (len(resources) == 1 and (len(listings) > 1 or max(found[path]) > SMALL)))
-    }
+                owners.setdefault(path, []).append(resource)
+    return owners
 
 
-def _numbers(path: Path, value: object, *, is_listed: bool = False) -> Iterator[tuple[Path, int | None, bool]]:
-    """Yield the path of each value that is no object and no list, the value where it may be an id, and whether it stands in a list."""
+def _values(path: Path, value: object, *, is_listed: bool = False) -> Iterator[tuple[Path, object, bool]]:
+    """Yield the path of each value that is no object and no list, the value, and whether it stands in a list."""
     if isinstance(value, dict):
         for name, member in value.items():
-            yield from _numbers((*path, name), member)
+            yield from _values((*path, name), member)
     elif isinstance(value, list):
         for entry in value:
-            yield from _numbers(path, entry, is_listed=True)
-    elif value is not None and not is_quantity(path[-1]):
-        yield path, value if type(value) is int and value > 0 else None, is_listed
+            yield from _values(path, entry, is_listed=True)
+    elif value is not None:
+        yield path, value, is_listed
 
 
 def _add(values: dict[Path, set[int] | None], path: Path, number: int | None) -> None:

@@ -117,6 +117,17 @@ _RECORDS = frozenset(
         "member",
         "holding",
         "person",
+        "author",
+        "curator",
+        "donor",
+        "editor",
+        "keeper",
+        "lender",
+        "manager",
+        "publisher",
+        "supervisor",
+        "supplier",
+        "translator",
         "asset",
         "file",
         "document",
@@ -129,19 +140,19 @@ _RECORDS = frozenset(
 
 
 def is_quantity(name: str) -> bool:
-    """Whether a whole number in a field of this name counts, measures, orders or dates something, and is no number of a record."""
+    """Whether a whole number in a field of this name counts, measures, orders, dates or classifies, and is no number of a record."""
     words = words_of(name)
     is_number_of_record = words[-1:] == ["number"] and names_records("_".join(words[:-1]))
-    return (
-        not is_named_as_id(name) and not is_number_of_record and not _QUANTITIES.isdisjoint(map(_singular, words[-1:]))
-    )
+    last = {form for word in words[-1:] for form in (word, _singular(word))}
+    return not is_named_as_id(name) and not is_number_of_record and not _QUANTITIES.isdisjoint(last)
 
 
 _QUANTITIES = frozenset({
-    "age", "amount", "cent", "copy", "count", "counter", "day", "depth", "duration", "edition", "extent", "floor", "height", "hour",
-    "index", "issue", "length", "level", "limit", "maximum", "minimum", "minute", "month", "number", "order", "page", "part",
-    "percent", "position", "price", "priority", "quantity", "rank", "rating", "score", "second", "seq", "sequence", "size", "sort",
-    "step", "sum", "total", "version", "volume", "week", "weight", "width", "year",
+    "age", "amount", "cent", "class", "code", "column", "copy", "count", "counter", "day", "depth", "duration", "edition", "extent",
+    "flag", "floor", "grade", "height", "hour", "index", "issue", "kind", "length", "level", "limit", "line", "maximum", "minimum",
+    "minute", "mode", "month", "no", "nr", "number", "order", "page", "part", "percent", "phase", "position", "price", "priority",
+    "quantity", "rank", "rating", "row", "score", "second", "seq", "sequence", "size", "sort", "stage", "star", "state", "status", "step",
+    "sum", "total", "type", "version", "volume", "week", "weight", "width", "year",
 })  # fmt: skip
 """Last words, in singular, of names of plain numbers."""
 

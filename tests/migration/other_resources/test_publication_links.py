@@ -19,6 +19,7 @@ from tests.migration.other_resources.full_library import (
     records_of,
     token_of,
 )
+from tests.migration.other_resources.test_staleness import FIELDS
 from tests.migration.test_additional_fields import DOCUMENTED, learned
 from tests.sandbox.process import SandboxProcess
 
@@ -188,20 +189,40 @@ def test_what_may_be_a_number_of_a_record_is_not_sent_as_a_value(pair: LibraryPa
         "predecessor": str(publications[2]),
         "see_also": publications[:3],
         "seriesIDs": [str(publications[3])],
+        "home": f"/publications/{publications[3]}",
+        "ways": {"to": [f"https://library.example.org/api/v2/publications/{publications[3]}"]},
+        "curator": publications[1],
         "shelf": {"side": "left", "row": 1},
+        "binding": 2,
     }
-    fields = {**DOCUMENTED, **{name: {"schema": {}, "seed": [None]} for name in values}}
-    shapes = {"description": "follows", "resources": {"publications": {"fields": fields}}}
+    fields = {**DOCUMENTED, **{name: {"schema": {}, "seed": [None]} for name in (*values, "desk")}}
+    of_collections = {**FIELDS, "home": {"schema": {}, "seed": [None]}, "desk": {"schema": {}, "seed": [None]}}
+    shapes = {
+        "description": "follows",
+        "resources": {"publications": {"fields": fields}, "collections": {"fields": of_collections}},
+    }
     for tenant in ("library", "target"):
         pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
     library = replace(pair, target="library", token=token_of(pair, "library"))
     library.call("PATCH", f"publications/{publications[4]}", values)
-    plan = pair.plan(back_up(pair, "run"))
-    assert [*learned(plan).moved] == ["shelf"]
+    several = sorted({*publications} & {*records_of(pair, "users", "library")})[:3]
+    collections = [
+        library.call("POST", "collections", {"name": f"At desk {desk}", "desk": desk})["id"] for desk in several
+    ]
+    library.call("PATCH", f"collections/{collections[0]}", {"home": f"/api/v3/hard_copies/{several[0]}"})
+    for publication, desk in zip(publications, several, strict=False):
+        library.call("PATCH", f"publications/{publication}", {"desk": desk})
+    plan = pair.plan(back_up(pair, "run"), resources=["collections"])
+    assert [*learned(plan).moved] == ["binding", "shelf"]
+    assert (
+        plan.facts.types["collections"].left_out.items() >= dict.fromkeys(("home", "desk"), "unknown_reference").items()
+    )
     applied = pair.apply(plan).applied
-    assert {finding.field for finding in applied.findings} >= {"relations", "predecessor", "see_also", "seriesIDs"}
-    assert applied.lacking.references == 4
+    assert {finding.field for finding in applied.findings} >= {"desk", *values} - {"shelf", "binding"}
+    assert applied.lacking.references == 14, (
+        "seven of one publication, a desk of three others and of three collections, a home"
+    )
     sent = [
         {name: record[name] for name in values if record[name]} for record in records_of(pair, "publications").values()
     ]
-    assert [one for one in sent if one] == [{"shelf": values["shelf"]}]
+    assert [one for one in sent if one] == [{"shelf": values["shelf"], "binding": 2}]

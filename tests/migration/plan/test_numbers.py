@@ -1,4 +1,4 @@
-"""Fields whose numbers are all ids of one resource, whatever their names."""
+"""Fields whose values may lead to records, whatever their names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def listings(tmp_path: Path) -> Listings:
         ("shelf", [41, 0], None),
         ("shelf", [41, 42.5], None),
         ("shelf", [41, "B 7"], None),
-        ("shelf", [1, 2, 3], None),
+        ("shelf", [1, 2], None),
+        ("shelf", [1, 2, 3], "publications"),
+        ("shelf_state", [1, 2, 3], None),
+        ("shelf_nr", [1, 2, 3], None),
         ("shelf", [None], None),
         ("see_also", [[1, 2], [3]], "publications"),
         ("work_numbers", [[1, 2], [3]], None),
@@ -50,12 +53,17 @@ def listings(tmp_path: Path) -> Listings:
         ("published_year", [41, 42], None),
         ("pages", [41], None),
         ("pages_id", [41], "publications"),
+        ("home", ["/publications/3", None], "publications"),
+        ("home", ["publications/3", "elsewhere"], "publications"),
+        ("home", ["https://library.example.org/api/v2/hard_copies/A-3?x=1"], "hard_copies"),
+        ("order", [{"of": ["/lib/api/v3/hard_copies/locations/7/"]}], "locations"),
+        ("home", ["https://example.org/publications/3", "/publications/all", "see /users/3", "/papers/3"], None),
     ],
 )
 def test_a_field_may_lead_to_the_only_resource_that_has_all_of_its_numbers(
     listings: Listings, name: str, values: list[Any], leads_to: str | None
 ) -> None:
-    """Numbers that several resources have, as a position or a choice does, say nothing outside of lists; nor do quantities."""
+    """A few numbers that several resources have, as a choice does, say nothing outside of lists; nor do quantities. Addresses do."""
     library = listings(publications=range(1, 101), collections=range(1, 21), users=[7000])
     found = fields_with_ids([{"id": 1, name: value} for value in values], [name], library)
     assert found == ({name: leads_to} if leads_to else {})

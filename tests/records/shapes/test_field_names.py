@@ -42,6 +42,8 @@ def test_other_words_end_in_id_as_well(name: str) -> None:
         ("items", [{"publication": {"id": 7}, "position": 1}], True),
         ("subject-id", "12", True),
         ("copies", 3, True),
+        ("curator", 2, True),
+        ("publisher", "Elsevier", False),
         ("shelf", {"room": {"locationIds": [3]}}, True),
         ("external_id", "A-12", False),
         ("position", 3, False),
