@@ -46,9 +46,9 @@ def prove(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> ResourceFa
             "there are. Write to the service's operators."
         )
     if ids.text_ids:
-        have = "has an id" if ids.text_ids == 1 else "have ids"
+        have = "has an id that is a text" if ids.text_ids == 1 else "have ids that are texts"
         notes.append(
-            f"{counted(ids.text_ids, 'record')} {have} of letters: the column id of the table is empty there, and the residue has the id."
+            f"{counted(ids.text_ids, 'record')} {have}: there, the column id of the table is empty, and id_raw has the id."
         )
     if listing.last_total is None and not listing.contradiction:
         notes.append("The service sent no X-Total: only the end of the listing says how many records there are.")

@@ -167,7 +167,9 @@ def test_ids_that_are_texts_identify_records(serve: Serve) -> None:
     snapshot = serve(service)[0].back_up("publications", "tasks")
     facts = snapshot.manifest.resources["tasks"]
     assert (facts.records, facts.distinct_ids, facts.without_id, facts.complete) == (2, 2, 0, True)
-    assert any("ids of letters" in note for note in facts.notes)
+    assert any(
+        "ids that are texts: there, the column id of the table is empty, and id_raw has" in note for note in facts.notes
+    )
     assert [(row["id"], row["id_raw"]) for row in rows(snapshot, "tasks")] == [
         (None, "0b6e-a1"),
         (None, "0b6e-a2"),
