@@ -19,6 +19,8 @@ _INT64 = range(-(2**63), 2**63)
 
 _PARTIAL_DATE = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}")
 _YEAR_LAST = re.compile(r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})")
+_YEAR_FIRST = re.compile(r"([0-9]{4})([./-])([0-9]{1,2})\2([0-9]{1,2})(?:T00:00(?::00(?:\.0+)?)?Z?)?")
+"""Also with the midnight that some systems add to a day; another time may be another day elsewhere."""
 
 
 def decode_record(payload: bytes) -> dict[str, Any]:
@@ -84,12 +86,15 @@ _PRECISIONS = {
 def partial_date(text: str) -> PartialDate | None:
     """The date in `YYYY-MM-DD`, `YYYY-MM` or `YYYY`; `None` for any other text, such as a day that does not exist.
 
-    Day, month and year in another order are a date if they have one reading: 7/19/2018, not 2/3/2018 (rule `date_order`).
+    In another order or form they are a date if they have one reading: 7/19/2018, 2018/7/19, not 2/3/2018 (rule `date_order`).
     """
     if year_last := _YEAR_LAST.fullmatch(text):
         first, _separator, second, year = year_last.groups()
         readings = {found.first for found in map(partial_date, _both_orders(year, first, second)) if found is not None}
         return PartialDate(readings.pop(), Precision.DAY) if len(readings) == 1 else None
+    if year_first := _YEAR_FIRST.fullmatch(text):
+        year, _separator, month, day_of_month = year_first.groups()
+        text = f"{year}-{month:0>2}-{day_of_month:0>2}"
     if not _PARTIAL_DATE.fullmatch(text):
         return None
     missing, precision = _PRECISIONS[len(text)]
