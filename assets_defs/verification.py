@@ -16,7 +16,8 @@ from assets_defs.freshness import verification_freshness, verified_at
 from assets_defs.metadata import MOST_SHOWN, one_line_each
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.verification import Part, SnapshotVerification, verify_named
+from pipelines.store.maintenance.results import SnapshotVerification
+from pipelines.store.maintenance.verification import Part, verify_named
 
 JOB = "verify_backups"
 ASSET = "verification"

@@ -16,8 +16,7 @@ from pipelines.humanize import duration, last_and_more, size
 from pipelines.inventory import RESOURCES, plural
 from pipelines.records.files import COVER
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.results import DRILLS, DrillResult
-from pipelines.store.maintenance.verification import VERIFICATIONS, SnapshotVerification
+from pipelines.store.maintenance.results import DRILLS, VERIFICATIONS, DrillResult, SnapshotVerification
 from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
 from pipelines.store.stores import open_data

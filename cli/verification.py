@@ -19,10 +19,9 @@ from pipelines.humanize import counted, size
 from pipelines.notify import Ending
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
+from pipelines.store.maintenance.results import VERIFICATIONS, SnapshotVerification
 from pipelines.store.maintenance.verification import (
-    VERIFICATIONS,
     Part,
-    SnapshotVerification,
     keys_to_verify,
     tenant_of,
     tenants_without_complete,

@@ -18,7 +18,7 @@ from pipelines.service.webhook import TRIES, call
 from pipelines.settings.schedule import Occasion
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
-from pipelines.store.maintenance.verification import SnapshotVerification
+from pipelines.store.maintenance.results import SnapshotVerification
 from pipelines.store.snapshots.snapshots import Snapshot
 
 MAX_CHARACTERS = 2000

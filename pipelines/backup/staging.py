@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.residue import bounded
-from pipelines.records.shapes.columns import ObservedColumn, observe_columns, with_columns
-from pipelines.records.shapes.observation import Observer
+from pipelines.records.shapes.columns import observe_columns, with_columns
+from pipelines.records.shapes.observation import ObservedColumn, Observer
 from pipelines.records.stager import RECORDS_PER_STEP, Stager, in_steps
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import STAGED

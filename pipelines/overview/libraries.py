@@ -20,8 +20,7 @@ from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.overview.open_plans import OpenPlan, open_plans
 from pipelines.service.clock import SystemClock
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.results import DRILLS, DrillResult
-from pipelines.store.maintenance.verification import VERIFICATIONS, SnapshotVerification
+from pipelines.store.maintenance.results import DRILLS, VERIFICATIONS, DrillResult, SnapshotVerification
 from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
 from pipelines.store.stores import as_listed
 

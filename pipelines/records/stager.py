@@ -32,7 +32,8 @@ from pipelines.records.residue import (
     without_addresses,
     without_signatures,
 )
-from pipelines.records.shapes.columns import ColumnType, ObservedColumn, with_columns
+from pipelines.records.shapes.columns import ColumnType, with_columns
+from pipelines.records.shapes.observation import ObservedColumn
 from pipelines.records.tables.description import Column, Part, Table
 from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS
 from pipelines.records.tables.registry import STAGED

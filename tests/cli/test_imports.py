@@ -45,9 +45,9 @@ def imported(folder: Path, *arguments: str, **variables: str) -> set[str]:
     [
         ("--help", {*FOR_RUNS, *FOR_DATA, *FOR_LIBRARIES}),
         ("backup --help", {*FOR_RUNS, *FOR_DATA, *FOR_LIBRARIES}),
-        ("snapshots list", {*FOR_RUNS, *FOR_LIBRARIES}),
+        ("snapshots list", {*FOR_RUNS, *FOR_LIBRARIES, "pyarrow", "numpy"}),
         ("tables", {*FOR_RUNS}),
-        ("status", {*FOR_RUNS, *(FOR_LIBRARIES - {"httpx"})}),
+        ("status", {*FOR_RUNS, *(FOR_LIBRARIES - {"httpx"}), "pyarrow", "numpy"}),
     ],
 )
 def test_a_command_imports_only_what_it_uses(command: str, without: set[str], tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.records.shapes.columns import ARROW_TYPES, ObservedColumn, observe_columns, with_columns
-from pipelines.records.shapes.observation import Observer
+from pipelines.records.shapes.columns import ARROW_TYPES, observe_columns, with_columns
+from pipelines.records.shapes.observation import ObservedColumn, Observer
 from pipelines.records.tables import field_ids as module
 from pipelines.records.tables.field_ids import FIELD_ID, FIRST_ID, IDS, TYPE_NAMES, field_id, field_ids, staged_schema
 from pipelines.records.tables.registry import STAGED, TABLES

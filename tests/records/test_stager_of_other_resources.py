@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pipelines.inventory import RESOURCES
 from pipelines.records.batches import StagedBatch
 from pipelines.records.residue import IGNORED, without_addresses
-from pipelines.records.shapes.columns import ColumnType, ObservedColumn
+from pipelines.records.shapes.columns import ColumnType
+from pipelines.records.shapes.observation import ObservedColumn
 from pipelines.records.stager import Stager
 from pipelines.records.tables.registry import STAGED
 from pipelines.records.values import day, record_ids, whole_number

@@ -20,7 +20,8 @@ from pipelines.records.tables.registry import RAW_TABLES, TABLES
 from pipelines.store.catalogue import catalogue_in_memory, open_catalogue
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.maintenance.differences import compare
-from pipelines.store.maintenance.verification import SnapshotVerification, keys_to_verify, verify
+from pipelines.store.maintenance.results import SnapshotVerification
+from pipelines.store.maintenance.verification import keys_to_verify, verify
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.store.snapshot_factory import (
     STARTED_AT,

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.records.residue import IGNORED, PICTURES
-from pipelines.records.shapes.observation import ANY_KEY, OTHERS, SCALARS, FieldShape, Kind, RecordShape
+from pipelines.records.shapes.observation import ANY_KEY, OTHERS, SCALARS, FieldShape, Kind, ObservedColumn, RecordShape
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.shared_columns import VIEW_COLUMNS
 
@@ -70,18 +70,6 @@ _HELD_BY: tuple[tuple[pa.DataType, AbstractSet[Kind]], ...] = (
     (pa.string(), frozenset(Kind)),
 )
 """Type of a described column → the kinds of values that it holds; text holds every value, as JSON if it is not text."""
-
-
-class ObservedColumn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A column that was seen in the records of a library. With the name of a described column it fills that one."""
-
-    name: str
-    path: tuple[str, ...]
-    """Keys from the record to the value."""
-    type: str
-    """A `ColumnType`."""
-    since: str
-    """Day of the first snapshot with it, such as 2026-11-22."""
 
 
 @dataclass(frozen=True)

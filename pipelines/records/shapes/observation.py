@@ -105,6 +105,18 @@ def _paths(above: tuple[str, ...], fields: dict[str, FieldShape]) -> Iterator[tu
         yield from _paths(path, field.members)
 
 
+class ObservedColumn(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A column that was seen in the records of a library. With the name of a described column it fills that one."""
+
+    name: str
+    path: tuple[str, ...]
+    """Keys from the record to the value."""
+    type: str
+    """A `ColumnType` of `pipelines.records.shapes.columns`."""
+    since: str
+    """Day of the first snapshot with it, such as 2026-11-22."""
+
+
 class Observer:
     """Counts the fields of records."""
 

@@ -62,6 +62,32 @@ class ResultFiles(Generic[R]):
         return key_of_snapshot.replace("snapshots/", f"{self._folder}/", 1) + ".json"
 
 
+class SnapshotVerification(msgspec.Struct, kw_only=True):
+    """The result of verifying one snapshot."""
+
+    tenant: str
+    snapshot: str
+    ok: bool
+    problems: list[str]
+    problems_count: int
+    notes: list[str] = []
+    """What could not be checked, although no damage is known."""
+    verified_at: str
+    files: int
+    """Files of the snapshot that were read completely."""
+    bytes: int
+    """Bytes read."""
+    blobs: int
+    """Blobs that the records name, and that exist in the right size."""
+    blobs_read: int
+    read_data: str
+
+    @property
+    def name(self) -> str:
+        """`tenant/snapshot`."""
+        return f"{self.tenant}/{self.snapshot}"
+
+
 class DrillResult(msgspec.Struct, kw_only=True):
     """The result of one drill."""
 
@@ -89,6 +115,9 @@ class DrillResult(msgspec.Struct, kw_only=True):
         """`tenant/snapshot`."""
         return f"{self.tenant}/{self.snapshot}"
 
+
+VERIFICATIONS = ResultFiles("verifications", SnapshotVerification)
+"""The last verification of each snapshot."""
 
 DRILLS = ResultFiles("drills", DrillResult)
 """The last drill of each snapshot."""

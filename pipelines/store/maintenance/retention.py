@@ -25,8 +25,7 @@ from pipelines.state.store import Ticking
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import digest_of, storage_errors
 from pipelines.store.maintenance.reports import remove_orphaned_reports
-from pipelines.store.maintenance.results import DRILLS
-from pipelines.store.maintenance.verification import VERIFICATIONS
+from pipelines.store.maintenance.results import DRILLS, VERIFICATIONS
 from pipelines.store.objects.objects import ObjectInfo
 from pipelines.store.snapshots.blobs import referenced_blobs
 from pipelines.store.snapshots.capture_copies import copied_captures, remove_leftovers

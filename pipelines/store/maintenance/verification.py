@@ -12,7 +12,6 @@ from datetime import UTC, date, datetime
 from io import BufferedReader
 from pathlib import PurePosixPath
 
-import msgspec
 import pyarrow as pa
 
 from pipelines.errors import ConfigurationError, StorageError
@@ -21,7 +20,7 @@ from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.durable import digest_of
 from pipelines.store.encryption import PersonalKeys
-from pipelines.store.maintenance.results import ResultFiles
+from pipelines.store.maintenance.results import VERIFICATIONS, SnapshotVerification
 from pipelines.store.objects.objects import Objects
 from pipelines.store.parquet import open_table
 from pipelines.store.snapshots.blobs import referenced_blobs
@@ -69,32 +68,6 @@ class Part:
 ALL_BLOBS = Part()
 
 
-class SnapshotVerification(msgspec.Struct, kw_only=True):
-    """The result of verifying one snapshot."""
-
-    tenant: str
-    snapshot: str
-    ok: bool
-    problems: list[str]
-    problems_count: int
-    notes: list[str] = []
-    """What could not be checked, although no damage is known."""
-    verified_at: str
-    files: int
-    """Files of the snapshot that were read completely."""
-    bytes: int
-    """Bytes read."""
-    blobs: int
-    """Blobs that the records name, and that exist in the right size."""
-    blobs_read: int
-    read_data: str
-
-    @property
-    def name(self) -> str:
-        """`tenant/snapshot`."""
-        return f"{self.tenant}/{self.snapshot}"
-
-
 @dataclass
 class _Tally:
     """The counts and problems so far."""
@@ -111,10 +84,6 @@ class _Tally:
         self.count += 1
         if len(self.problems) < MOST_LISTED:
             self.problems.append(text)
-
-
-VERIFICATIONS = ResultFiles("verifications", SnapshotVerification)
-"""The last verification of each snapshot."""
 
 
 def verify(data: DataFolder, key: str, part: Part = ALL_BLOBS, *, now: datetime) -> SnapshotVerification:

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipelines.errors import StorageError
-from pipelines.records.shapes.columns import ObservedColumn
-from pipelines.records.shapes.observation import RecordShape
-from pipelines.records.tables.description import Table
-from pipelines.records.tables.registry import PERSONAL_TABLES, raw_table
+from pipelines.records.shapes.observation import ObservedColumn, RecordShape
 from pipelines.shapes.model import Description
 from pipelines.store.durable import storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKey, PersonalKeys
-from pipelines.store.parquet import TableWriter, open_in_duckdb, open_table, table_writer
 from pipelines.store.snapshots.page_log import PageLog
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow.parquet as pq
+
+    from pipelines.records.tables.description import Table
+    from pipelines.store.parquet import TableWriter
 
 
 class ResourceFacts(msgspec.Struct, kw_only=True):
@@ -261,20 +260,29 @@ class Capture:
 
     def key_of(self, table: str) -> PersonalKey | None:
         """The key that encrypts or seals a table's data, if it is personal. For a listing in progress: `raw_users` and the like."""
+        from pipelines.records.tables.registry import PERSONAL_TABLES  # noqa: PLC0415  `status` reads manifests without Arrow
+
         return self.key if table in PERSONAL_TABLES else None
 
     def writer(self, table: Table, path: Path | None = None) -> AbstractContextManager[TableWriter]:
         """A writer of a staged table, or of one that takes its place later, at `path`."""
+        from pipelines.store.parquet import table_writer  # noqa: PLC0415  `status` reads manifests without Arrow
+
         stamp = {"tenant": self.facts.tenant, "snapshot": self.facts.snapshot}
         return table_writer(path or self.table_path(table), table, self.key_of(table.name), stamp)
 
     def raw_writer(self, resource: str) -> AbstractContextManager[TableWriter]:
         """A writer of `raw/<resource>.parquet`."""
+        from pipelines.records.tables.registry import raw_table  # noqa: PLC0415  `status` reads manifests without Arrow
+        from pipelines.store.parquet import table_writer  # noqa: PLC0415
+
         return table_writer(self.raw_path(resource), raw_table(resource), self.key_of(f"raw_{resource}"))
 
     @contextmanager
     def open_file(self, name: str) -> Iterator[pq.ParquetFile]:
         """Opens the finished file of a table, to be read in parts."""
+        from pipelines.store.parquet import open_table  # noqa: PLC0415  `status` reads manifests without Arrow
+
         path = self.path / self.facts.tables[name].path
         with storage_errors(path), open_table(path, self.key_of(name)) as file:
             yield file
@@ -313,6 +321,8 @@ def count_ids(raw_path: Path, key: PersonalKey | None, *, text_ids: bool = False
     DuckDB reads the id column alone, and spills to disk rather than use more memory. `text_ids`: texts count as ids, too. Where an id is
     not a whole number, the payloads are read as well.
     """
+    from pipelines.store.parquet import open_in_duckdb  # noqa: PLC0415  `status` reads manifests without Arrow
+
     with open_in_duckdb(raw_path, key) as database:
         counts = _count(database, "id")
         if text_ids and counts.without_id:

@@ -13,8 +13,7 @@ import msgspec
 from pipelines.errors import StorageError
 from pipelines.humanize import counted
 from pipelines.inventory import LAST_DAY_OF_V2, LIST_PATHS, NOT_LISTED, RESOURCES, days_left_of, default_resources
-from pipelines.records.shapes.columns import ObservedColumn
-from pipelines.records.shapes.observation import RecordShape
+from pipelines.records.shapes.observation import ObservedColumn, RecordShape
 from pipelines.shapes.changes import changed_description, changed_records
 from pipelines.shapes.model import Description
 from pipelines.shapes.unread_lists import unread_lists

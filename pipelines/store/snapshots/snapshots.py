@@ -17,8 +17,6 @@ from filelock import FileLock, Timeout
 from pipelines.errors import AccessDeniedError, BookferryError, ConfigurationError, StorageError, TenantBusyError
 from pipelines.file_access import make_folder
 from pipelines.inventory import LIST_PATHS, RESOURCES
-from pipelines.records.tables.publications import PUBLICATION_FILES
-from pipelines.records.tables.registry import STAGED
 from pipelines.settings.validation_messages import did_you_mean
 from pipelines.state.local import LocalState
 from pipelines.state.store import State
@@ -26,7 +24,6 @@ from pipelines.store.durable import sha256_of, storage_error, storage_errors, wr
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
 from pipelines.store.objects.objects import Objects
-from pipelines.store.parquet import bounded_duckdb, open_table
 from pipelines.store.snapshots.captures import Capture, CaptureFacts, TableFacts
 from pipelines.store.snapshots.manifest import (
     MANIFEST,
@@ -164,6 +161,8 @@ class DataFolder:
 
         It spills into the folder `spilled`, or into one of its own in the data folder, which has space. Rows have no order of their own.
         """
+        from pipelines.store.parquet import bounded_duckdb  # noqa: PLC0415  `status` reads manifests without Arrow
+
         own = self.path / f".spilled-{uuid4().hex}"
         try:
             with storage_errors(self.path), bounded_duckdb(memory, threads, spilled or own) as database:
@@ -254,6 +253,8 @@ class DataFolder:
     @contextmanager
     def open_table(self, snapshot: Snapshot, name: str) -> Iterator[pq.ParquetFile]:
         """Opens the file of one table of a snapshot, to be read in parts."""
+        from pipelines.store.parquet import open_table  # noqa: PLC0415  `status` reads manifests without Arrow
+
         facts = snapshot.manifest.tables[name]
         key = self.keys.to_read(facts.key, f"The table {name} of {snapshot.name}")
         path = f"{snapshot.key}/{facts.path}"
@@ -409,6 +410,9 @@ def snapshot_id(moment: datetime) -> str:
 
 def _check_finished(capture: Capture) -> None:
     """Raises unless everything was read and staged to the end. A person may have repeated single steps."""
+    from pipelines.records.tables.publications import PUBLICATION_FILES  # noqa: PLC0415  `status` reads manifests without Arrow
+    from pipelines.records.tables.registry import STAGED  # noqa: PLC0415
+
     facts = capture.facts
     if facts.unreadable and not facts.resources:
         raise AccessDeniedError(

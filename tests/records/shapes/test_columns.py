@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.records.residue import IGNORED
-from pipelines.records.shapes.columns import MAX_COLUMNS, ObservedColumn, ObservedColumns, observe_columns, with_columns
-from pipelines.records.shapes.observation import MAX_FIELDS, MAX_MEMBERS, OTHERS, Observer, RecordShape
+from pipelines.records.shapes.columns import MAX_COLUMNS, ObservedColumns, observe_columns, with_columns
+from pipelines.records.shapes.observation import MAX_FIELDS, MAX_MEMBERS, OTHERS, ObservedColumn, Observer, RecordShape
 from pipelines.records.stager import Stager
 from pipelines.records.tables.registry import STAGED
 

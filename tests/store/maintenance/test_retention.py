@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from pipelines.errors import StorageError, TenantBusyError
 from pipelines.state.local import LocalState
 from pipelines.store.catalogue import open_catalogue
+from pipelines.store.maintenance.results import VERIFICATIONS
 from pipelines.store.maintenance.retention import Policy, PruneResult, prune, reasons_to_keep
-from pipelines.store.maintenance.verification import VERIFICATIONS, verify
+from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.captures import FileTotals, ResourceFacts
 from pipelines.store.snapshots.leases import Leases
 from pipelines.store.snapshots.manifest import Manifest

@@ -15,8 +15,8 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.store.durable import sha256_of
+from pipelines.store.maintenance.results import VERIFICATIONS
 from pipelines.store.maintenance.verification import (
-    VERIFICATIONS,
     Part,
     keys_to_verify,
     tenants_without_complete,

@@ -17,8 +17,9 @@ from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
 from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.maintenance.differences import compare
+from pipelines.store.maintenance.results import VERIFICATIONS
 from pipelines.store.maintenance.retention import Policy, prune
-from pipelines.store.maintenance.verification import VERIFICATIONS, keys_to_verify, verify, verify_named
+from pipelines.store.maintenance.verification import keys_to_verify, verify, verify_named
 from pipelines.store.objects import claims
 from pipelines.store.objects.buckets import Bucket
 from pipelines.store.objects.claims import CLAIMS, Owner
