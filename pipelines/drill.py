@@ -25,12 +25,13 @@ from pipelines.migration.limits import NO_LIMITS
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.losses import in_short, losses_of
 from pipelines.migration.model.plan import PlanFacts
+from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.reasons import AT_MISSING_LOCATION, REASONS, REFERENCE_MISSING, TASK_COMPLETED
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import snapshot_listing
 from pipelines.migration.plan.learned_types import additional_names, shape_of
 from pipelines.migration.rehearsal import sandbox_shapes
-from pipelines.records.additional_fields import plain
+from pipelines.records.additional_fields import is_managed
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.sandbox_process import CLIENT_ID, create_locations, sandbox_process, store_sign_in
 from pipelines.settings.settings import Settings
@@ -118,7 +119,7 @@ def snapshot_shapes(data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
     others = [name for name in RESOURCE_TYPES if name in snapshot.manifest.resources]
     with tempfile.TemporaryDirectory(prefix=".shapes-", dir=data.path) as folder:
         listings = {name: snapshot_listing(data, snapshot, name, Path(folder)) for name in others}
-        additional = additional_names(snapshot.manifest.residue.get(PUBLICATIONS, ()), STANDARD_KINDS)
+        additional = additional_names(snapshot.manifest.residue.get(PUBLICATIONS, ()), publication_type(STANDARD_KINDS))
         return sandbox_shapes({name: shape_of(listing) for name, listing in listings.items()}, additional)
 
 
@@ -161,7 +162,7 @@ def _restorable_resources(snapshot: Snapshot) -> tuple[list[str], list[str]]:
 def _locations(data: DataFolder, snapshot: Snapshot, folder: Path) -> Iterator[dict[str, Any]]:
     """The locations of a snapshot, which a person would have to enter."""
     for record in snapshot_listing(data, snapshot, LOCATIONS, folder).records():
-        yield plain(record)
+        yield {name: value for name, value in record.items() if not is_managed(name)}
 
 
 def _not_restorable(locations: int, completed_tasks: int) -> list[str]:

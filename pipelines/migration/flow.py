@@ -38,8 +38,7 @@ from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.not_sent import add_lacking
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
-from pipelines.migration.model.publication_type import publication_type
-from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.target_reading import TargetListing, TargetNow, numbered, reading_name
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.comparison import Merged, read_now
@@ -51,13 +50,11 @@ from pipelines.migration.report.status import PlanStatus, RecordView, status_of,
 from pipelines.migration.session import MigrationSession, check_same_target
 from pipelines.migration.undo.dry_run import dry_run
 from pipelines.migration.undo.result import UndoResult, save_result
-from pipelines.migration.undo.run import undo
+from pipelines.migration.undo.run import UndoRun
 from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.evidence import check_free, write_evidence
 from pipelines.migration.verify.run import verify
 from pipelines.migration.verify.verdict import MigrationVerification
-from pipelines.records.forms import form_of
-from pipelines.records.matching import comparable
 from pipelines.service.client import READ_SECONDS, LibraryClient, Waiting
 from pipelines.service.clock import Clock
 from pipelines.service.files.upload import Uploads
@@ -195,7 +192,7 @@ class Migration:
 
             types = self.session.types_of(plan)
             digests, find_listed = RecordDigests(types), partial(self._find_listed, plan, client)
-            read_authorities = partial(self._read_authorities, plan, client)
+            read_listing = partial(self._listed, plan, client, "adopt")
             run = ApplyRun(
                 plan,
                 journal,
@@ -207,7 +204,7 @@ class Migration:
                 wait=client.wait,
                 wait_for_effects=partial(wait_for_unanswered, journal, client),
                 on_row=report,
-                writing=lambda resource: adopting(plan, journal, writer, read_authorities, types[resource]),
+                writing=lambda resource: adopting(plan, journal, writer, read_listing, types[resource]),
             )
             self.applied = AppliedPlan(run.applied, 0)
             if has_work := run.has_work():
@@ -222,11 +219,6 @@ class Migration:
             add_lacking(run.applied, plan, journal)
             return result
 
-    def _read_authorities(self, plan: Plan, client: LibraryClient, folder: Path) -> TargetListing:
-        """List the authorities of the target once more, after the publications were written."""
-        run = f"adopt-{self.session.clock.now():%Y%m%dT%H%M%S}"
-        return self.session.reader.read(plan.facts.target.tenant, client, folder, run, AUTHORITIES)
-
     def _find_listed(
         self, plan: Plan, client: LibraryClient, resource: str, ids: Collection[int]
     ) -> dict[int, dict[str, Any]]:
@@ -238,7 +230,7 @@ class Migration:
     def _listed(self, plan: Plan, client: LibraryClient, purpose: str, resource: str) -> Iterator[TargetListing]:
         """List a resource of the target now, proved complete, into a folder of the plan."""
         run, target = f"{purpose}-{self.session.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
-        with temporary_folder(plan.folder / purpose) as folder:
+        with temporary_folder(plan.folder / f".{purpose}") as folder:
             yield self.session.reader.read(target, client, folder, run, resource)
 
     def _unclear_creates(self, plan: Plan, journal: Journal, client: LibraryClient) -> UnclearCreates:
@@ -356,7 +348,7 @@ class Migration:
                     return dry_run(plan, journal, now, client)
             self._unclear_creates(plan, journal, client).settle()
             with self._writer(plan, journal, client) as writer:
-                result = undo(plan, journal, types, client, writer, on_progress=self._on_progress)
+                result = UndoRun(plan, journal, types, client, writer, on_progress=self._on_progress).run()
             save_result(plan, result, self.session.clock.now())
             return result
 
@@ -368,14 +360,14 @@ class Migration:
     def three_way(self, plan: Plan, source_id: int) -> RecordView:
         """One publication in the source, in the plan and in the target; one request."""
         check_same_target(self.settings, plan)
-        kinds = self.session.kinds_of(plan)
+        publications = self.session.types_of(plan)[PUBLICATIONS]
         with self.session.journal_of(plan) as journal, self.session.client(plan.facts.target.tenant) as client:
 
             def find(path: str) -> Mapping[str, str] | None:
                 record = client.find_record(path)
-                return None if record is None else comparable(form_of(record, kinds).fields, kinds)
+                return None if record is None else publications.compared_record(record)
 
-            return three_way(plan, journal, source_id, publication_type(kinds), find)
+            return three_way(plan, journal, source_id, publications, find)
 
     def close(self, error: BaseException | None = None) -> None:
         """Share the plans and give the lease back. `error`: what ended the work; a second failure becomes a note to it."""

@@ -16,7 +16,6 @@ from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.shared_plans import share_plans
 from pipelines.migration.model.target_reading import TargetReader
 from pipelines.records.identifiers.configured import kinds_of
-from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.settings.addresses import library_key
@@ -56,15 +55,10 @@ class MigrationSession:
         self._read_seconds = read_seconds
         self._leases = Leases(self.data, self.clock)
 
-    def kinds_of(self, plan: Plan) -> Kinds:
-        """The kinds of identifiers, with the additional fields that a plan moves."""
-        return self.kinds.with_additional(plan.additional)
-
     def types_of(self, plan: Plan) -> dict[str, ResourceType]:
-        """Resource → how a plan moves its records."""
-        additional = plan.facts.additional_fields
-        unproved = additional.unproved if additional else ()
-        return {PUBLICATIONS: publication_type(self.kinds_of(plan), unproved=unproved), **plan.types}
+        """Resource → how a plan moves its records. What the target has in a field is read whatever it is."""
+        types = {**plan.types, PUBLICATIONS: publication_type(self.kinds, learned=plan.types.get(PUBLICATIONS))}
+        return {resource: resource_type.of_target for resource, resource_type in types.items()}
 
     def hold(self, target: str) -> None:
         """Take the lease of a target."""

@@ -28,17 +28,21 @@ from pipelines.publication_fields import (
     STORED_KEYS,
     TEXT_FIELDS,
 )
-from pipelines.records.additional_fields import is_empty, sendable
+from pipelines.records.advice import code_of
 from pipelines.records.files import AttachedFile, attached_files
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import is_sent, read_entry, read_fields
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
-from pipelines.records.residue import ADDRESSES, keep_nested, nested_residue, without_addresses
+from pipelines.records.left_out import LeftOut, why_unknown
+from pipelines.records.residue import ADDRESSES, keep_nested, without_addresses
 from pipelines.records.values import Precision, partial_date, valid_text, whole_number
 
 PERSON = "person"
 AUTHOR_TYPES = (PERSON, "corporate")
 """The types of authors that the service documents (service.md#publications)."""
+
+NAMED = {"contributor": LeftOut.NO_USER, "organization": LeftOut.NO_ORGANIZATION}
+"""Reference → why it is not sent where the record that it names is unknown."""
 
 Json = dict[str, Any]
 
@@ -48,7 +52,7 @@ class PublicationForm:
     """A publication in version 3's form."""
 
     fields: Json = field(default_factory=dict)
-    """Names of `WRITTEN` and of `Kinds.additional` and the JSON values to send; empty fields are absent.
+    """Names of `WRITTEN` and the JSON values to send; empty fields are absent.
 
     Lists are in the record's own order.
     """
@@ -63,6 +67,12 @@ class PublicationForm:
 
     Write it with `residue_json` only, which leaves signatures out (I10), like the residue.
     """
+    why: dict[str, str] = field(default_factory=dict)
+    """The same paths → the code of the reason: a `LeftOut`, or the rule that an identifier breaks."""
+
+    def leave(self, path: str, value: object, why: str) -> None:
+        """Add a value to `unsent`."""
+        self.why[keep_nested(self.unsent, path, value)] = why
 
 
 def form_of(
@@ -83,7 +93,6 @@ def form_of(
     _identifiers(record, form, kinds, sent)
     _categories(record, form)
     _references(record, form)
-    _additional(record, form, kinds)
     _unknown_keys(record, form, kinds)
     _add_file_residue(record, form)
     return form
@@ -102,7 +111,7 @@ def _texts(record: Mapping[str, Any], form: PublicationForm) -> None:
             if text != value:
                 form.residue[key] = value
         elif value is not None:
-            _keep(form, key, value, lost=value != "")
+            _keep(form, key, value, LeftOut.OTHER_FORM if value != "" else "")
 
 
 def _dates(record: Mapping[str, Any], form: PublicationForm, *, first_day: bool) -> None:
@@ -116,9 +125,10 @@ def _dates(record: Mapping[str, Any], form: PublicationForm, *, first_day: bool)
             if form.fields[key] != value:
                 form.residue[key] = value
             if not is_day:
-                keep_nested(form.unsent, precision_of(key), value)
+                form.leave(precision_of(key), value, LeftOut.FIRST_DAY)
         elif value is not None:
-            _keep(form, key, value, lost=value != "")
+            why = LeftOut.NO_DAY if found is None else LeftOut.PART_OF_DATE
+            _keep(form, key, value, why if value != "" else "")
 
 
 def _authors(record: Mapping[str, Any], form: PublicationForm) -> None:
@@ -128,16 +138,16 @@ def _authors(record: Mapping[str, Any], form: PublicationForm) -> None:
         author = {"name": entry} if type(entry) is str else entry
         if type(author) is not dict or type(author.get("name")) is not str or not author["name"]:
             exact = False
-            keep_nested(form.unsent, f"authors[{number}]", without_addresses(entry))
+            form.leave(f"authors[{number}]", without_addresses(entry), LeftOut.OTHER_FORM)
             continue
         name, kind = author["name"], author.get("type")
         known = type(kind) is str and kind in AUTHOR_TYPES
         authors.append({"name": valid_text(name), "type": kind if known else PERSON})
         if authors[-1] != entry:
             exact = False
-            _unknown(author, AUTHOR_KEYS, f"authors[{number}]", form.unsent)
+            _unknown(author, AUTHOR_KEYS, f"authors[{number}]", form)
             if not known and kind is not None:
-                keep_nested(form.unsent, f"authors[{number}].type", without_addresses(kind))
+                form.leave(f"authors[{number}].type", without_addresses(kind), LeftOut.UNKNOWN_PART)
     if authors:
         form.fields["authors"] = authors
     if not exact:
@@ -152,13 +162,14 @@ def _categories(record: Mapping[str, Any], form: PublicationForm) -> None:
         category = {"name": entry} if type(entry) is str else entry
         if type(category) is not dict or type(category.get("name")) is not str or not category["name"]:
             exact = False
-            keep_nested(form.unsent, f"categories[{number}]", without_addresses(entry))
+            why = LeftOut.OTHER_FORM if type(entry) is str else LeftOut.NO_CATEGORY
+            form.leave(f"categories[{number}]", without_addresses(entry), why)
             continue
         name = valid_text(category["name"])
         exact = exact and len(category) == 1 and name not in names and entry == {"name": name}
         names[name] = None
         if not category.keys() <= CATEGORY_KEYS:
-            _unknown(category, CATEGORY_KEYS, f"categories[{number}]", form.unsent)
+            _unknown(category, CATEGORY_KEYS, f"categories[{number}]", form)
     if names:
         form.fields["categories"] = [{"name": name} for name in names]
     if not exact:
@@ -173,32 +184,11 @@ def _references(record: Mapping[str, Any], form: PublicationForm) -> None:
             continue
         reference_id = whole_number(value.get("id")) if type(value) is dict else None
         if reference_id is None:
-            _keep(form, key, value, lost=True)
+            _keep(form, key, value, NAMED[key])
             continue
         form.fields[key] = {"id": reference_id}
-        _unknown(value, REFERENCE_KEYS, key, form.unsent)
+        _unknown(value, REFERENCE_KEYS, key, form)
         if form.fields[key] != value:
-            form.residue[key] = without_addresses(value)
-
-
-def _additional(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds) -> None:
-    """Fields that the service does not document, as far as the target takes their values."""
-    for key, rule in kinds.additional.items():
-        value = record.get(key)
-        if is_empty(value):
-            if value is not None:
-                _keep(form, key, value, lost=False)
-            continue
-        try:
-            found = rule.ids(value) if rule.leads_to else sendable(value)
-        except ValueError:
-            _keep(form, key, value, lost=True)
-            continue
-        if is_empty(found) or not rule.takes(found):
-            _keep(form, key, value, lost=not is_empty(found))
-            continue
-        form.fields[key] = found
-        if found != value:
             form.residue[key] = without_addresses(value)
 
 
@@ -216,6 +206,7 @@ def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds,
             chosen[one.type, one.value] = None
         else:
             form.unsent[one.source_field] = one.raw
+            form.why.setdefault(one.source_field, code_of(one.rule))
     if not _list_is_enough(filled, found, kinds):
         form.residue |= filled
     entries, exact = [], True
@@ -224,11 +215,11 @@ def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds,
         kind, value = (entry.get("type"), entry.get("value")) if type(entry) is dict else (None, None)
         if type(kind) is not str or type(value) is not str or not kind or not value:
             exact = False
-            keep_nested(form.unsent, where, without_addresses(entry))
+            form.leave(where, without_addresses(entry), LeftOut.OTHER_FORM)
             continue
         entries.append({"type": valid_text(kind), "value": valid_text(value)})
         exact = exact and entries[-1] == entry
-        _unknown(entry, IDENTIFIER_KEYS, where, form.unsent)
+        _unknown(entry, IDENTIFIER_KEYS, where, form)
         begun = len(found)
         read_entry(entries[-1]["type"], entries[-1]["value"], found, kinds)
         for one in found[begun:]:
@@ -255,39 +246,40 @@ def _add_file_residue(record: Mapping[str, Any], form: PublicationForm) -> None:
         form.residue["cover"] = without_addresses(cover)
     if ("assets" in record and assets is None) or (assets is not None and assets != []):
         form.residue["assets"] = without_addresses(assets)
-    add_unsent_files(record, form.unsent)
+    add_unsent_files(record, form)
 
 
-def add_unsent_files(record: Mapping[str, Any], unsent: Json) -> None:
+def add_unsent_files(record: Mapping[str, Any], form: PublicationForm) -> None:
     """Add to `unsent` the parts of cover and assets that version 3 will not receive: path → value."""
     cover, assets = record.get("cover"), record.get("assets")
     if cover is not None:
-        _stored(cover, "cover", unsent)
+        _stored(cover, "cover", form)
     if type(assets) is not list:
         if assets is not None:
-            keep_nested(unsent, "assets", without_addresses(assets))
+            form.leave("assets", without_addresses(assets), LeftOut.OTHER_FORM)
         return
     for number, asset in enumerate(assets):
         where = f"assets[{number}]"
         if type(asset) is dict:
-            _unknown(asset, ASSET_KEYS, where, unsent)
+            _unknown(asset, ASSET_KEYS, where, form)
             if asset.get("file") is not None:
-                _stored(asset["file"], f"{where}.file", unsent)
+                _stored(asset["file"], f"{where}.file", form)
         else:
-            keep_nested(unsent, where, without_addresses(asset))
+            form.leave(where, without_addresses(asset), LeftOut.OTHER_FORM)
 
 
-def _stored(file: Any, where: str, unsent: Json) -> None:
+def _stored(file: Any, where: str, form: PublicationForm) -> None:
     """Add the members of a stored file other than `{id, storage, metadata}`."""
     if type(file) is not dict:
-        keep_nested(unsent, where, "(address)" if type(file) is str and "://" in file else without_addresses(file))
+        value = "(address)" if type(file) is str and "://" in file else without_addresses(file)
+        form.leave(where, value, LeftOut.OTHER_FORM)
         return
-    _unknown(file, STORED_KEYS, where, unsent)
+    _unknown(file, STORED_KEYS, where, form)
     metadata = file.get("metadata")
     if type(metadata) is dict:
-        _unknown(metadata, METADATA_KEYS, f"{where}.metadata", unsent)
+        _unknown(metadata, METADATA_KEYS, f"{where}.metadata", form)
     elif metadata is not None:
-        keep_nested(unsent, f"{where}.metadata", without_addresses(metadata))
+        form.leave(f"{where}.metadata", without_addresses(metadata), LeftOut.OTHER_FORM)
 
 
 def _unknown_keys(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds) -> None:
@@ -298,13 +290,15 @@ def _unknown_keys(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds
         if key not in kinds.record_keys and key not in ADDRESSES:
             form.residue[key] = value = without_addresses(raw)
             if value is not None:
-                keep_nested(form.unsent, key, value)
+                form.leave(key, value, why_unknown(key, value))
 
 
-def _unknown(found: Json, known: AbstractSet[str], where: str, unsent: Json) -> None:
+def _unknown(found: Json, known: AbstractSet[str], where: str, form: PublicationForm) -> None:
     """Add the members of an object other than the known ones."""
     if not found.keys() <= known:
-        nested_residue(without_addresses(found), known, where, unsent)
+        for key, value in without_addresses(found).items():
+            if key not in known:
+                form.leave(f"{where}.{key}", value, why_unknown(f"{where}.{key}", value))
 
 
 def _items(record: Mapping[str, Any], key: str, form: PublicationForm) -> list[Any]:
@@ -312,11 +306,12 @@ def _items(record: Mapping[str, Any], key: str, form: PublicationForm) -> list[A
     if type(value) is list:
         return value
     if key in record:
-        _keep(form, key, value, lost=value not in (None, ""))
+        _keep(form, key, value, LeftOut.OTHER_FORM if value not in (None, "") else "")
     return []
 
 
-def _keep(form: PublicationForm, key: str, value: Any, *, lost: bool) -> None:
+def _keep(form: PublicationForm, key: str, value: Any, why: str) -> None:
+    """Keep a value of another form. `why`: the reason; empty where nothing is lost."""
     form.residue[key] = clean = without_addresses(value)
-    if lost:
-        keep_nested(form.unsent, key, clean)
+    if why:
+        form.leave(key, clean, why)

@@ -37,9 +37,6 @@ _POSITIONS = re.compile(r"\[\d+\]")
 _ADDRESS = re.compile(r"https?://[^\s\"\\]+", re.IGNORECASE)
 _SIGNATURE = re.compile(r"x-(?:amz|goog|oss)-|signature=|sig=|token=|key-pair-id=", re.IGNORECASE)
 
-SIGNED_ADDRESS = rf"(?i)https?://[^\s\"\\]+\?[^\s\"\\]*(?:{_SIGNATURE.pattern})"
-"""Matches any text with a signed address; also a pattern for DuckDB."""
-
 
 def nested_residue(found: dict[str, Any], known: AbstractSet[str], where: str, residue: dict[str, Any]) -> None:
     """Put into the residue the members of a nested object that no rule names, each under its path."""
@@ -49,11 +46,12 @@ def nested_residue(found: dict[str, Any], known: AbstractSet[str], where: str, r
                 keep_nested(residue, f"{where}.{key}", value)
 
 
-def keep_nested(residue: dict[str, Any], key: str, value: object) -> None:
-    """Keep a nested value under its path, even if the record has a key of its own that looks like that path."""
+def keep_nested(residue: dict[str, Any], key: str, value: object) -> str:
+    """Keep a nested value under its path, even if the record has a key of its own that looks like that path. Returns the key."""
     while key in residue:
         key += "'"
     residue[key] = value
+    return key
 
 
 def residue_json(residue: dict[str, Any]) -> str | None:

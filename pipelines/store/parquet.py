@@ -204,11 +204,6 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def json_path(name: str) -> str:
-    """SQL of the path to a member of a JSON object. `name` has no quotation mark."""
-    return literal(f'$."{name}"')
-
-
 def quoted(*names: str) -> str:
     """A quoted identifier in SQL, with its schema if there are two names."""
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)

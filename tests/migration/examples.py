@@ -89,8 +89,6 @@ def example(folder: Path, rows: Sequence[PlanRow], **values: Any) -> Plan:
             "counts": counts,
             "resources": list(counts),
             "matched_by": Counter(one.matched_by for one in rows if one.matched_by),
-            "fields": Counter(name for one in rows if one.action == Action.PATCH for name in one.payload),
-            "unsent": Counter(path for one in rows for path in one.unsent),
             "files": files,
             "requests": 6021,
             **values,

@@ -16,7 +16,9 @@ from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.records.batches import batch_of_rows
+from pipelines.records.forms import NAMED, form_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.records.left_out import why_unknown
 from pipelines.store.durable import sha256_of
 from pipelines.store.parquet import table_writer
 
@@ -41,8 +43,17 @@ def row(source_id: int, action: Action, **values: Any) -> PlanRow:
         "candidates": [],
         "files": [],
         "unsent": {},
+        "why": {path: why_of(path, value) for path, value in values.get("unsent", {}).items()},
     }
     return PlanRow(source_id=source_id, action=action, **{**empty, **values})
+
+
+def why_of(path: str, value: Any) -> str:
+    """The reason why a publication goes without a value, or without an entry of a list."""
+    name, bracket, rest = path.partition("[")
+    is_entry = bool(bracket) and rest.endswith("]")
+    found = form_of({name: [value]} if is_entry else {path: value}).why
+    return NAMED.get(path) or found.get(f"{name}[0]" if is_entry else path) or why_unknown(path, value)
 
 
 def journal_entry(kind: WriteKind, part: str = "", state: WriteState = WriteState.DONE, **values: Any) -> JournalEntry:
@@ -79,7 +90,6 @@ def facts(name: str = "old-to-new-20261121T203000Z", **values: Any) -> PlanFacts
         "resources": ["publications"],
         "counts": {},
         "matched_by": {},
-        "fields": {},
         "files": FileCounts(),
         "requests": 60,
         "requests_per_minute": 60,

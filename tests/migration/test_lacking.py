@@ -211,7 +211,14 @@ def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
         row(3, Action.CONFLICT, files=[lost], unsent=unsent, reason="fields_differ"),
         row(4, Action.SKIPPED, unsent=unsent),
         row(5, Action.QUARANTINED, unsent=unsent, reason="nothing_to_send"),
-        row(6, Action.PATCH, resource="collections", target_id=4, unsent={"publication_ids[3]": 12, "colour": "red"}),
+        row(
+            6,
+            Action.PATCH,
+            resource="collections",
+            target_id=4,
+            unsent={"publication_ids[3]": 12, "colour": "red"},
+            why={"publication_ids[3]": "no_record", "colour": "not_shown"},
+        ),
     ]
     found = summarise(plan_of(tmp_path / "plan", rows, unfit=2)).not_moved
     assert str(found.lacking) == "3 records, 1 file, 1 cover, 6 references"

@@ -49,7 +49,7 @@ def issues_of(plan: Plan) -> dict[int, list[str]]:
 def test_they_are_left_out_unless_somebody_wants_them(pair: LibraryPair) -> None:
     """The date stays empty; the plan counts it, and names the option."""
     plan = pair.plan(snapshot_of(pair, DATES))
-    assert plan.facts.unsent == {"published_on": 3}
+    assert plan.facts.not_moved.by_field == {"published_on": 3}
     assert {record: issue[:2] for record, issue in issues_of(plan).items()} == {
         1: ["date", "2021"],
         2: ["date", "2018-11"],
@@ -66,7 +66,7 @@ def test_their_first_day_is_sent_with_a_word(pair: LibraryPair) -> None:
     """The plan says how many, and of each what it was and what is sent; it proves equal, and leaves nothing for a second plan."""
     snapshot = snapshot_of(pair, DATES)
     plan = pair.plan(snapshot, first_days=True)
-    assert plan.facts.unsent == {"published_on (precision)": 2, "published_on": 1}
+    assert plan.facts.not_moved.by_field == {"published_on (precision)": 2, "published_on": 1}
     assert [
         note for note in plan.facts.notes if note.startswith("The date of 2 publications is only a year or a month")
     ]

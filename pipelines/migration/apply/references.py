@@ -72,7 +72,8 @@ class References:
 
     def _values(self, row: PlanRow, references: Mapping[str, PlannedReference], problems: list[str]) -> dict[str, Any]:
         found = {name: self._target_ids(row, name, reference, problems) for name, reference in references.items()}
-        return {name: references[name].value(ids) for name, ids in found.items() if ids}
+        resource_type = self._types[row.resource]
+        return {name: references[name].value(name, resource_type, ids) for name, ids in found.items() if ids}
 
     def _target_ids(self, row: PlanRow, name: str, reference: PlannedReference, problems: list[str]) -> list[int]:
         """The ids for one field; the first ones only, or none, where a record goes without the rest."""
@@ -124,10 +125,7 @@ class References:
             problem = f"{name} {number}: not sent, the target has no such record ({resource}/{number}). {refusal}"
             if problem not in problems:
                 problems.append(problem)
-        payload, expected = (
-            {name: fields[name] for name in fields if name not in names} for fields in (row.payload, row.expected)
-        )
-        return msgspec.structs.replace(row, payload=payload, expected=expected)
+        return row.without(names)
 
     def _is_missing(self, resource: str, number: int) -> bool:
         """Whether the service says that there is no such record; any other answer leaves that open."""

@@ -14,8 +14,6 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-import msgspec
-
 from pipelines.errors import RefusedError
 from pipelines.inventory import LIST_PATHS, noun, plural
 from pipelines.migration.model.journal import Journal
@@ -136,10 +134,7 @@ class RequestForms:
         if not names:
             return row
         omitted.append(f"{', '.join(names)}: not sent, as `{self._table(row.resource)}` says.")
-        payload, expected = (
-            {name: fields[name] for name in fields if name not in names} for fields in (row.payload, row.expected)
-        )
-        return msgspec.structs.replace(row, payload=payload, expected=expected)
+        return row.without(names)
 
     def create(self, row: PlanRow, payload: Mapping[str, Any]) -> Request:
         """The request that creates the record of a row."""
@@ -167,14 +162,14 @@ class RequestForms:
         self, resource_type: ResourceType, record: Mapping[str, Any], changes: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The fields of a record that a PUT sends again: in the form in which they are sent where the plan knows them."""
-        known = {key for name in resource_type.fields for key in resource_type.keys_of(name)}
+        values, unsendable = resource_type.whole_values(record), resource_type.form(record).why
+        known = {key for name in resource_type.fields if name not in unsendable for key in resource_type.keys_of(name)}
         writable = self._writable(resource_type.resource)
         others = {
             key: value
             for key, value in record.items()
             if key not in known and not is_managed(key) and (writable is None or key in writable)
         }
-        values = resource_type.whole_values(record)
         return others | {name: resource_type.sent(name, value) for name, value in values.items() if name not in changes}
 
     def _writable(self, resource: str) -> set[str] | None:
@@ -248,7 +243,7 @@ class RequestForms:
             return {"create": self._of(row.resource).create or LIST_PATHS[row.resource]}
         if not refusal.is_about_content:
             return {}
-        unproved = [name for name in self._types[row.resource].unproved if name in row.payload]
+        unproved = [name for name in self._types[row.resource].undocumented if name in row.payload]
         key = {"wrapped_in": noun(row.resource).replace(" ", "_")} if is_open else {}
         return key | ({"leave_out": unproved} if unproved else {})
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -16,13 +15,13 @@ from typing import Any
 from pipelines.inventory import LIST_PATHS
 from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.apply.references import References
+from pipelines.migration.apply.target_records import ReadListing
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import STEP, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled, was_accepted
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
-from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 
@@ -68,7 +67,7 @@ class UnclearCreates:
         client: LibraryClient,
         types: Mapping[str, ResourceType],
         known_before: Callable[[str, Collection[int]], set[int]],
-        read_listing: Callable[[str], AbstractContextManager[TargetListing]],
+        read_listing: ReadListing,
     ) -> None:
         self._plan = plan
         self._journal = journal

@@ -65,11 +65,10 @@ class Form(msgspec.Struct, omit_defaults=True):
     values: dict[str, Any]
     """Field → value as it is sent; an empty field is absent."""
     unsent: dict[str, Any] = {}
-    """Path → value that is not sent."""
+    """Path → value that is not sent, and in `why` the code of the reason."""
+    why: dict[str, str] = {}
     empty: dict[str, Any] = {}
     """Field → empty text or list, which equals null in every comparison."""
-    invalid: int = 0
-    """Identifiers that are not sent because they break the rules of their type."""
 
     @property
     def whole(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ DuckDB selects the rows, and only their needed columns are decoded. Every text o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -18,9 +18,7 @@ from pipelines.migration.model.formatting import differences, display_both, targ
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import Plan, PlannedFile
-from pipelines.migration.model.reasons import FILE, REASONS, Kind, Reason, reason_of
-from pipelines.migration.model.resource_types import PUBLICATIONS, AdditionalFields
-from pipelines.migration.model.unsent_values import reason_unsent
+from pipelines.migration.model.reasons import FILE, REASONS, Kind, Reason, reason_of, reason_unsent
 from pipelines.records.advice import field_name
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
@@ -36,7 +34,7 @@ _FILES = msgspec.json.Decoder(list[PlannedFile])
 
 _ROWS = f"""
     SELECT
-        resource, source_id, target_id, action, title, reason, candidates, differing, unsent, kept,
+        resource, source_id, target_id, action, title, reason, candidates, differing, unsent, why, kept,
         CASE WHEN files LIKE '%"{FileAction.MISSING}"%' OR files LIKE '%"kept":%' THEN files END AS files
     FROM file
     WHERE action IN ('{Action.CONFLICT}', '{Action.QUARANTINED}') OR unsent IS NOT NULL OR kept IS NOT NULL
@@ -49,7 +47,7 @@ def findings_of(plan: Plan) -> Iterator[Finding]:
 
     Records without an id are in `PlanFacts.unfit` only.
     """
-    findings = _RowFindings(plan)
+    findings = _RowFindings()
     with plan.reading() as database:
         for batch in database.sql(_ROWS).to_arrow_reader(STEP):
             for row in batch.to_pylist():
@@ -81,10 +79,9 @@ def add_lacking(result: StepResult, plan: Plan, journal: Journal) -> None:
 class _RowFindings:
     """Makes the findings of rows. Repeated values and texts are cached."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self) -> None:
         self._show = lru_cache(CACHED_TEXTS)(safe_text)
-        additional = plan.facts.additional_fields or AdditionalFields()
-        self._reason = lru_cache(CACHED_TEXTS)(partial(reason_unsent, plan.types, additional))
+        self._reason = lru_cache(CACHED_TEXTS)(reason_unsent)
 
     def of_row(self, row: Mapping[str, Any]) -> Iterator[Finding]:
         """Yield those of one row. Of a record that cannot be sent, or is not to be, nothing else is lacking."""
@@ -95,8 +92,9 @@ class _RowFindings:
             problem = f"{_kept_fields(row)} {REASONS['kept_otherwise'].problem}"
             yield self._finding(row, REASONS["kept_otherwise"], problem=problem, lacking=True)
         if row["unsent"]:
+            why = msgspec.json.decode(row["why"])
             for path, value in msgspec.json.decode(row["unsent"]).items():
-                yield self._unsent(row, path, value, is_present=is_present)
+                yield self._unsent(row, path, value, why[path], is_present=is_present)
         if row["files"]:
             for file in _FILES.decode(row["files"]):
                 if file.action == FileAction.MISSING:
@@ -141,11 +139,10 @@ class _RowFindings:
         reason = reason_of(row["reason"], row["resource"])
         return self._finding(row, reason, names, details, lacking=row["action"] == Action.QUARANTINED)
 
-    def _unsent(self, row: Mapping[str, Any], path: str, value: Any, *, is_present: bool) -> Finding:
+    def _unsent(self, row: Mapping[str, Any], path: str, value: Any, why: str, *, is_present: bool) -> Finding:
         """The finding of a value. Of a reference it has the numbers, because the rest may name a person."""
         text = value if isinstance(value, str) else None
-        is_publication = row["resource"] == PUBLICATIONS
-        reason = self._reason(row["resource"], path, text if is_publication else None)
+        reason = self._reason(why, path, text)
         is_reference = reason.kind == Kind.REFERENCES
         shown = _numbers(value) if is_reference else ""
         if not shown and (row["resource"] in PERSONAL or names_a_person(path)):

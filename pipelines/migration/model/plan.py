@@ -21,11 +21,8 @@ from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
     RESOURCE_TYPES,
-    AdditionalFields,
     ResourceType,
-    Within,
 )
-from pipelines.records.additional_fields import FieldRule
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.shapes.model import Description
@@ -48,7 +45,7 @@ APPROVAL_LENGTH = 8
 
 _JSON_COLUMNS = frozenset(column.name for column in PLAN.columns if column.json)
 
-FORMAT = 5
+FORMAT = 6
 """The format of plan.json. Only a later version can read a later format."""
 
 
@@ -91,21 +88,16 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
     """The same records in the target, as far as they exist."""
     many: bool = False
     """Whether the field is a list."""
-    as_object: bool = False
-    """Whether its ids are sent as `{"id"}`; `as_text`: as texts. For other resources than publications, their type says that."""
-    as_text: bool = False
     later: bool = False
     """Whether it is set by a second request, because a record to which it refers is created after this one."""
-    within: Within | None = None
-    """Where the ids are in objects, which `entries` has."""
     entries: list[Any] = []
+    """The objects of a list that have the ids, where it is one of objects."""
 
-    def value(self, ids: list[int]) -> Any:
+    def value(self, name: str, resource_type: ResourceType, ids: list[int]) -> Any:
         """The value that is sent, once all ids are known."""
-        if self.within is not None:
-            return [self.within.with_id(entry, number) for entry, number in zip(self.entries, ids, strict=False)]
-        values = [{"id": one} if self.as_object else one for one in (map(str, ids) if self.as_text else ids)]
-        return values if self.many else values[0]
+        entries = zip(self.entries, ids, strict=False)
+        values = [resource_type.with_id(name, entry, number) for entry, number in entries] if self.entries else ids
+        return resource_type.sent(name, values if self.many else values[0])
 
 
 class End(msgspec.Struct, kw_only=True):
@@ -181,23 +173,16 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     """Resource → action → records."""
     matched_by: dict[str, int]
     types: dict[str, ResourceType] | msgspec.UnsetType = msgspec.UNSET
-    """Other resource → how its records are moved, as learned when the plan was made. Absent like `twins`."""
+    """Resource → how its records are moved, as learned when the plan was made; of publications, the fields that the service does not
+    document, where the source has any. Absent like `twins`."""
     description: Description | msgspec.UnsetType = msgspec.UNSET
     """The target's own description. Absent like `twins`."""
-    additional_fields: AdditionalFields | msgspec.UnsetType = msgspec.UNSET
-    """The fields of publications that the service does not document, where the source has any. Absent like `twins`."""
-    fields: dict[str, int]
-    """Field → publications in which it is patched."""
     files: FileCounts
     requests: int
     """Requests of an apply, including those that read the target again."""
     requests_per_minute: int
     unfit: int = 0
     """Records of the source without an id; they cannot be moved."""
-    unsent: dict[str, int] = {}
-    """Path → records with a value there that is not moved."""
-    partial_dates: int = 0
-    """Publications with a date that is not moved because it is only a year or a month."""
     work: dict[str, int] = {}
     """Writes of an apply: `create`, `patch`, `links` (references to records that are created later), `merge`, `files`, `covers`."""
     not_moved: NotMoved = msgspec.field(default_factory=NotMoved)
@@ -205,8 +190,6 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     """Resource that the snapshot has and the plan does not move → its records."""
     not_read: list[str] = []
     """What the snapshot says was not read of the source, such as `/collections/:id/publications`."""
-    invalid_identifiers: int = 0
-    """Identifiers that are not sent because they break the rules of their type."""
     mails: int = 0
     """Persons to whom the service may write, because an account is made for them (service.md#users)."""
     notes: list[str] = []
@@ -273,6 +256,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
     candidates: list[int] = []
     files: list[PlannedFile] = []
     unsent: dict[str, Any] = {}
+    why: dict[str, str] = {}
     references: dict[str, PlannedReference] = {}
     kept: dict[str, list[str | None]] = {}
 
@@ -291,6 +275,13 @@ class PlanRow(msgspec.Struct, kw_only=True):
     def attached(self) -> list[PlannedFile]:
         """The files that are uploaded, except the cover, which is sent with the record."""
         return [file for file in self.files if file.kind != COVER and file.action == FileAction.UPLOAD]
+
+    def without(self, names: Collection[str]) -> PlanRow:
+        """The row without these fields, which are not sent and not expected."""
+        payload, expected = (
+            {name: fields[name] for name in fields if name not in names} for fields in (self.payload, self.expected)
+        )
+        return msgspec.structs.replace(self, payload=payload, expected=expected)
 
     @property
     def existing_target_id(self) -> int:
@@ -316,12 +307,6 @@ class Plan:
     def path(self, name: str) -> Path:
         """The path of one of its files."""
         return self.folder / name
-
-    @property
-    def additional(self) -> dict[str, FieldRule]:
-        """The additional fields of publications that are moved. What the target has in them is compared whatever it is."""
-        moved = self.facts.additional_fields.moved if self.facts.additional_fields else {}
-        return {name: rule.of_target for name, rule in moved.items()}
 
     @property
     def source(self) -> Side:

@@ -104,7 +104,7 @@ def unfinished_plan(data: DataFolder, name: str) -> Iterator[Path]:
 
 def workdir(plan: Plan) -> AbstractContextManager[Path]:
     """A temporary folder in that of the plan, for a new reading of the target."""
-    return temporary_folder(plan.folder / "now")
+    return temporary_folder(plan.folder / ".now")
 
 
 _PLAN_FACTS_DECODER = msgspec.json.Decoder(PlanFacts)

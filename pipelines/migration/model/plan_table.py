@@ -63,6 +63,7 @@ PLAN = Table(
             json=True,
         ),
         Column("unsent", _TEXT, "Values that are not sent: JSON object of path → value.", json=True),
+        Column("why", _TEXT, "The same: JSON object of path → the code of the reason.", json=True),
         Column(
             "references",
             _TEXT,
@@ -88,13 +89,14 @@ class PlanTableRow(NamedTuple):
     action: Action
     matched_by: str | None
     title: str | None
-    payload: str | None
-    before: str | None
-    expected: str | None
-    differing: str | None
-    reason: str | None
-    candidates: str | None
-    files: str | None
-    unsent: str | None
-    references: str | None
+    payload: str | None = None
+    before: str | None = None
+    expected: str | None = None
+    differing: str | None = None
+    reason: str | None = None
+    candidates: str | None = None
+    files: str | None = None
+    unsent: str | None = None
+    why: str | None = None
+    references: str | None = None
     kept: str | None = None

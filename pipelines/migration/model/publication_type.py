@@ -20,11 +20,10 @@ from pipelines.migration.model.resource_types import (
     without_signed_addresses,
 )
 from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, WRITTEN
-from pipelines.records.additional_fields import is_sent_empty
-from pipelines.records.forms import form_of
+from pipelines.records.forms import NAMED, form_of
 from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.identifiers.typed_identifiers import count_left_out
 from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.records.left_out import DEPRECATED, LeftOut
 from pipelines.records.matching import (
     comparable,
     differing,
@@ -34,7 +33,7 @@ from pipelines.records.matching import (
     same_title,
     with_plain_blanks,
 )
-from pipelines.records.residue import without_addresses
+from pipelines.records.residue import PICTURES, without_addresses
 from pipelines.records.values import compact_json
 
 IDENTIFIER = "identifier"
@@ -46,11 +45,15 @@ STAGES = (
 _CONTENT = [name for name in sorted(WRITTEN) if name not in REFERENCES]
 _FILES = frozenset({"cover", "assets"})
 _DOCUMENTED = {"contributor": USERS, "organization": "organizations"}
+_LACKING = (LeftOut.NOT_DESCRIBED, LeftOut.NOT_SHOWN)
+_OTHER_RULES = PICTURES | {"files", DEPRECATED}
 
 
 class PublicationType(ResourceType, frozen=True):
     """How publications are moved. Made by `publication_type`; a plan stores what it is made from."""
 
+    additional: tuple[str, ...] = ()
+    """The fields that the service does not document."""
     kinds: Kinds = Kinds()
     verdicts: AbstractSet[str] = GOOD
     """Verdicts of the identifiers that are sent."""
@@ -78,12 +81,25 @@ class PublicationType(ResourceType, frozen=True):
         return True
 
     @property
+    def ruled(self) -> frozenset[str]:
+        return self.kinds.record_keys | _OTHER_RULES
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        return self.additional
+
+    @property
+    def sends_unproved(self) -> bool:
+        """They are documented, so that a field that is not is sent only where the target's description or its records have it."""
+        return False
+
+    @property
     def undocumented(self) -> frozenset[str]:
-        return frozenset(self.kinds.additional)
+        return frozenset(self.additional)
 
     @property
     def filled(self) -> frozenset[str]:
-        return frozenset({*REFERENCES, *self.kinds.additional})
+        return frozenset({*REFERENCES, *self.additional})
 
     @property
     def needs_references(self) -> bool:
@@ -91,28 +107,30 @@ class PublicationType(ResourceType, frozen=True):
 
     @property
     def of_target(self) -> Self:
-        additional = {name: rule.of_target for name, rule in self.kinds.additional.items()}
-        return msgspec.structs.replace(self, kinds=self.kinds.with_additional(additional), first_day=False)
+        return msgspec.structs.replace(self, takes={}, first_day=False)
 
     def form(self, record: Mapping[str, Any]) -> Form:
+        apart = _FILES.union(*map(self.keys_of, self.additional))
         form = form_of(
-            {name: value for name, value in record.items() if name not in _FILES},
+            {name: value for name, value in record.items() if name not in apart},
             self.kinds,
             self.verdicts,
             first_day=self.first_day,
         )
-        unsent = without_signed_addresses(form.unsent)
-        return Form(form.fields, unsent, self.empty_values(record), count_left_out(form.identifiers, self.verdicts))
+        values, why = self._taken(record)
+        unsent = form.unsent | {name: self._read(record, name) for name in why}
+        for name in form.unsent.keys() & self.left_out.keys():
+            if form.why[name] != LeftOut.UNKNOWN_IDENTIFIER or self.left_out[name] not in _LACKING:
+                why[name] = self.left_out[name]
+        return Form(
+            form.fields | values,
+            without_signed_addresses(unsent),
+            form.why | why,
+            self.empty_values(record),
+        )
 
-    def empty_values(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Of the additional fields only. A link is empty only as a list."""
-        return {
-            name: record[name]
-            for name, rule in self.kinds.additional.items()
-            if is_sent_empty(record.get(name))
-            and (record[name] == [] or not rule.leads_to)
-            and rule.takes(record[name])
-        }
+    def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        return self.form(record).values
 
     def files(self, record: Mapping[str, Any]) -> str | None:
         cover, assets = record.get("cover"), record.get("assets")
@@ -129,39 +147,20 @@ class PublicationType(ResourceType, frozen=True):
             yield "fingerprint", "fingerprint", text
 
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
-        texts = comparable(values, self.kinds)
-        for name in self.references:
-            if isinstance(entries := values.get(name), list):
-                texts[name] = f"[{','.join(sorted(map(compact_json, entries)))}]"
-        return texts
-
-    def compared_record(self, record: Mapping[str, Any]) -> dict[str, str]:
-        return self.compared(form_of(record, self.kinds).fields)
+        learned = {name: values[name] for name in self.additional if name in values}
+        return comparable(values, self.kinds) | super().compared(learned)
 
     def content(self, compared: Mapping[str, str]) -> str:
         return content_digest(compared, _CONTENT)
 
-    def planned(self, name: str, value: Any) -> Any:
-        rule = self.kinds.additional.get(name)
-        return rule.sent(value) if rule is not None and rule.leads_to else value
-
-    def sent(self, _name: str, value: Any) -> Any:
-        return value
-
-    def reference_form(self, name: str, entries: list[Any]) -> dict[str, Any]:  # noqa: ARG002
-        rule = self.kinds.additional.get(name)
-        return {"as_object": True} if rule is None else {"as_object": rule.as_object, "as_text": rule.as_text}
-
-    def unsent_references(self, name: str, missing: Mapping[int, Any], *, many: bool) -> dict[str, Any]:
-        entries = list(missing.values())
-        return {name: entries if many else entries[0]} if entries else {}
+    def why_missing(self, name: str) -> LeftOut:
+        return NAMED.get(name, LeftOut.NO_RECORD)
 
     def is_alike(self, sent: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
         """They set a publication kind where none was sent, and any additional field; they may drop an additional field that was sent."""
-        forms = (form_of(record, self.kinds).fields for record in (sent, made))
-        wanted, actual = (comparable(with_plain_blanks(fields), self.kinds) for fields in forms)
+        wanted, actual = (self.compared(with_plain_blanks(self.values(record))) for record in (sent, made))
         for name in differing(wanted, actual):
-            if name not in self.kinds.additional:
+            if name not in self.additional:
                 if name != "publishable_type" or name in wanted:
                     return False
             elif name in wanted and name in actual:
@@ -183,17 +182,24 @@ class PublicationType(ResourceType, frozen=True):
 
 
 def publication_type(
-    kinds: Kinds, sent: Collection[str] = GOOD, *, first_day: bool = False, unproved: Collection[str] = ()
+    kinds: Kinds, sent: Collection[str] = GOOD, *, first_day: bool = False, learned: ResourceType | None = None
 ) -> PublicationType:
-    """How publications are moved, with the additional fields of `kinds`."""
-    links = {name: rule.leads_to for name, rule in kinds.additional.items() if rule.leads_to}
+    """How publications are moved. `learned`: the fields that the service does not document, and which are left out."""
+    learned = learned or ResourceType(PUBLICATIONS, (), ())
     return PublicationType(
         PUBLICATIONS,
-        fields=(*WRITTEN, *kinds.additional),
+        fields=(*WRITTEN, *learned.fields),
         keys=(),
-        references={**_DOCUMENTED, **links},
-        lists=(IDENTIFIER_LIST, "categories"),
-        unproved=tuple(unproved),
+        references={**_DOCUMENTED, **learned.references},
+        lists=(IDENTIFIER_LIST, "categories", *learned.lists),
+        keys_read=learned.keys_read,
+        objects=(*_DOCUMENTED, *learned.objects),
+        texts=learned.texts,
+        within=learned.within,
+        takes=learned.takes,
+        left_out=learned.left_out,
+        shown=learned.shown,
+        additional=learned.fields,
         kinds=kinds,
         verdicts=frozenset(sent),
         first_day=first_day,

@@ -1,7 +1,7 @@
 """Why something of the source is not in the target, or is otherwise there: each reason with its code, its sentence and its advice.
 
 Page, tables of issues, conflicts.tsv, status, apply, verify and undo have their texts from here. A code is never renamed (docs/reports.md).
-Codes are decided by plan/learned_types.py (fields), unsent_values.py (values) and plan/record_rows.py (records).
+Codes are decided by plan/learned_types.py (fields), records/forms.py and resource_types.py (values), and plan/record_rows.py (records).
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple, Self
 
 from pipelines.migration.model.actions import Decision
-from pipelines.migration.model.resource_types import MERGEABLE, LeftOut
+from pipelines.migration.model.resource_types import MERGEABLE
 from pipelines.records.advice import advice_of
+from pipelines.records.left_out import LeftOut
+from pipelines.records.values import partial_date
 
 
 class Kind(StrEnum):
@@ -208,12 +210,12 @@ _TABLE = {
     ),
     Kind.DATES: (
         Reason(
-            "no_day",
+            LeftOut.NO_DAY,
             "This is not a complete date, and version 3 takes only complete dates, so it is not moved.",
             f"{_WHOLE_DATE}; the next plan will move it.",
         ),
         Reason(
-            "part_of_date",
+            LeftOut.PART_OF_DATE,
             "This is not a complete date, and version 3 takes only complete dates, so it is not moved.",
             f"{_WHOLE_DATE}, or make the plan with --first-days; it will move it.",
         ),
@@ -225,19 +227,19 @@ _TABLE = {
             "Look up that record in this plan; once the target has it, the next plan will refer to it.",
         ),
         Reason(
-            "no_user",
+            LeftOut.NO_USER,
             "It names a user whom this plan did not find in the target.",
             "Move the users, too (--resources users); the next plan will then name the right one.",
             work=Work.ONCE,
         ),
         Reason(
-            "no_organization",
+            LeftOut.NO_ORGANIZATION,
             "It names an organization by its number in the source, and no program can list the organizations of the target.",
             f"{_KEPT} If it matters, enter it in the target by hand.",
             work=Work.ONCE,
         ),
         Reason(
-            "no_category",
+            LeftOut.NO_CATEGORY,
             "It names a category without a name, and numbers count within one library only.",
             "Give the category a name in the source; the next plan will move it.",
         ),
@@ -264,19 +266,19 @@ _TABLE = {
             work=Work.NOTHING,
         ),
         Reason(
-            "unknown_part",
+            LeftOut.UNKNOWN_PART,
             "Only the documented parts of this field are moved, and this is none of them.",
             _BY_HAND,
             work=Work.NOTHING,
         ),
         Reason(
-            "filled_by_service",
+            LeftOut.FILLED_BY_SERVICE,
             "A field of this name is filled by the service itself, so it is not moved.",
             _KEPT,
             work=Work.NOTHING,
         ),
         Reason(
-            "deprecated",
+            LeftOut.DEPRECATED,
             "Version 2 announces this field as deprecated, so it is not moved.",
             f"{_KEPT} If people need it, enter it in a field that version 3 has.",
             work=Work.NOTHING,
@@ -315,23 +317,18 @@ _TABLE = {
             _BY_HAND,
         ),
         Reason(
-            "first_day",
+            LeftOut.FIRST_DAY,
             "This is only a year or a month, and version 3 takes only complete dates: it is sent as its first day, {day}, unless the "
             "target has a day of that year or month already.",
             "Write year, month and day in the source; the next plan will send them.",
         ),
         Reason(
-            "other_form",
+            LeftOut.OTHER_FORM,
             "It does not have the form that version 3 takes, so it is not moved.",
             "Correct it in the source; the next plan will move it.",
         ),
         Reason(
-            "no_text",
-            "These fields have only blanks, or no text, so there is nothing to send.",
-            "Clear the field in the source, or enter the right identifier; the next plan will move it.",
-        ),
-        Reason(
-            "unknown_identifier",
+            LeftOut.UNKNOWN_IDENTIFIER,
             "It looks like an identifier of a type that Bookferry does not know, so it is not moved.",
             "If it is one, describe its type in bookferry.toml: {table}. The next plan will move it, without a new backup.",
             work=Work.ONCE,
@@ -368,8 +365,14 @@ DECIDED = Reason(
 REASONS = {reason.code: reason._replace(kind=kind) for kind, reasons in _TABLE.items() for reason in reasons}
 """Code → reason. Identifiers that are not sent have the rule that they break for a reason (`records.advice`)."""
 
-LACKING = (Kind.RECORDS, Kind.FILES, Kind.REFERENCES, Kind.WRITES)
-"""What makes a migration incomplete until it is there; other values that are not sent are losses."""
+
+def reason_unsent(code: str, path: str, text: str | None) -> Reason:
+    """The reason of a value that is not sent. `text`: the value, where it is a text."""
+    if code not in REASONS:
+        return Reason(code, *advice_of(code, path), kind=Kind.IDENTIFIERS)
+    partial = partial_date(text) if text is not None else None
+    table = f"[identifiers.{path.lower()}]" + ("" if path.islower() else f' with fields = ["{path}"]')
+    return REASONS[code].filled(day=partial.first if partial else "", table=table)
 
 
 def kind_of(code: str) -> Kind:

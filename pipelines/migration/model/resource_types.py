@@ -17,13 +17,11 @@ import msgspec
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.comparable import Form
-from pipelines.records.additional_fields import FieldRule, in_order, is_managed, is_sent_empty, plain
-from pipelines.records.residue import IGNORED, residue_json
+from pipelines.records.additional_fields import is_empty, is_managed, is_sent_empty, sendable
+from pipelines.records.left_out import LeftOut
+from pipelines.records.residue import residue_json, without_addresses, without_signatures
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import compact_json, text_of, whole_number
-
-_EMPTY: tuple[Any, ...] = (None, "", [])
-"""Values that say nothing."""
 
 PUBLICATIONS, USERS, LOCATIONS, AUTHORITIES = "publications", "users", "locations", "authorities"
 
@@ -37,31 +35,6 @@ class Source(StrEnum):
     """The records of both libraries; whether the target takes all of their fields is not proved."""
     ASSUMED = "assumed"
     """What we assume (service.md#other-resources)."""
-
-
-class LeftOut(StrEnum):
-    """Why a field of the source is not sent."""
-
-    NOT_DESCRIBED = "not_described"
-    """The target's description does not have it in what it takes."""
-    READ_ONLY = "read_only"
-    """The target's description says that the service fills it."""
-    UNKNOWN_REFERENCE = "unknown_reference"
-    """It may refer to records, and it is unknown of which resource."""
-    NO_RECORD = "no_record"
-    """The target does not have the record to which it refers, and the plan does not create it."""
-    NOT_A_CHOICE = "not_a_choice"
-    """The target's description does not have the value among those that it takes."""
-    OTHER_TYPE = "other_type"
-    """The target's description takes values of another type."""
-    NOT_SHOWN = "not_shown"
-    """Neither a description nor the records of the target show that it has the field."""
-    LINK = "link"
-    """It refers to another record, of an unknown resource or of one that the plan does not move."""
-    NOT_SENDABLE = "not_sendable"
-    """It is nested too deeply, or a number of more than 64 bits."""
-    SIGNED = "signed"
-    """It has signed addresses, which change in every response."""
 
 
 class MergeRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -88,6 +61,40 @@ class Stage(NamedTuple):
     """Whether identifiers that contradict each other make a pair of this kind two records."""
 
 
+_JSON_TYPES: dict[type, tuple[str, ...]] = {
+    bool: ("boolean",),
+    int: ("integer", "number"),
+    float: ("number",),
+    str: ("string",),
+    list: ("array",),
+    dict: ("object",),
+}
+"""Type of a decoded value → the names that JSON Schema has for it."""
+
+
+class FieldRule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the target takes in a field; any value where nothing is said."""
+
+    choices: tuple[str, ...] = ()
+    """The values, or the entries of a list, as text."""
+    types: tuple[str, ...] = ()
+    """Names of JSON Schema."""
+    entry_types: tuple[str, ...] = ()
+    """The same for the entries of a list."""
+
+    def refusal(self, value: Any) -> LeftOut | None:
+        """Why the target does not take a value that is not null; None where it does."""
+        if self.choices and not {text_of(entry) for entry in several(value)} <= {*self.choices}:
+            return LeftOut.NOT_A_CHOICE
+        entries = value if type(value) is list else ()
+        fits = _is_of(value, self.types) and all(_is_of(one, self.entry_types) for one in entries if one is not None)
+        return None if fits else LeftOut.OTHER_TYPE
+
+
+def _is_of(value: Any, types: tuple[str, ...]) -> bool:
+    return not types or not {*types}.isdisjoint(_JSON_TYPES.get(type(value), ()))
+
+
 class Within(msgspec.Struct, frozen=True):
     """Where the ids of a reference are in the objects of a list, as in `[{"publication_id": 7, "position": 1}]`."""
 
@@ -106,7 +113,7 @@ class Within(msgspec.Struct, frozen=True):
         """An entry as it is sent and compared, with another id."""
         for member in reversed(self.path[1:]):
             number = {member: number}
-        members = {name: plain(entry[name]) for name in self.members if entry.get(name) is not None}
+        members = {name: sendable(entry[name]) for name in self.members if entry.get(name) is not None}
         return members | {self.path[0]: number}
 
     def entries(self, value: Any) -> list[dict[str, Any]]:
@@ -139,8 +146,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """References whose ids are sent as texts."""
     within: dict[str, Within] = {}
     """References whose ids are in the objects of a list."""
-    choices: dict[str, tuple[str, ...]] = {}
-    """Field → the values that the target takes, as text."""
+    takes: dict[str, FieldRule] = {}
+    """Field → the values that the target takes; a field that is absent takes any."""
     required: tuple[str, ...] = ()
     """The fields without which the target takes no new record."""
     left_out: dict[str, str] = {}
@@ -189,6 +196,21 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.resource == USERS
 
     @property
+    def ruled(self) -> frozenset[str]:
+        """Keys of a record that have rules of their own, so that nothing is learned of them."""
+        return frozenset()
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """The fields that are read as they were learned."""
+        return self.fields
+
+    @property
+    def sends_unproved(self) -> bool:
+        """Whether fields are sent of which nothing shows that the target has them."""
+        return True
+
+    @property
     def undocumented(self) -> frozenset[str]:
         """Fields that the service may ignore."""
         return frozenset(self.unproved)
@@ -206,15 +228,15 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def of_target(self) -> ResourceType:
         """The same for records of the target, which are compared whatever their values are."""
-        return msgspec.structs.replace(self, choices={})
+        return msgspec.structs.replace(self, takes={})
 
     def form(self, record: Mapping[str, Any]) -> Form:
         """What is compared and sent of a record; references are those of its own library."""
-        values, unsent = self.values(record), self.unsent(record)
-        for name, value in self.refused(values).items():
-            unsent[name] = value
-            del values[name]
-        return Form(values, without_signed_addresses(unsent), self.empty_values(record))
+        values, why = self._taken(record)
+        unsent = {name: self._read(record, name) for name in why}
+        for name, value in self._unknown(record).items():
+            unsent[name], why[name] = value, self.left_out.get(name, LeftOut.NOT_SHOWN)
+        return Form(values, without_signed_addresses(unsent), why, self.empty_values(record))
 
     def files(self, _record: Mapping[str, Any]) -> str | None:
         """What a record says of its files, as JSON; None where it has none."""
@@ -230,45 +252,59 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         """One digest of all compared fields, which is the same for records with the same content; None for an empty record."""
         return content_digest(compared, sorted(compared)) if compared else None
 
-    def planned(self, _name: str, value: Any) -> Any:
-        """A value as a plan's payload has it; ids get their form in `body`."""
-        return value
-
-    def reference_form(self, name: str, entries: list[Any]) -> dict[str, Any]:
-        """How the ids of a reference are sent, as far as a plan's row says it. `entries`: the value."""
-        return {"within": self.within[name], "entries": entries} if name in self.within else {}
-
-    def unsent_references(self, name: str, missing: Mapping[int, Any], *, many: bool) -> dict[str, Any]:
-        """Path → references that lead nowhere. `missing`: position → what the record has there."""
-        return {f"{name}[{position}]" if many else name: entry for position, entry in missing.items()}
+    def why_missing(self, _name: str) -> LeftOut:
+        """Why a reference is not sent that leads to a record that the target lacks."""
+        return LeftOut.NO_RECORD
 
     def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are sent: an empty field is absent, a reference is its id."""
-        found = {}
-        for name in self.fields:
+        return self._taken(record)[0]
+
+    def _taken(self, record: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+        """Field → value that is sent; and field → why its value is not."""
+        values, why = dict[str, Any](), dict[str, str]()
+        for name in self.learned:
             value = self._read(record, name)
-            if name in self.within:
-                value = self.within[name].entries(value)
-            elif name in self.lists:
-                value = _entries(value, ids=name in self.references)
-            elif name in self.references:
-                value = id_of(value)
-            elif self.source != Source.ASSUMED:
-                value = plain(value)
-            if value not in _EMPTY:
-                found[name] = value
-        return found
+            if is_empty(value):
+                continue
+            try:
+                value = self._form_of(name, value)
+            except ValueError:
+                why[name] = self._why_unsendable(name, value)
+                continue
+            rule = self.takes.get(name)
+            if rule is not None and (refusal := rule.refusal(value)) is not None:
+                why[name] = refusal
+            elif not is_empty(value):
+                values[name] = value
+        return values, why
+
+    def _form_of(self, name: str, value: Any) -> Any:
+        """A value as it is sent and compared. Raises `ValueError` for one that cannot be sent."""
+        if name in self.within:
+            return self.within[name].entries(value)
+        if name in self.references:
+            many = name in self.lists
+            return [*dict.fromkeys(_id(one) for one in several(value) if one is not None)] if many else _id(value)
+        return _texts(value) if name in self.lists else sendable(value)
+
+    def _why_unsendable(self, name: str, value: Any) -> LeftOut:
+        if name in self.references:
+            return LeftOut.NO_RECORD
+        text = compact_json(without_addresses(value))
+        return LeftOut.SIGNED if without_signatures(text) != text else LeftOut.NOT_SENDABLE
 
     def empty_values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that have an empty text or list, which a new record gets as it is. Those of users are documented."""
         if self.resource == USERS:
             return {}
-        found = ((name, self._read(record, name)) for name in self.fields)
+        found = ((name, self._read(record, name)) for name in self.learned)
         return {
             name: value
             for name, value in found
             if is_sent_empty(value)
-            and (value == [] or (name not in self.references and "" in self.choices.get(name, ("",))))
+            and (value == [] or name not in self.references)
+            and self.takes.get(name, _ANY).refusal(value) is None
         }
 
     def whole_values(self, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -309,20 +345,13 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             return self.with_id(name, value, number)
         return {"id": number} if name in self.objects else number
 
-    def unsent(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a record that are not sent."""
+    def _unknown(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a record that are not sent, whatever they have."""
         read = {key for name in self.fields for key in self.keys_of(name)}
-        known = read | {"id"} | IGNORED
-        if self.source != Source.ASSUMED:
-            known |= {name for name in record if is_managed(name)}
-        return {name: value for name, value in record.items() if name not in known and value not in (None, "", [], {})}
-
-    def refused(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values that the target's description does not take: field → value."""
         return {
-            name: values[name]
-            for name, choices in self.choices.items()
-            if name in values and not {text_of(one) for one in _several(values[name])} <= {*choices}
+            name: value
+            for name, value in record.items()
+            if name not in read and not is_managed(name) and not is_empty(value)
         }
 
     def redirected(self, values: dict[str, Any], merged: Mapping[tuple[str, int], int]) -> dict[str, Any]:
@@ -333,7 +362,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
                 continue
             entries = [
                 self.with_id(name, entry, merged.get((resource, number), number))
-                for entry in _several(value)
+                for entry in several(value)
                 for number in [self.id_in(name, entry) or 0]
             ]
             different = [*{compact_json(entry): entry for entry in entries}.values()]
@@ -342,7 +371,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Field → JSON in canonical form, so that equal values are equal text; an empty field is absent."""
-        return {name: self._text(name, value) for name, value in values.items() if value not in _EMPTY}
+        return {name: self._text(name, value) for name, value in values.items() if not is_empty(value)}
 
     def compared_record(self, record: Mapping[str, Any]) -> dict[str, str]:
         """The same of a record or a payload, in any of the forms in which its fields are read."""
@@ -353,19 +382,19 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             value = _folded(value)
         elif name in self.lists and type(value) is list:
             return f"[{','.join(sorted({compact_json(entry) for entry in value}))}]"
-        return compact_json(in_order(value))
+        return compact_json(value)
 
     def key(self, values: Mapping[str, Any], *, folded: bool = True) -> str | None:
         """The key of a record, none where it has no such fields. `folded`: without regard to case."""
         normalised = _folded if folded else _plain
         *whole, last = self.keys
         for names in whole:
-            if all(values.get(name) not in _EMPTY for name in names):
+            if all(not is_empty(values.get(name)) for name in names):
                 return compact_json([names[0], *(normalised(values[name]) for name in names)])
-        if values.get(last[0]) in _EMPTY:
+        if is_empty(values.get(last[0])):
             return None
         return compact_json(
-            [last[0], *(normalised(None if values.get(name) in _EMPTY else values[name]) for name in last)]
+            [last[0], *(normalised(None if is_empty(values.get(name)) else values[name]) for name in last)]
         )
 
     def is_alike(self, _sent: Mapping[str, Any], _made: Mapping[str, Any]) -> bool:
@@ -383,6 +412,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         return text_of(next((values[name] for name in names if isinstance(values.get(name), str)), None))
 
 
+_ANY = FieldRule()
+
 NAMES = (Stage("exact", "name"), Stage("folded", "name"))
 """The names of records as they are written, and without regard to case."""
 
@@ -399,21 +430,15 @@ def without_signed_addresses(unsent: dict[str, Any]) -> dict[str, Any]:
     return {} if text is None else msgspec.json.decode(text)
 
 
-class AdditionalFields(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The fields of publications that the service does not document: those that a plan moves, and why it moves no others."""
-
-    moved: dict[str, FieldRule] = {}
-    """Field → the values of it that are sent."""
-    left_out: dict[str, str] = {}
-    """Field of the source that is not sent → why: a `LeftOut`."""
-    unproved: tuple[str, ...] = ()
-    """Fields that are sent because the target's records have them, although no description does."""
-
-
 RESOURCE_TYPES = {
     resource_type.resource: resource_type
     for resource_type in (
-        ResourceType(AUTHORITIES, ("name", "kind", "variants"), (("name", "kind"),), lists=("variants",)),
+        ResourceType(
+            AUTHORITIES,
+            ("name", "kind", "variants"),
+            (("name", "kind"), ("name", "type"), ("name",)),
+            lists=("variants",),
+        ),
         ResourceType(
             USERS,
             ("email", "name", "roles"),
@@ -424,11 +449,11 @@ RESOURCE_TYPES = {
         ResourceType(
             "collections",
             ("name", "description", "publication_ids"),
-            (("name",),),
+            (("name",), ("title",)),
             references={"publication_ids": PUBLICATIONS},
             lists=("publication_ids",),
         ),
-        ResourceType(LOCATIONS, ("name", "note"), (("name",),), created=False),
+        ResourceType(LOCATIONS, ("name", "note"), (("name",), ("title",)), created=False),
         ResourceType(
             "hard_copies",
             ("publication_id", "location_id", "barcode", "call_number", "status", "acquired_on", "note"),
@@ -499,7 +524,8 @@ def adopts(counts: Mapping[str, Mapping[str, int]]) -> bool:
     return bool(counts[AUTHORITIES].get(Action.CREATE)) and any(publications.get(one) for one in WRITTEN_ACTIONS)
 
 
-def _several(value: Any) -> list[Any]:
+def several(value: Any) -> list[Any]:
+    """The entries of a list; of any other value, itself."""
     return value if isinstance(value, list) else [value]
 
 
@@ -508,11 +534,18 @@ def id_of(value: Any) -> int | None:
     return whole_number(value.get("id")) if isinstance(value, dict) else whole_number(value)
 
 
-def _entries(value: Any, *, ids: bool) -> list[Any]:
-    """The different entries of a list."""
+def _id(value: Any) -> int:
+    """The same. Raises `ValueError` for what is no reference."""
+    if (number := id_of(value)) is None:
+        raise ValueError("no id")
+    return number
+
+
+def _texts(value: Any) -> list[str]:
+    """The different entries of a list of texts, or of objects with a name."""
     entries = value if isinstance(value, list) else []
-    plain = [id_of(entry) if ids else (entry.get("name") if isinstance(entry, dict) else entry) for entry in entries]
-    return [*dict.fromkeys(entry for entry in plain if isinstance(entry, int if ids else str))]
+    names = (entry.get("name") if isinstance(entry, dict) else entry for entry in entries)
+    return [*dict.fromkeys(name for name in names if isinstance(name, str))]
 
 
 def _plain(value: Any) -> Any:

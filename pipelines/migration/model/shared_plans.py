@@ -134,20 +134,11 @@ def _check_merged(objects: Objects, folder: Path, theirs: str | None) -> None:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """The names of a plan's files, with folders. What a run writes for itself, and what is hidden, is left out."""
+    """The names of a plan's files, with folders. What is hidden, as the folders of a running command are, is left out."""
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
-        if (
-            path.is_file()
-            and not any(part.startswith(".") for part in parts)
-            and parts[0] not in _OWN
-            and parts != (OTHERS,)
-        ):
+        if path.is_file() and not any(part.startswith(".") for part in parts) and parts != (OTHERS,):
             yield "/".join(parts)
-
-
-_OWN = ("now", "merges", "records")
-"""Folders of a running command."""
 
 
 def _files_in_bucket(objects: Objects, plan: str) -> dict[str, str]:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -25,37 +24,20 @@ from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
     RESOURCE_TYPES,
     USERS,
-    AdditionalFields,
-    LeftOut,
     ResourceType,
     adopts,
     referenced_resources,
 )
-from pipelines.migration.model.target_reading import TargetListing, file_table, local_table, snapshot_listing
+from pipelines.migration.model.target_reading import TargetListing, file_table, snapshot_listing
 from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
-from pipelines.migration.plan.learned_links import link_rule, never_moved, resource_of_link
-from pipelines.migration.plan.learned_types import (
-    MOST_ADDITIONAL,
-    additional_names,
-    contradicted_choices,
-    doubted_fields,
-    learn_additional_fields,
-    learn_type,
-    plain_fields,
-    resources_by_names,
-    shape_of,
-)
-from pipelines.migration.plan.merges import with_merges
-from pipelines.migration.plan.numbers import fields_with_ids
+from pipelines.migration.plan.learned_types import additional_names, learn_type
 from pipelines.migration.plan.resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
-from pipelines.migration.plan.scope import additional_notes, plan_notes, unproved_notes
+from pipelines.migration.plan.scope import plan_notes, unproved_notes
 from pipelines.migration.plan.twins import find_twins
 from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
-from pipelines.records.shapes.field_names import names_doer
-from pipelines.records.shapes.observation import Observer
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
@@ -64,15 +46,6 @@ from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, ResourceSchema
 from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.field_values import (
-    FoundValues,
-    contradicted,
-    empty_fields,
-    field_names,
-    field_values,
-    shown_fields,
-    values_with_numbers,
-)
 from pipelines.store.parquet import open_in_duckdb, table_writer
 from pipelines.store.record_url import shown_record_url
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -110,27 +83,21 @@ class PlanBuilder:
         self._session = session
         self._request = request
         self._folder = folder
-        self._raw_target = folder
-        self._copied: Path | None = None
         self._listed: dict[str, tuple[TargetListing, TargetListing]] = {}
         self._types: dict[str, ResourceType] = {}
-        self._additional = AdditionalFields()
         self._description: Description | msgspec.UnsetType = msgspec.UNSET
 
     def read_target(self, client: LibraryClient) -> None:
-        """Read the publications of the target, and the other resources that are moved or referred to."""
-        request, reader = self._request, self._session.reader
-        self._raw_target = reader.read(request.target, client, self._folder, "plan").path
+        """Read the resources of the target that are moved or referred to."""
+        request = self._request
         self._listed = {
             resource: (
                 snapshot_listing(self._session.source_data, request.source, resource, self._folder),
-                reader.read(request.target, client, self._folder, "plan", resource),
+                self._session.reader.read(request.target, client, self._folder, "plan", resource),
             )
-            for resource in (*request.resources, *referenced_resources(request.resources))
+            for resource in (PUBLICATIONS, *request.resources, *referenced_resources(request.resources))
         }
-        if self._listed:
-            self._learn_types(client)
-        self._learn_additional_fields(client)
+        self._learn_types(client)
 
     def _described(self, client: LibraryClient) -> Description:
         """The target's own description, which is asked for once, and only where a plan needs it."""
@@ -140,86 +107,24 @@ class PlanBuilder:
         return self._description
 
     def _learn_types(self, client: LibraryClient) -> None:
-        """Learn how the other resources are moved: from the target's description, and from the records of both sides."""
-        described = self._described(client)
-        same_service = self._request.source.manifest.api == API
-        library = self._library()
-        for resource, (source, target) in self._listed.items():
-            schema = described.resources.get(resource, ResourceSchema())
-            shapes = shape_of(source), shape_of(target)
-            contradicted = contradicted_choices(schema, target.records())
-            doubted = doubted_fields(schema, shapes[0], source.records()) if same_service else set[str]()
-            learn = partial(
-                learn_type, RESOURCE_TYPES[resource], *shapes, schema, contradicted=contradicted, doubted=doubted
-            )
-            learned = learn()
-            unknown = [key for key, why in learned.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE]
-            leads_to = resources_by_names(source.records(), unknown, self._source_listings()) if unknown else {}
-            plain = plain_fields(learned, RESOURCE_TYPES[resource])
-            doubtful = fields_with_ids(source.records(), plain, library) if plain else {}
-            if leads_to or doubtful:
-                learned = learn(leads_to=leads_to, doubtful=doubtful)
-            self._types[resource] = learned
+        """Learn how records are moved: from the target's description, and from the records of both sides.
 
-    def _learn_additional_fields(self, client: LibraryClient) -> None:
-        """Learn which fields of publications are moved besides the documented ones.
-
-        A backup counts the fields of all publications that have no column, so a source without any costs nothing here.
+        A backup counts the fields of publications that the service does not document, so a source without any costs nothing here.
         """
-        counted = self._request.source.manifest.residue.get(PUBLICATIONS)
-        raw = self._raw_source()
-        found = field_names(raw, 2 * MOST_ADDITIONAL) if counted is None else counted
-        additional = additional_names(found, self._session.kinds)
-        source = field_values(raw, additional)
-        source |= empty_fields(raw, [name for name in additional if name not in source])
-        if not source:
-            return
-        observer = Observer()
-        observer.observe(values_with_numbers(raw, [*source]))
-        never = never_moved(source, observer.shape.fields)
-        links = self._links(source, never)
-        left_out = {name: why for name, why in never.items() if name not in links}
-        names = sorted(source.keys() - left_out.keys())
-        schema = self._described(client).resources.get(PUBLICATIONS, ResourceSchema()) if names else ResourceSchema()
-        learned = learn_additional_fields(names, shown_fields(self._raw_target, names), schema)
-        plain = [name for name, rule in learned.moved.items() if name not in links and not rule.choices]
-        doubtful = fields_with_ids(values_with_numbers(raw, plain), plain, self._library()) if plain else {}
-        left_out |= dict.fromkeys(doubtful, LeftOut.UNKNOWN_REFERENCE)
-        choices = {name: rule.choices for name, rule in learned.moved.items() if rule.choices}
-        wrong = contradicted(self._raw_target, choices)
-        self._additional = msgspec.structs.replace(
-            learned,
-            moved={
-                name: link_rule(links[name], source[name], schema, name)
-                if name in links
-                else msgspec.structs.replace(rule, choices=())
-                if name in wrong
-                else rule
-                for name, rule in learned.moved.items()
-                if name not in doubtful
-            },
-            left_out=dict(
-                sorted(
-                    {**left_out, **{name: _as_link(name, why, links) for name, why in learned.left_out.items()}}.items()
+        source = self._request.source.manifest
+        assumed = {PUBLICATIONS: publication_type(self._session.kinds), **RESOURCE_TYPES}
+        for resource, sides in self._listed.items():
+            counted = source.residue.get(resource)
+            has_others = counted is None or additional_names(counted, assumed[resource])
+            if assumed[resource].sends_unproved or (has_others and sides[0].rows):
+                self._types[resource] = learn_type(
+                    assumed[resource],
+                    *sides,
+                    self._described(client).resources.get(resource, ResourceSchema()),
+                    same_service=source.api == API,
+                    read=self._source_listings(),
+                    library=self._library,
                 )
-            ),
-        )
-
-    def _links(self, source: Mapping[str, FoundValues], never: Mapping[str, str]) -> dict[str, str]:
-        """Additional field of publications → the resource to which it refers, as far as that is known, and read for this plan."""
-        listings = self._source_listings()
-        may_lead = {name: resource_of_link(name, source[name]) for name, why in never.items() if why == LeftOut.LINK}
-        unknown = [name for name, resource in may_lead.items() if not resource and source[name].has_ids]
-        if unknown:
-            may_lead |= resources_by_names(listings[PUBLICATIONS].records(), unknown, listings)
-        return {name: resource for name, resource in may_lead.items() if resource in listings}
-
-    def _raw_source(self) -> Path:
-        """The raw table of the source's publications, on this machine; one in a bucket is copied once."""
-        if self._copied is None:
-            data, source = self._session.source_data, self._request.source
-            self._copied = local_table(data, source, f"raw_{PUBLICATIONS}", self._folder)
-        return self._copied
 
     def _library(self) -> dict[str, TargetListing]:
         """All records of the source, without those that are encrypted with a key that is not at hand."""
@@ -233,25 +138,23 @@ class PlanBuilder:
 
     def _source_listings(self) -> dict[str, TargetListing]:
         """The records of the source to which others may refer."""
-        publications = TargetListing(self._raw_source())
-        return {PUBLICATIONS: publications} | {resource: listing for resource, (listing, _) in self._listed.items()}
+        return {resource: listing for resource, (listing, _) in self._listed.items()}
 
     def build(self, journal: Journal) -> Plan:
         """Write the rows and the conflicts; returns the plan, which is not sealed yet."""
         request, session, folder = self._request, self._session, self._folder
         tenant, manifest = session.settings.tenant(request.target), request.source.manifest
-        self._types = with_merges(self._types, self._description)
         decisions = earlier_decisions(session.data, journal, manifest.base_url, tenant.base_url)
         publications = publication_type(
-            session.kinds.with_additional(self._additional.moved),
+            session.kinds,
             VERDICTS if request.sends_invalid else GOOD,
             first_day=request.first_days,
+            learned=self._types.get(PUBLICATIONS),
         )
-        target = TargetListing(self._raw_target)
         inputs = PlanInputs(
             folder=folder,
-            listed={PUBLICATIONS: (TargetListing(self._raw_source()), target), **self._listed},
-            types={PUBLICATIONS: publications, **self._types},
+            listed=self._listed,
+            types={**self._types, PUBLICATIONS: publications},
             resources=(PUBLICATIONS, *request.resources),
             journal=journal,
             files=file_table(session.source_data, request.source, folder),
@@ -263,20 +166,17 @@ class PlanBuilder:
         with table_writer(folder / ROWS, PLAN) as writer:
             totals = plan_all(writer, inputs)
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=inputs.key)
-        for end, raw in ((facts.source, self._raw_source()), (facts.target, self._raw_target)):
+        for end, listing in zip((facts.source, facts.target), self._listed[PUBLICATIONS], strict=True):
             library = session.settings.tenants.get(end.tenant)
             if library and library.record_url:
                 end.record_url = library.record_url
                 continue
-            with open_in_duckdb(raw) as database:
+            with open_in_duckdb(listing.path) as database:
                 end.record_url = shown_record_url(database, "file", end.base_url) or msgspec.UNSET
         facts.description = self._description
         if self._types:
             facts.types = self._types
             facts.notes += unproved_notes(self._types, request.target)
-        if self._additional != AdditionalFields():
-            facts.additional_fields = self._additional
-            facts.notes += additional_notes(self._additional, request.target)
         if twins := self._twins(inputs):
             facts.twins = twins
             facts.notes += [str(twin) for twin in twins]
@@ -299,11 +199,6 @@ class PlanBuilder:
         return [*find_twins(inputs.journal, sides, known_before)]
 
 
-def _as_link(name: str, why: str, links: Collection[str]) -> str:
-    """Why an additional field is left out: a link is one, unless the service itself fills in who made a record."""
-    return why if name not in links or (why == LeftOut.READ_ONLY and names_doer(name)) else LeftOut.LINK
-
-
 def plan_facts(
     request: PlanRequest,
     settings: Settings,
@@ -315,7 +210,6 @@ def plan_facts(
     """All of plan.json but its seal. `totals`: by resource; `key`: of personal data."""
     tenant, manifest, now = settings.tenant(request.target), request.source.manifest, request.now
     _library, per_minute = settings.budget_of(request.target)
-    publications = totals[PUBLICATIONS]
     writes = sum(total.requests for total in totals.values())
     reads = sum(
         requests_to_read(total.target) for name, total in totals.items() if total.requests or name == PUBLICATIONS
@@ -348,18 +242,14 @@ def plan_facts(
         resources=[*totals],
         counts=counts,
         matched_by=dict(sum((total.matched_by for total in totals.values()), Counter[str]())),
-        fields=dict(publications.fields),
-        files=publications.files,
+        files=totals[PUBLICATIONS].files,
         requests=writes + reads if writes else 0,
         requests_per_minute=per_minute,
         unfit=sum(total.unfit for total in totals.values()),
-        unsent=dict(sum((total.unsent for total in totals.values()), Counter[str]()).most_common()),
-        partial_dates=publications.partial_dates,
         left_out={
             name: counts.records for name, counts in manifest.resources.items() if counts.records and name not in totals
         },
         not_read=manifest.not_read,
-        invalid_identifiers=publications.invalid,
         mails=sum(total.mails for total in totals.values()),
         notes=plan_notes(request.source, totals, key),
         decisions=len(inputs.decisions),

@@ -136,8 +136,6 @@ class Match(NamedTuple):
 
     source_id: int
     source: MappedForm
-    form: Form
-    """The same with the references of its own library."""
     target_id: int | None
     matched_by: str | None
     target: Form | None
@@ -248,11 +246,9 @@ class Comparison:
             written,
         ) in outcomes:  # fmt: skip
             source_id, described, text = next(record for number, record in records if number == place)
-            form = decode(text)
             yield Match(
                 source_id=source_id,
-                source=mapped(self._resource, form, self._find_target),
-                form=form,
+                source=mapped(self._resource, decode(text), self._find_target),
                 target_id=target_id,
                 matched_by=matched_by,
                 target=None if target is None else decode_target(target),

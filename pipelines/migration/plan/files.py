@@ -9,8 +9,6 @@ from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal_entries import WriteKind, WriteState, WrittenFile
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.records.files import ASSET, COVER, KEPT, AttachedFile, attached_files
-from pipelines.records.forms import add_unsent_files
-from pipelines.records.residue import keep_nested
 from pipelines.records.values import decode_record
 
 _PACKED = (".gz", ".tgz", ".svgz", ".br", ".bz2", ".xz", ".zst", ".z")
@@ -34,14 +32,6 @@ def files_of(text: str | None) -> dict[str, Any]:
 def described_files(text: str | None) -> list[AttachedFile]:
     """The files of a record, from the same column."""
     return attached_files(files_of(text))
-
-
-def add_unsent(unsent: dict[str, Any], files: dict[str, Any]) -> None:
-    """Add what is not moved of the files of a record (`files_of`)."""
-    of_files: dict[str, Any] = {}
-    add_unsent_files(files, of_files)
-    for path, value in of_files.items():
-        keep_nested(unsent, path, value)
 
 
 def planned_files(

@@ -1,32 +1,33 @@
 """Learns how the records of a resource are moved: from the target's description, else from the records of both libraries.
 
 Without a description every field of the source is sent: nothing says then that the target has no place for one. Publications are
-documented, so of them a field that is not documented is sent only where the target's description or its records have it.
+documented, so that of them only the other fields are learned, and one is sent only where the target's description or its records have it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from pipelines.migration.model.resource_types import (
     COMPLETED,
-    LOCATIONS,
-    USERS,
-    AdditionalFields,
-    LeftOut,
+    MERGEABLE,
+    FieldRule,
     ResourceType,
     Source,
     Within,
     is_written_later,
+    several,
 )
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.records.additional_fields import FieldRule, is_managed
-from pipelines.records.identifiers.kinds import Kinds as IdentifierKinds
-from pipelines.records.residue import PICTURES
+from pipelines.migration.plan.merges import merge_request
+from pipelines.migration.plan.numbers import fields_with_ids
+from pipelines.records.additional_fields import is_managed
+from pipelines.records.left_out import LeftOut
 from pipelines.records.shapes.field_names import (
     fields_to_send,
     is_named_as_id,
@@ -39,80 +40,122 @@ from pipelines.records.shapes.field_names import (
     stem_of,
 )
 from pipelines.records.shapes.observation import FieldShape, Kind, Observer, RecordShape
-from pipelines.records.values import text_of, whole_number
+from pipelines.records.values import whole_number
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
-from pipelines.store.field_values import FoundValues
 
-_KEYS = {
-    "authorities": (("name", "kind"), ("name", "type"), ("name",)),
-    USERS: (("email",),),
-    "collections": (("name",), ("title",)),
-    LOCATIONS: (("name",), ("title",)),
-    "hard_copies": (("barcode",),),
-    "tasks": (),
-}
-"""Resource → the fields by which people tell its records apart, the best first."""
+Library = Mapping[str, TargetListing]
+"""Resource → its records in the source."""
 
 
 def learn_type(
+    assumed: ResourceType,
+    source: TargetListing,
+    target: TargetListing,
+    schema: ResourceSchema,
+    *,
+    same_service: bool,
+    read: Library,
+    library: Callable[[], Library],
+) -> ResourceType:
+    """How the records of a resource are moved. `assumed`: our own assumption, which counts where nothing was learned.
+
+    `schema`: the target's description of the resource; `same_service`: whether both sides speak the same version; `read`: the resources
+    that are read in both libraries, and `library`: all those of the source.
+    """
+    shapes = shape_of(source, assumed.ruled), shape_of(target, assumed.ruled)
+    contradicted = contradicted_fields(schema, target.records())
+    doubted = set[str]()
+    if same_service and assumed.sends_unproved:
+        doubted = contradicted_fields(schema, source.records()) | _doubted_by_shape(schema, fields_to_send(shapes[0]))
+    learn = partial(learn_from_shapes, assumed, *shapes, schema, contradicted=contradicted, doubted=doubted, read=read)
+    learned = learn()
+    unknown = [key for key, why in learned.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE]
+    leads_to = resources_by_names(source.records(), unknown, read) if unknown else {}
+    plain = plain_fields(learned, assumed)
+    doubtful = fields_with_ids(source.records(), plain, library()) if plain else {}
+    return learn(leads_to=leads_to, doubtful=doubtful) if leads_to or doubtful else learned
+
+
+def learn_from_shapes(
     assumed: ResourceType,
     source: RecordShape,
     target: RecordShape,
     schema: ResourceSchema,
     *,
-    contradicted: Iterable[str] = (),
-    doubted: Iterable[str] = (),
+    contradicted: Collection[str] = (),
+    doubted: Collection[str] = (),
     leads_to: Mapping[str, str] | None = None,
     doubtful: Collection[str] = (),
+    read: Collection[str] = (),
 ) -> ResourceType:
-    """How the records of a resource are moved. `assumed`: our own assumption, which counts where nothing was learned.
+    """The same from the shapes of the records of both sides.
 
-    `source`, `target`: the shapes of the records of both libraries; `schema`: the target's description of the resource; `contradicted`:
-    enumerations of the description that the target's own records do not keep to; `doubted`: fields about which records of the source,
-    which is the same service, contradict the description (`doubted_fields`); `leads_to`: field → the resource that the names beside its
+    `contradicted`: fields whose description the target's own records do not keep to; `doubted`: fields about which records of the source,
+    which is the same service, contradict it: the target may still take them; `leads_to`: field → the resource that the names beside its
     ids belong to; `doubtful`: fields of the source that may refer to records, whatever their names.
     """
-    leads_to = leads_to or {}
     if not source.records:
         return assumed
     shown = fields_to_send(source)
-    payload = schema.create if assumed.created else schema.change
     # Without the word of a description that it is taken, a task that is completed would be open again
-    may_be_sent = [name for name in shown if name != COMPLETED]
+    may_be_sent = [name for name in shown if name != COMPLETED and (assumed.sends_unproved or name in target.fields)]
+    payload = schema.create if assumed.created else schema.change
     if payload is None or not payload.fields:
-        learned = _from_names(assumed, dict.fromkeys(may_be_sent), shown, None, Source.RECORDS, leads_to, doubtful)
-        known = {*target.fields, *assumed.fields}
-        unproved = tuple(name for name in learned.fields if not known & {name, *keys_of(name)})
-        return msgspec.structs.replace(learned, unproved=unproved, shown=_shown(learned, target))
-    names = {name: field for name, field in payload.fields.items() if not field.read_only and name != "id"}
-    for name in undescribed_fields(schema, {*target.fields, *doubted}.intersection(may_be_sent)):
-        names[name] = FieldSchema()  # the description is silent about what records have
-    if payload.is_open:
-        names |= {name: FieldSchema() for name in may_be_sent if name not in names and name not in schema.record}
-    method = schema.change.method if schema.change else ""
-    names |= {name: FieldSchema() for name in names if _has_other_form(schema.record.get(name), shown.get(name))}
-    learned = _from_names(assumed, names, shown, payload, Source.DESCRIPTION, leads_to, doubtful, method)
-    choices = {
-        name: tuple(found.choices)
-        for name, field in names.items()
-        if name in learned.fields and name not in {*contradicted, *doubted}
-        if (found := _with_choices(field)) is not None
-    }
+        payload, names = None, dict[str, FieldSchema | None].fromkeys(may_be_sent)
+        proved = {*target.fields, *assumed.fields}
+    else:
+        names = _described_names(payload, schema, shown, {*target.fields, *doubted}.intersection(may_be_sent))
+        names = {name: field for name, field in names.items() if name not in assumed.ruled}
+        proved = {*target.fields, *contradicted, *(names.keys() - doubted)}
+    method = schema.change.method if payload and schema.change else ""
+    learned = _from_names(assumed, names, shown, payload, leads_to or {}, doubtful, method)
+    learned = _without_unread(learned, assumed, read)
     left_out = {
         name: _why_left_out(name, payload, schema, field)
         for name, field in shown.items()
         if name not in learned.left_out and not any(name in learned.keys_of(field) for field in learned.fields)
     }
-    shown_by_target = {*target.fields, *contradicted}
-    unproved = tuple(name for name in learned.fields if name in {*doubted} and name not in shown_by_target)
-    left_out |= learned.left_out
+    takes = {
+        name: _rule(names[name], target.fields.get(name), with_choices=name not in contradicted)
+        for name in learned.fields
+        if name not in learned.references and name not in doubted
+    }
     return msgspec.structs.replace(
-        learned, choices=choices, left_out=left_out, unproved=unproved, shown=_shown(learned, target)
+        learned,
+        takes={name: rule for name, rule in takes.items() if rule != FieldRule()},
+        left_out=left_out | learned.left_out,
+        merge=merge_request(schema.merge) if assumed.resource in MERGEABLE else None,
+        unproved=tuple(name for name in learned.fields if not proved & {name, *keys_of(name)}),
+        shown=tuple(name for name in learned.fields if learned.has(target.fields, name)),
     )
 
 
-def _shown(learned: ResourceType, target: RecordShape) -> tuple[str, ...]:
-    return tuple(name for name in learned.fields if learned.has(target.fields, name))
+def _described_names(
+    payload: PayloadSchema, schema: ResourceSchema, shown: Mapping[str, FieldShape], silent: Iterable[str]
+) -> dict[str, FieldSchema | None]:
+    """The fields that the target takes, by its description. `silent`: fields that records have, about which it may say nothing."""
+    names: dict[str, FieldSchema | None] = {
+        name: field for name, field in payload.fields.items() if not field.read_only and name != "id"
+    }
+    others = undescribed_fields(schema, silent)
+    if payload.is_open:
+        others += [name for name in shown if name not in (*names, *schema.record, COMPLETED)]
+    others += [name for name in names if _has_other_form(schema.record.get(name), shown.get(name))]
+    return names | dict.fromkeys(others, FieldSchema())
+
+
+def _without_unread(learned: ResourceType, assumed: ResourceType, read: Collection[str]) -> ResourceType:
+    """The type without references to resources that are not read, where a record goes without them: their numbers are of the source."""
+    if assumed.needs_references:
+        return learned
+    unread = {name for name, resource in learned.references.items() if resource not in read}
+    left_out = {key: LeftOut.LINK for name in unread for key in learned.keys_of(name)}
+    return msgspec.structs.replace(
+        learned,
+        fields=tuple(name for name in learned.fields if name not in unread),
+        references={name: resource for name, resource in learned.references.items() if name not in unread},
+        left_out=left_out | learned.left_out,
+    )
 
 
 def _from_names(  # noqa: PLR0917  what is known from each side
@@ -120,10 +163,9 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     names: Mapping[str, FieldSchema | None],
     shown: Mapping[str, FieldShape],
     payload: PayloadSchema | None,
-    source: Source,
     leads_to: Mapping[str, str],
     doubtful: Collection[str],
-    method: str = "",
+    method: str,
 ) -> ResourceType:
     """The type with the fields of these names that the source has. `shown`: the fields of its records."""
     fields, references, lists, read = list[str](), dict[str, str](), set[str](), dict[str, FieldShape]()
@@ -164,7 +206,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             lists.add(name)
         fields.append(name)
         if keys != [name]:
-            keys_read[name] = (name, *(key for key in keys_of(name) if key != name))
+            keys_read[name] = (name, *(key for key in keys_of(name) if key not in {name, *assumed.ruled}))
     lists |= {name for name, field in read.items() if Kind.LIST in field.kinds}
     return ResourceType(
         assumed.resource,
@@ -188,7 +230,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         within=within,
         required=tuple(name for name in (payload.required if payload else ()) if name in names),
         left_out=left_out,
-        source=source,
+        source=Source.DESCRIPTION if payload else Source.RECORDS,
         wrapped_in=payload.wrapped_in if payload else "",
         method=method or assumed.method,
     )
@@ -196,7 +238,8 @@ def _from_names(  # noqa: PLR0917  what is known from each side
 
 def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
     """The fields of the source that are sent as they stand although nothing documents them, besides those with an enumeration."""
-    known = {*assumed.fields, *learned.references, *learned.choices}
+    chosen = {name for name, rule in learned.takes.items() if rule.choices}
+    known = {*assumed.fields, *learned.references, *chosen}
     return [key for name in learned.fields if name not in known for key in learned.keys_of(name)]
 
 
@@ -295,36 +338,33 @@ def _is_plain_list(field: FieldShape) -> bool:
 
 def _keys(assumed: ResourceType, fields: list[str]) -> tuple[tuple[str, ...], ...]:
     """The fields that name a record: those that we know to do so, else all of `fields` together."""
-    known = [names for names in (*_KEYS.get(assumed.resource, ()), *assumed.keys) if {*names} <= {*fields}]
+    known = [names for names in assumed.keys if {*names} <= {*fields}]
     if known:
         return tuple(known)
     first = next((name for name in ("name", "title", "label", "heading", "code", "number") if name in fields), None)
     return ((first, *(name for name in fields if name != first)),) if first else (tuple(fields or ("id",)),)
 
 
-def _with_choices(field: FieldSchema) -> FieldSchema | None:
-    """The field, or its entries, where it takes certain values only."""
-    if field.choices:
-        return field
-    return field.entries if field.entries and field.entries.choices else None
-
-
-def _why_left_out(name: str, payload: PayloadSchema, schema: ResourceSchema, field: FieldShape) -> str:
+def _why_left_out(name: str, payload: PayloadSchema | None, schema: ResourceSchema, field: FieldShape) -> str:
     """A service fills counters, times and addresses itself, and who made a record; no other link between records."""
-    is_described = name in payload.fields or name in schema.record
+    is_described = payload is not None and (name in payload.fields or name in schema.record)
     if Kind.LIST in field.kinds or not is_described:
         is_link = _has_ids(field) or may_name_records(name, field)
     else:
         is_link = _is_reference(name, name, field) and not names_doer(name)
     if is_link:
         return LeftOut.LINK
+    if payload is None:
+        return LeftOut.NOT_SHOWN
     return LeftOut.READ_ONLY if is_described else LeftOut.NOT_DESCRIBED
 
 
-def shape_of(listing: TargetListing) -> RecordShape:
-    """The shape of all records of a listing."""
+def shape_of(listing: TargetListing, ruled: Collection[str] = ()) -> RecordShape:
+    """The shape of all records of a listing, without some of their fields."""
     observer = Observer()
-    observer.observe(listing.records())
+    observer.observe(
+        {name: value for name, value in record.items() if name not in ruled} for record in listing.records()
+    )
     return observer.shape
 
 
@@ -368,95 +408,76 @@ def undescribed_fields(schema: ResourceSchema, names: Iterable[str]) -> list[str
     return sorted({*names} - described)
 
 
-def doubted_fields(schema: ResourceSchema, shape: RecordShape, records: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Fields about which records of the same service contradict its description: it lacks them, or their values.
-
-    The target may still take them, so they are sent, and left out where it refuses them.
-    """
-    return {*undescribed_fields(schema, fields_to_send(shape)), *contradicted_choices(schema, records)}
-
-
-def contradicted_choices(schema: ResourceSchema, records: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The enumerations of a description that the target's own records do not keep to: it is wrong about them."""
-    wanted = {
-        name: {*found.choices}
-        for name, field in (schema.create.fields if schema.create else {}).items()
-        if (found := _with_choices(field)) is not None
+def _doubted_by_shape(schema: ResourceSchema, shown: Mapping[str, FieldShape]) -> set[str]:
+    """Fields about which records contradict a description: it lacks them, or has another type."""
+    payload = schema.create.fields if schema.create else {}
+    others = {
+        name
+        for name, field in payload.items()
+        if name in shown and not _has_ids(shown[name]) and _types(field, shown[name]) != _types(field, None)
     }
-    contradicted: set[str] = set()
-    if not wanted:
-        return contradicted
-    for record in records:
-        for name, choices in wanted.items():
-            value = record.get(name)
-            entries = value if isinstance(value, list) else [value]
-            if any(entry is not None and text_of(entry) not in choices for entry in entries):
-                contradicted.add(name)
-    return contradicted
+    return others.union(undescribed_fields(schema, shown))
+
+
+def contradicted_fields(schema: ResourceSchema, records: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The fields with an enumeration that records do not keep to: the description is wrong about them."""
+    payload = schema.create.fields if schema.create else {}
+    rules = {name: rule for name, field in payload.items() if (rule := FieldRule(_choices(field))).choices}
+    return {
+        name
+        for record in (records if rules else ())
+        for name, rule in rules.items()
+        if any(entry is not None and rule.refusal(entry) for entry in several(record.get(name)))
+    }
 
 
 MOST_ADDITIONAL = 100
 """Additional fields of publications that a plan looks at; the service documents a dozen."""
 
-NOT_MOVED = PICTURES | {"files", "import_state"}
-"""Fields of publications with other rules: files, and what version 2 announces as deprecated (service.md#deprecation)."""
-
 _FIELD_NAME = re.compile(r"[\w-]{1,60}")
-_JSON_TYPES = {"string", "boolean", "array", "object", "number", "integer"}
+_JSON_TYPES = {
+    Kind.BOOLEAN: "boolean",
+    Kind.INTEGER: "integer",
+    Kind.LARGE_INTEGER: "integer",
+    Kind.NUMBER: "number",
+    Kind.OBJECT: "object",
+    Kind.LIST: "array",
+}
+"""Kind of values → the name of JSON Schema; all others are strings."""
 
 
-def additional_names(names: Iterable[str], kinds: IdentifierKinds) -> list[str]:
+def additional_names(names: Iterable[str], publications: ResourceType) -> list[str]:
     """Those of the names of a source's fields of which publications may have more than the documented ones, in alphabetical order.
 
     Of names that differ only in case, which a table cannot tell apart, the first counts.
     """
     found: dict[str, str] = {}
     for name in names:
-        known = name in kinds.record_keys or name in NOT_MOVED or is_managed(name)
+        known = name in publications.ruled or is_managed(name)
         if not known and _FIELD_NAME.fullmatch(name) and len(found) < MOST_ADDITIONAL:
             found.setdefault(name.lower(), name)
     return sorted(found.values())
 
 
-def learn_additional_fields(
-    source: Iterable[str], target: Mapping[str, FoundValues], schema: ResourceSchema
-) -> AdditionalFields:
-    """Which additional fields of publications are moved.
-
-    `source`: those that may be; `target`: what the target's records have in them; `schema`: the target's description of publications.
-    """
-    payload = schema.create if schema.create is not None and schema.create.fields else None
-    moved, left_out, unproved = dict[str, FieldRule](), dict[str, str](), list[str]()
-    for name in source:
-        described = payload.fields.get(name) if payload else None
-        is_silent = payload is None or (bool(schema.record) and name not in schema.record)
-        if described is not None and not described.read_only:
-            moved[name] = _rule(described, target.get(name))
-        elif described is not None or (payload is not None and name in schema.record):
-            left_out[name] = LeftOut.READ_ONLY
-        elif (name in target and is_silent) or (payload is not None and payload.is_open):
-            moved[name] = FieldRule()
-            unproved.append(name)
-        else:
-            left_out[name] = LeftOut.NOT_SHOWN if payload is None else LeftOut.NOT_DESCRIBED
-    return AdditionalFields(moved, left_out, tuple(unproved))
-
-
-def _rule(described: FieldSchema, there: FoundValues | None) -> FieldRule:
+def _rule(described: FieldSchema | None, shown: FieldShape | None, *, with_choices: bool) -> FieldRule:
     """What a description takes in a field, as far as the target's own records do not contradict it."""
-    with_choices = _with_choices(described)
-    types, entry_types = _types(described), _types(described.entries)
-    if there is not None:
-        types = types if _all_of(there.types, types) else ()
-        entry_types = entry_types if _all_of(there.entry_types, entry_types) else ()
-    return FieldRule(tuple(with_choices.choices) if with_choices else (), types, entry_types)
+    if described is None:
+        return FieldRule()
+    return FieldRule(
+        _choices(described) if with_choices else (),
+        _types(described, shown),
+        _types(described.entries, shown.entries if shown else None),
+    )
 
 
-def _types(field: FieldSchema | None) -> tuple[str, ...]:
-    """The types of a field; none where one of them is no type of JSON Schema."""
+def _choices(field: FieldSchema) -> tuple[str, ...]:
+    return tuple(field.choices or (field.entries.choices if field.entries else ()))
+
+
+def _types(field: FieldSchema | None, shown: FieldShape | None) -> tuple[str, ...]:
+    """The types of a field; none where one is no type of JSON Schema, or where records have others."""
     types = {*field.types} - {"null"} if field else set[str]()
-    return tuple(sorted(types)) if types <= _JSON_TYPES else ()
-
-
-def _all_of(found: Iterable[str], described: Iterable[str]) -> bool:
-    return all(one in described or (one == "integer" and "number" in described) for one in found)
+    shown_types = {_JSON_TYPES.get(Kind(kind), "string") for kind in shown.kinds} if shown else set[str]()
+    if "number" in types:
+        shown_types.discard("integer")
+    return tuple(sorted(types)) if shown_types <= types <= {*_JSON_TYPES.values(), "string"} else ()

@@ -34,7 +34,8 @@ class MappedForm(NamedTuple):
     references: dict[str, PlannedReference]
     """Field → references to records that are still to be created."""
     unsent: dict[str, Any]
-    """Path → value that is not sent."""
+    """Path → value that is not sent, and in `why` the code of the reason."""
+    why: dict[str, str]
     unknown: frozenset[str]
     """Fields whose value is not sent, so that the target keeps its own."""
     empty: dict[str, Any]
@@ -44,7 +45,7 @@ class MappedForm(NamedTuple):
 
 def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> MappedForm:
     """The record with its references led to what they are in the target."""
-    values, unsent = {**form.values}, {**form.unsent}
+    values, unsent, why = {**form.values}, {**form.unsent}, {**form.why}
     references: dict[str, PlannedReference] = {}
     reason = TASK_COMPLETED if unsent.get(COMPLETED) and resource.resource == "tasks" else None
     for name, referred in resource.references.items():
@@ -62,7 +63,9 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
             pairs.append((source_id, target_id))
             led_to = {"source": source_id} if target_id is None else target_id
             compared.append(resource.with_id(name, entry, led_to))
-        unsent |= resource.unsent_references(name, missing, many=many)
+        left_out = {f"{name}[{position}]" if many else name: entry for position, entry in missing.items()}
+        unsent |= left_out
+        why |= dict.fromkeys(left_out, resource.why_missing(name))
         if missing and not many and resource.needs_references and not is_written_later(referred, resource.resource):
             reason = AT_MISSING_LOCATION if referred == LOCATIONS else REFERENCE_MISSING
         if not pairs:
@@ -72,14 +75,14 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
         if any(target_id is None for _source_id, target_id in pairs):
             source_ids, target_ids = zip(*pairs, strict=True)
             references[name] = PlannedReference(
-                referred, [*source_ids], [*target_ids], many, **resource.reference_form(name, compared)
+                referred, [*source_ids], [*target_ids], many, entries=compared if name in resource.within else []
             )
     not_taken = {path.partition("[")[0] for path in unsent}
     lacking = {name for name in resource.required if name not in values and name not in form.empty}
     if reason is None and lacking:
         reason = REQUIRED_NOT_TAKEN if lacking <= not_taken else REQUIRED_MISSING
-    unknown = not_taken.intersection((*resource.references, *resource.choices)) - values.keys()
-    return MappedForm(values, references, unsent, frozenset(unknown), form.empty, reason)
+    unknown = not_taken.intersection((*resource.references, *resource.learned)) - values.keys()
+    return MappedForm(values, references, unsent, why, frozenset(unknown), form.empty, reason)
 
 
 def mark_waiting(resource: str, source_id: int, record: MappedForm, precedes: Callable[[int, int], bool]) -> MappedForm:

@@ -9,16 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from pipelines.humanize import counted
 from pipelines.inventory import plural
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.plan_table import PlanTableRow
-from pipelines.migration.model.resource_types import MERGEABLE, MergeRequest, ResourceType
+from pipelines.migration.model.resource_types import MergeRequest, ResourceType
 from pipelines.migration.plan.rows import Totals, as_json
 from pipelines.report.issues import safe_text
-from pipelines.shapes.model import Description, MergeSchema, ResourceSchema
+from pipelines.shapes.model import MergeSchema
 
 if TYPE_CHECKING:
     from pipelines.migration.plan.comparison import Match
@@ -38,19 +36,6 @@ NAMED = 10
 
 _REMAINS = re.compile(r"(^|_)(into|target|to|destination|remaining|keep|kept)(_|$)")
 _GOES = re.compile(r"(^|_)(from|source|merge|merged|other|duplicate|remove)(_|$)")
-
-
-def with_merges(
-    types: Mapping[str, ResourceType], description: Description | msgspec.UnsetType
-) -> dict[str, ResourceType]:
-    """The types of resources, with how records of them are merged."""
-    described = {} if isinstance(description, msgspec.UnsetType) else description.resources
-    mergeable = {
-        name: msgspec.structs.replace(resource_type, merge=merge_request(described.get(name, ResourceSchema()).merge))
-        for name, resource_type in types.items()
-        if name in MERGEABLE
-    }
-    return {**types, **mergeable}
 
 
 def merge_request(schema: MergeSchema | None) -> MergeRequest | None:
@@ -115,15 +100,8 @@ def merge_row(
         action=Action.MERGE,
         matched_by=match.matched_by or "decision",
         title=resource_type.title(match.source.values),
-        payload=None,
-        before=None,
         expected=as_json(same),
-        differing=None,
-        reason=None,
         candidates=as_json(merge.ids),
-        files=None,
-        unsent=None,
-        references=None,
     )
 
 

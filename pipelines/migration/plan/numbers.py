@@ -14,7 +14,6 @@ from typing import Any
 from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.shapes.field_names import is_quantity
-from pipelines.store.field_values import RECORD_ADDRESS
 
 MOST_VALUES = 10_000
 """Different numbers of a field that are compared."""
@@ -25,7 +24,12 @@ SMALL = 100
 FEW = 2
 """As many different numbers a switch has, or a choice."""
 
-_ADDRESS = re.compile(RECORD_ADDRESS)
+_ADDRESS = re.compile(
+    rf"(?:(?:https?:)?//?\S*/api/v[0-9]+/|/?(?:api/v[0-9]+/)?)(?P<path>{'|'.join(LIST_PATHS.values())})"
+    r"/[^/?#\s]*[0-9][^/?#\s]*(?:[/?#]\S*)?",
+    re.IGNORECASE,
+)
+"""Matches the address of a record in the API, with or without the library's own: `/publications/3`, `https://library/api/v2/users/7`."""
 
 _RESOURCES = {path: resource for resource, path in LIST_PATHS.items()}
 

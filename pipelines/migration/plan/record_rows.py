@@ -6,22 +6,19 @@ about everything else. The same rule says later whether a plan is stale (apply/s
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import msgspec
-
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, Decision, FileAction
-from pipelines.migration.model.comparable import STEP, digest
+from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.model.plan_table import PlanTableRow
 from pipelines.migration.model.reasons import LOCATION_MISSING, NOTHING_TO_SEND, TWINS
-from pipelines.migration.model.resource_types import MERGEABLE, PUBLICATIONS, USERS, ResourceType
-from pipelines.migration.plan.comparison import Match, SidesFiles
+from pipelines.migration.model.resource_types import MERGEABLE, USERS, ResourceType
+from pipelines.migration.plan.comparison import Match
 from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
-from pipelines.migration.plan.files import add_unsent, described_files, files_of, planned_files, requests_of
+from pipelines.migration.plan.files import described_files, files_of, planned_files, requests_of
 from pipelines.migration.plan.merges import (
     MERGE_INTO_ANOTHER,
     MERGE_UNCLEAR,
@@ -33,9 +30,9 @@ from pipelines.migration.plan.merges import (
 from pipelines.migration.plan.rows import Totals, as_json
 from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.records.files import attached_files
-from pipelines.records.forms import precision_of
-from pipelines.records.residue import bounded, residue_counts, residue_json
-from pipelines.records.values import partial_date
+from pipelines.records.forms import PublicationForm, add_unsent_files, precision_of
+from pipelines.records.left_out import LeftOut
+from pipelines.records.residue import residue_json
 
 Verdicts = Mapping[str, FieldVerdict]
 
@@ -138,7 +135,6 @@ class RowMaker:
 
     def __post_init__(self) -> None:
         self.fields = compared_fields(self.resource, self.ids)
-        self._unsent = Counter[str]()
 
     def row(self, match: Match) -> PlanTableRow:
         """The row of a record. Records of which an earlier row disposes are not merged again."""
@@ -185,8 +181,7 @@ class RowMaker:
         totals.count(action, matched_by)
         totals.count_links(references)
         totals.requests += requests_of(action, at_once, files)
-        totals.fields.update(outcome.with_verdict(FieldVerdict.PATCH) if outcome.action == Action.PATCH else ())
-        totals.invalid += match.form.invalid
+        totals.first_days += LeftOut.FIRST_DAY in match.source.why.values()
         totals.mails += action == Action.CREATE and resource.resource == USERS
         for file in files:
             totals.files.count(file)
@@ -204,7 +199,8 @@ class RowMaker:
             reason=reason,
             candidates=as_json(match.twins if reason == TWINS else match.candidates),
             files=as_json(files),
-            unsent=self._unsent_of(match, match.files),
+            unsent=self._unsent_of(match),
+            why=as_json(match.source.why),
             references=as_json(references),
             kept=as_json({name: [outcome.source.get(name), outcome.target.get(name)] for name in kept}),
         )
@@ -219,7 +215,7 @@ class RowMaker:
         values, empty = match.source.values, match.source.empty
         replaced = match.target.values if match.target is not None else {}
         payload = {
-            name: self.resource.planned(name, values[name])
+            name: values[name]
             if name in values
             else empty.get(name, [] if name in self.resource.lists or isinstance(replaced.get(name), list) else None)
             for name in names
@@ -228,10 +224,7 @@ class RowMaker:
 
     def _before(self, match: Match, names: Sequence[str]) -> dict[str, Any]:
         there = match.target.whole if match.target is not None else {}
-        before = {name: self.resource.planned(name, there.get(name)) for name in names}
-        if before and self.resource.method == "PUT":  # it replaces the record, so that the other fields are sent again
-            before = {**there, **before}
-        return before
+        return {name: there.get(name) for name in names}
 
     def _expected(
         self, outcome: Outcome, sent: Sequence[str], kept: Sequence[str], references: Mapping[str, Any]
@@ -259,27 +252,8 @@ class RowMaker:
         written = known.written if action != Action.CREATE else ()
         return planned_files(attached_files(described), known.contents, described_files(known.in_target), written)
 
-    def _unsent_of(self, match: Match, files: SidesFiles) -> str | None:
+    def _unsent_of(self, match: Match) -> str | None:
         unsent = match.source.unsent
-        if files.described is not None:
-            add_unsent(unsent, files_of(files.described))
-        text = residue_json(unsent)
-        if text is not None:
-            self._unsent[text] += 1
-            if len(self._unsent) >= STEP:
-                self.count_unsent()
-        return text
-
-    def count_unsent(self) -> None:
-        """Add the values that are not sent to the totals. Equal texts are counted together, because most records have the same."""
-        prefix = "" if self.resource.resource == PUBLICATIONS else f"{self.resource.resource}."
-        for text, records in self._unsent.items():
-            values = msgspec.json.decode(text)
-            for path in residue_counts([values]):
-                self.totals.unsent[f"{prefix}{path}"] += records
-            dates = (values.get(name) for name in self.resource.dates)
-            self.totals.partial_dates += records * sum(
-                isinstance(date, str) and partial_date(date) is not None for date in dates
-            )
-        self.totals.unsent = bounded(self.totals.unsent)
-        self._unsent.clear()
+        if match.files.described is not None:
+            add_unsent_files(files_of(match.files.described), PublicationForm(unsent=unsent, why=match.source.why))
+        return residue_json(unsent)

@@ -82,7 +82,6 @@ class _Planner:
             noting = NotingWriter(writer, self._ids) if self._is_referred_to(resource) else writer
             for batch in batches_of(PLAN, map(maker.row, in_order)):
                 noting.write(batch)
-            maker.count_unsent()
             if resource in MERGEABLE:
                 groups = list(comparison.same_names())
                 first = target.forms([ids[0] for ids in islice(groups, NAMED)])

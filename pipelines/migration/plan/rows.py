@@ -33,12 +33,9 @@ class Totals:
     """Records of the source without an id."""
     actions: Counter[str] = field(default_factory=Counter)
     matched_by: Counter[str] = field(default_factory=Counter)
-    fields: Counter[str] = field(default_factory=Counter)
-    unsent: Counter[str] = field(default_factory=Counter)
     files: FileCounts = field(default_factory=FileCounts)
-    partial_dates: int = 0
-    """Dates that are not sent because they are only a year or a month."""
-    invalid: int = 0
+    first_days: int = 0
+    """Records with a date that is sent as the first day of its year or month."""
     requests: int = 0
     linked: int = 0
     """Records that get references by a second request, because the records to which they refer are created after them."""

@@ -11,15 +11,12 @@ from pipelines.migration.model.plan import PEOPLE
 from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
     USERS,
-    AdditionalFields,
     ResourceType,
     Source,
     chosen_resources,
     referenced_resources,
 )
 from pipelines.migration.plan.rows import Totals
-from pipelines.publication_fields import DATE_FIELDS
-from pipelines.records.forms import precision_of
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -105,8 +102,7 @@ def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey 
             "people see it, and remove it when it is no longer needed."
         )
     notes += [note for total in totals.values() for note in total.notes]
-    partial = sum(totals[PUBLICATIONS].unsent[precision_of(name)] for name in DATE_FIELDS)
-    if partial:
+    if partial := sum(total.first_days for total in totals.values()):
         notes.append(
             f"The date of {counted(partial, 'publication')} is only a year or a month. It is sent as its first day, such as 2021-01-01 for "
             "2021 (--first-days), unless the target has a day of that year or month already. issues.tsv has each."
@@ -137,16 +133,5 @@ def unproved_notes(types: Mapping[str, ResourceType], target: str) -> list[str]:
     note = (
         f"No description says which fields of {', '.join(names)} '{target}' takes: they are known from records only, so it is not proved "
         "that it keeps all of them. The apply reads the first new record of each back, and lists what was not kept."
-    )
-    return [note]
-
-
-def additional_notes(fields: AdditionalFields, target: str) -> list[str]:
-    """A note on fields of publications that the target may not keep, if there are any."""
-    if not fields.unproved:
-        return []
-    note = (
-        f"It is not proved that '{target}' keeps these fields of publications, because its description does not name them: "
-        f"{', '.join(fields.unproved)}. `bookferry migrate apply` and `verify` say what it did not keep."
     )
     return [note]

@@ -30,54 +30,17 @@ from pipelines.service.client import LibraryClient
 POSTPONED = "a record that may refer to it could not be taken back for now; it follows when undo runs again"
 
 
-def undo(
-    plan: Plan,
-    journal: Journal,
-    types: Mapping[str, ResourceType],
-    client: LibraryClient,
-    writer: Writer,
-    *,
-    on_progress: Callable[[ApplyProgress], None] = lambda _: None,
-) -> UndoResult:
-    """Take a plan back. A problem of one record is in the result; any other error is raised, and the next run goes on.
-
-    One resource after the other, the last one first: a record is deleted after those that refer to it, which would look edited otherwise.
-    So links to records that were created later are taken back before anything else.
-    """
-    run = UndoRun(plan, journal, types, client, writer, on_progress)
-    workers = worker_count(client.requests_per_minute)
-    try:
-        if any(kind == WriteKind.LINK and state in OPEN for kind, state in journal.counts(plan.name)):
-            with WorkerPool(run.take_links_back, workers) as pool:
-                for item in worklist(plan, journal):
-                    if item.links:
-                        pool.submit(item)
-        for resource, items in groupby(worklist(plan, journal), key=lambda item: item.row.resource):
-            if run.postponed:
-                for item in items:
-                    run.result.leave(item, [POSTPONED])
-                continue
-            has_own_references = (
-                resource in types[resource].references.values()
-            )  # they are taken back one after the other
-            with WorkerPool(run.take_back, 1 if has_own_references else workers) as pool:
-                for item in items:
-                    pool.submit(item)
-    finally:
-        run.result.requests = client.requests
-    return run.result
-
-
 class UndoRun:
-    """Takes records back, several at once."""
+    """One run that takes a plan back, several records at once."""
 
-    def __init__(  # noqa: PLR0917  the same as `undo` takes
+    def __init__(
         self,
         plan: Plan,
         journal: Journal,
         types: Mapping[str, ResourceType],
         client: LibraryClient,
         writer: Writer,
+        *,
         on_progress: Callable[[ApplyProgress], None],
     ) -> None:
         self._plan = plan
@@ -89,9 +52,35 @@ class UndoRun:
         self._lock = threading.Lock()
         self._done = self._temporary_errors = 0
         self._file_visibility = FileVisibility(client, journal.ids_with_new_files)
-        self.result = UndoResult(plan=plan.name, really=True)
-        self.postponed = False
+        self._postponed = False
         """Whether a record could not be taken back for now; the records to which it may refer have to stay, too."""
+        self.result = UndoResult(plan=plan.name, really=True)
+
+    def run(self) -> UndoResult:
+        """Take the plan back. A problem of one record is in the result; any other error is raised, and the next run goes on.
+
+        One resource after the other, the last one first: a record is deleted after those that refer to it, which would look edited
+        otherwise. So links to records that were created later are taken back before anything else.
+        """
+        plan, workers = self._plan, worker_count(self._client.requests_per_minute)
+        try:
+            if any(kind == WriteKind.LINK and state in OPEN for kind, state in self._journal.counts(plan.name)):
+                with WorkerPool(self.take_links_back, workers) as pool:
+                    for item in worklist(plan, self._journal):
+                        if item.links:
+                            pool.submit(item)
+            for resource, items in groupby(worklist(plan, self._journal), key=lambda item: item.row.resource):
+                if self._postponed:
+                    for item in items:
+                        self.result.leave(item, [POSTPONED])
+                    continue
+                is_chained = resource in self._types[resource].references.values()  # one after the other
+                with WorkerPool(self.take_back, 1 if is_chained else workers) as pool:
+                    for item in items:
+                        pool.submit(item)
+        finally:
+            self.result.requests = self._client.requests
+        return self.result
 
     def take_links_back(self, item: UndoItem) -> None:
         """Take the links of one record back; a record that the plan did not create is taken back as a whole."""
@@ -108,7 +97,7 @@ class UndoRun:
                 self._execute(item, operations)
         except TemporaryError as error:
             with self._lock:
-                self.postponed = True
+                self._postponed = True
                 self._temporary_errors += 1
                 if self._temporary_errors >= TEMPORARY_IN_A_ROW or self._writer.stopped:
                     raise

@@ -15,10 +15,8 @@ from pipelines.migration.apply.run import ApplyProgress
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.reasons import DIFFERING, UNREAD
-from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.verify.discrepancies import COVER, FILES, Discrepancies
-from pipelines.records.files import COVER as A_COVER
-from pipelines.records.files import FileReference, file_references, is_whole, resolved
+from pipelines.migration.verify.discrepancies import Discrepancies, file_finding
+from pipelines.records.files import COVER, FileReference, file_references, is_whole, resolved
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.download import Downloads, Failed, Received
 from pipelines.service.files.signed_urls import SignedUrls
@@ -114,7 +112,7 @@ class Contents:
             (
                 reference
                 for reference in file_references(file.payload)
-                if reference.kind == file.kind and (file.kind == A_COVER or reference.asset_id == file.asset_id)
+                if reference.kind == file.kind and (file.kind == COVER or reference.asset_id == file.asset_id)
             ),
             None,
         )
@@ -141,13 +139,4 @@ class Contents:
 
 
 def _finding(code: str, file: _PresentFile, found: str, problem: str) -> Finding:
-    return Finding(
-        code=code,
-        resource=PUBLICATIONS,
-        source_id=file.source_id,
-        target_id=file.target_id,
-        field=COVER if file.kind == A_COVER else FILES,
-        wanted=file.description,
-        found=found,
-        problem=problem,
-    )
+    return file_finding(code, (file.source_id, file.target_id), file.kind, (file.description, found), problem)

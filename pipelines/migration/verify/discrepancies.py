@@ -15,6 +15,7 @@ from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.reasons import DIFFERING
 from pipelines.migration.model.resource_types import PUBLICATIONS, WRITING_ORDER
 from pipelines.records.batches import Row
+from pipelines.records.files import COVER
 from pipelines.records.tables.description import Column, Table
 from pipelines.report.issues import safe_text
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 300
 """Of a text in a finding."""
 
-FILES, COVER = "files", "cover"
-"""The field of a finding that is about a file."""
+FILES = "files"
+"""The field of a finding that is about a file; of one that is about a cover, it is `COVER`."""
 
 _TEXT, _NUMBER = pa.string(), pa.int64()
 FINDINGS = Table(
@@ -51,6 +52,23 @@ INSERT = "INSERT INTO findings (code, resource, source_id, target_id, problem, t
 """How SQL adds findings on records."""
 
 _row = attrgetter(*(column.name for column in FINDINGS.columns))
+
+
+def file_finding(
+    code: str, record: tuple[int, int], kind: str, texts: tuple[str, str], problem: str, *, lacking: bool = False
+) -> Finding:
+    """A finding on a file. `record`: its ids in the source and in the target; `texts`: the planned file, and the one that is there."""
+    return Finding(
+        code=code,
+        resource=PUBLICATIONS,
+        source_id=record[0],
+        target_id=record[1],
+        field=COVER if kind == COVER else FILES,
+        wanted=texts[0],
+        found=texts[1],
+        problem=problem,
+        lacking=lacking,
+    )
 
 
 class Discrepancies:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -16,16 +16,13 @@ from pipelines.migration.model.actions import FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.comparison_database import append_rows, create_table
 from pipelines.migration.model.findings import Finding
-from pipelines.migration.model.journal_entries import WriteState
+from pipelines.migration.model.journal_entries import WriteState, WrittenFile
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, FILE, MISSING
-from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.files import described_files, differing_parts, part_of
-from pipelines.migration.verify.discrepancies import COVER, FILES, Discrepancies
+from pipelines.migration.verify.discrepancies import Discrepancies, file_finding
 from pipelines.records.batches import Row
-from pipelines.records.files import ASSET as AN_ASSET
-from pipelines.records.files import COVER as A_COVER
-from pipelines.records.files import AttachedFile
+from pipelines.records.files import ASSET, COVER, AttachedFile
 from pipelines.records.tables.description import Column, Table
 from pipelines.service.redaction import outside_text
 
@@ -54,20 +51,12 @@ _RECORDS = """
     JOIN target AS t ON t.id = c.target_id
     LEFT JOIN before AS b ON b.id = c.target_id
     LEFT JOIN (
-        SELECT source_id, list({{'part': part, 'state': state, 'asset_id': asset_id, 'message': message}}) AS entries
+        SELECT source_id, list({{'kind': kind, 'part': part, 'state': state, 'asset_id': asset_id, 'message': message}}) AS entries
         FROM entries WHERE resource = '{resource}' AND part <> '' GROUP BY ALL
     ) AS e ON e.source_id = c.source_id
     LEFT JOIN (SELECT target_id, list(asset_id) AS asset_ids FROM written_ids WHERE asset_id IS NOT NULL GROUP BY ALL) AS w
         ON w.target_id = c.target_id
 """
-
-
-class WrittenFile(NamedTuple):
-    """The journal entry of one file."""
-
-    state: str
-    asset_id: int | None
-    message: str | None
 
 
 def check_files(discrepancies: Discrepancies, resource: str) -> int:
@@ -84,10 +73,7 @@ def check_files(discrepancies: Discrepancies, resource: str) -> int:
             now = described_files(row["now"])
             before = now if row["before"] == row["now"] else described_files(row["before"])
             known = {file.asset_id for file in before} | set(row["asset_ids"] or ())
-            entries = {
-                entry["part"]: WrittenFile(entry["state"], entry["asset_id"], entry["message"])
-                for entry in row["entries"] or ()
-            }
+            entries = {entry["part"]: WrittenFile(**entry) for entry in row["entries"] or ()}
             findings, pairs = compare_files(
                 planned, now, known=known, written=entries, record=(row["source_id"], row["target_id"])
             )
@@ -114,12 +100,12 @@ def compare_files(
     findings: list[Finding] = []
     finding = partial(_finding, record)
     pairs: list[tuple[PlannedFile, AttachedFile]] = []
-    assets = {file.asset_id: file for file in now if file.kind == AN_ASSET}
-    cover = next((file for file in now if file.kind == A_COVER), None)
+    assets = {file.asset_id: file for file in now if file.kind == ASSET}
+    cover = next((file for file in now if file.kind == COVER), None)
     unmatched = []
     for file in planned:
         entry = written.get(part_of(file))
-        if file.kind == A_COVER:
+        if file.kind == COVER:
             match = cover
         else:
             number = entry.asset_id if entry is not None and entry.state == WriteState.DONE else file.target_asset_id
@@ -131,7 +117,7 @@ def compare_files(
     free = [asset for number, asset in assets.items() if number not in known]
     for file in unmatched:
         candidates = [*assets.values()] if file.action == FileAction.MISSING else free
-        match = next((asset for asset in candidates if file.kind == AN_ASSET and is_like(file, asset)), None)
+        match = next((asset for asset in candidates if file.kind == ASSET and is_like(file, asset)), None)
         if match is not None and match not in free:
             assets.pop(match.asset_id)  # a later plan attached it
         elif match is None:
@@ -146,7 +132,7 @@ def compare_files(
         and (why := _difference(file, match, written.get(part_of(file))))
     )
     for asset in free:
-        if original := next((file for file in planned if file.kind == AN_ASSET and is_like(file, asset)), None):
+        if original := next((file for file in planned if file.kind == ASSET and is_like(file, asset)), None):
             why = f"it is unknown who attached {asset.asset_id}, which is like it"
             findings.append(finding(DUPLICATED, original, why, asset))
     return findings, pairs
@@ -199,23 +185,14 @@ def _finding(
     lacking: bool = False,
 ) -> Finding:
     """A finding on a file. `match`: the file that is there instead, or in addition."""
-    return Finding(
-        code=code,
-        resource=PUBLICATIONS,
-        source_id=record[0],
-        target_id=record[1],
-        field=COVER if file.kind == A_COVER else FILES,
-        wanted=_describe(file),
-        found="" if match is None else name_and_size(match.filename or match.name, match.size),
-        problem=why,
-        lacking=lacking,
-    )
+    shown = "" if match is None else name_and_size(match.filename or match.name, match.size)
+    return file_finding(code, record, file.kind, (_describe(file), shown), why, lacking=lacking)
 
 
 def _present(pairs: Iterable[tuple[PlannedFile, AttachedFile]], source_id: int, target_id: int) -> Iterator[Row]:
     """Rows of `PRESENT`. Without covers that were there before the plan: they were left, and may be other ones."""
     for file, match in pairs:
-        if file.sha256 is not None and (file.action == FileAction.UPLOAD or file.kind == AN_ASSET):
+        if file.sha256 is not None and (file.action == FileAction.UPLOAD or file.kind == ASSET):
             yield source_id, target_id, file.kind, match.asset_id, _describe(file), file.sha256, file.size
 
 

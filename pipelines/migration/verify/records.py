@@ -162,7 +162,7 @@ class RecordVerification:
         ids = [
             planned or self._journal.target_id_of(reference.resource, source_id) or 0 for source_id, planned in pairs
         ]
-        return reference.value(ids)
+        return reference.value(name, self._now[row.resource].type, ids)
 
     def _add(
         self,

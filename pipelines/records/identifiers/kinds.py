@@ -7,11 +7,10 @@ identifiers of other kinds: a DOI, an ISBN with its bar code prefix, an ISSN in 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, Self
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from pipelines.publication_fields import IDENTIFIER_LIST, PUBLICATION_KEYS
-from pipelines.records.additional_fields import FieldRule
 from pipelines.records.identifiers import arxiv, doi, isbn, issn, pmid
 from pipelines.records.identifiers.cleaning import MAX_CHARACTERS, cleaned
 from pipelines.records.identifiers.numbers_in_text import only_words
@@ -55,36 +54,20 @@ STANDARD = (
 
 
 class Kinds:
-    """The kinds of a library: the standard ones, and those of its configuration, which may replace a standard one.
+    """The kinds of a library: the standard ones, and those of its configuration, which may replace a standard one."""
 
-    `additional`: the fields of its publications that are moved although the service does not document them (additional_fields.py).
-    """
-
-    def __init__(
-        self,
-        configured: Iterable[Kind] = (),
-        described: str = "",
-        additional: Mapping[str, FieldRule] | None = None,
-    ) -> None:
-        self._configured = tuple(configured)
-        self.additional = dict(additional or {})
+    def __init__(self, configured: Iterable[Kind] = (), described: str = "") -> None:
         self.described = described
         """The tables of the configuration as text; empty for the standard kinds. Equal texts mean equal kinds."""
-        self._kinds = {kind.name: kind for kind in (*STANDARD, *self._configured)}
+        self._kinds = {kind.name: kind for kind in (*STANDARD, *configured)}
         self.fields = tuple((field, kind) for kind in self._kinds.values() for field in kind.fields)
         self.homes = {kind.name: kind.fields[0] for kind in self._kinds.values()}
         """Type → the field for its values by default."""
         self.identifying = frozenset(kind.name for kind in self._kinds.values() if kind.identifies)
         """Types whose values identify one publication."""
-        self.record_keys = PUBLICATION_KEYS.union(
-            (IDENTIFIER_LIST,), (field for field, _kind in self.fields), self.additional
-        )
+        self.record_keys = PUBLICATION_KEYS.union((IDENTIFIER_LIST,), (field for field, _kind in self.fields))
         """Keys of a record that a rule maps."""
         self._others: dict[str, re.Pattern[str]] = {}
-
-    def with_additional(self, fields: Mapping[str, FieldRule]) -> Self:
-        """The same kinds with these additional fields."""
-        return type(self)(self._configured, self.described, fields) if fields else self
 
     def read(self, kind: str, text: str) -> list[FoundIdentifier]:
         """Every value in the text of a field of this kind, or of an entry with this type. Never raises; never empty."""

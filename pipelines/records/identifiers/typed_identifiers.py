@@ -56,8 +56,3 @@ def type_and_value(entry: object) -> tuple[str, str]:
 def is_sent(one: Identifier, verdicts: AbstractSet[str]) -> bool:
     """Whether the value of a flat field is sent, where values with these verdicts are: blanks never are."""
     return one.verdict in verdicts and (one.verdict != UNRECOGNISED or bool(one.value.strip()))
-
-
-def count_left_out(identifiers: Iterable[Identifier], verdicts: AbstractSet[str]) -> int:
-    """How many values of flat fields are not sent; entries of v3's list always are."""
-    return sum(one.source_field != IDENTIFIER_LIST and not is_sent(one, verdicts) for one in identifiers)

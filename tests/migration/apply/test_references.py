@@ -15,12 +15,21 @@ from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow
+from pipelines.migration.model.publication_type import publication_type
+from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, ResourceType
 from pipelines.records.files import COVER
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.client import LibraryClient
 from pipelines.state.local import LocalState
 from tests.migration.sample_plans import TYPES, row
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
+
+REVIEWED = publication_type(
+    STANDARD_KINDS,
+    learned=ResourceType(PUBLICATIONS, ("reviewer",), (), references={"reviewer": USERS}, objects=("reviewer",)),
+)
+"""Publications with a field that the service does not document."""
 
 NOT_FOUND = RefusedError("404 Not Found", status=404, code="RecordNotFound")
 
@@ -54,12 +63,12 @@ def journal(tmp_path: Path, clock: ManualClock) -> Iterator[Journal]:
 
 @pytest.fixture
 def references(journal: Journal, target: Target) -> References:
-    return References("plan", journal, TYPES, target.client)
+    return References("plan", journal, {**TYPES, PUBLICATIONS: REVIEWED}, target.client)
 
 
 def to_user(source_id: int, *, later: bool = False) -> PlannedReference:
     """A reference to an account that is still to be created."""
-    return PlannedReference("users", [source_id], [None], as_object=True, later=later)
+    return PlannedReference("users", [source_id], [None], later=later)
 
 
 def book(fields: dict[str, Any], **values: Any) -> PlanRow:

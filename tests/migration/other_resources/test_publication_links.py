@@ -104,8 +104,7 @@ def meaning(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str,
 def test_links_lead_to_what_the_records_became_and_are_taken_back(pair: LibraryPair) -> None:
     before = meaning(pair)
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
-    rules = learned(plan).moved
-    assert {name: rule.leads_to for name, rule in rules.items()} == {
+    assert learned(plan).references == {
         "shelf_location_id": "locations",
         "collection_ids": "collections",
         "translation_of": "publications",
@@ -142,7 +141,7 @@ def test_links_lead_to_what_the_records_became_and_are_taken_back(pair: LibraryP
 def test_a_link_to_what_is_not_moved_is_not_sent(pair: LibraryPair) -> None:
     """Its number would name another record of the target, or none."""
     plan = pair.plan(back_up(pair, "run"))
-    assert {name for name, rule in learned(plan).moved.items() if rule.leads_to} == {"parent_id", "translation_of"}
+    assert {*learned(plan).references} == {"parent_id", "translation_of"}
     links = {"shelf_location_id": "link", "collection_ids": "link", "reviewer_id": "link"}
     assert learned(plan).left_out == {**links, "copies": "unknown_reference"}
     applied = pair.apply(plan).applied
@@ -182,7 +181,10 @@ def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(
 
 
 def test_what_may_be_a_number_of_a_record_is_not_sent_as_a_value(pair: LibraryPair) -> None:
-    """At any depth, as text or number, by its name or by its values: the same numbers are other records of the target."""
+    """At any depth, as text or number, by its name or by its values: the same numbers are other records of the target.
+
+    A predecessor is a publication, and is led to what that became.
+    """
     publications = [*records_of(pair, "publications", "library")]
     values = {
         "relations": [{"kind": "translation", "to": {"publication": publications[1]}}],
@@ -213,16 +215,17 @@ def test_what_may_be_a_number_of_a_record_is_not_sent_as_a_value(pair: LibraryPa
     for publication, desk in zip(publications, several, strict=False):
         library.call("PATCH", f"publications/{publication}", {"desk": desk})
     plan = pair.plan(back_up(pair, "run"), resources=["collections"])
-    assert [*learned(plan).moved] == ["binding", "shelf"]
+    assert sorted(learned(plan).fields) == ["binding", "predecessor", "shelf"]
     assert (
         plan.facts.types["collections"].left_out.items() >= dict.fromkeys(("home", "desk"), "unknown_reference").items()
     )
     applied = pair.apply(plan).applied
-    assert {finding.field for finding in applied.findings} >= {"desk", *values} - {"shelf", "binding"}
-    assert applied.lacking.references == 14, (
-        "seven of one publication, a desk of three others and of three collections, a home"
+    assert {finding.field for finding in applied.findings} >= {"desk", *values} - {"shelf", "binding", "predecessor"}
+    assert applied.lacking.references == 13, (
+        "six of one publication, a desk of three others and of three collections, a home"
     )
-    sent = [
-        {name: record[name] for name in values if record[name]} for record in records_of(pair, "publications").values()
-    ]
-    assert [one for one in sent if one] == [{"shelf": values["shelf"], "binding": 2}]
+    there = records_of(pair, "publications")
+    [sent] = [found for one in there.values() if (found := {name: one[name] for name in values if one[name]})]
+    title = records_of(pair, "publications", "library")[publications[2]]["title"]
+    assert there[int(sent.pop("predecessor"))]["title"] == title
+    assert sent == {"shelf": values["shelf"], "binding": 2}

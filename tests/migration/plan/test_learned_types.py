@@ -6,17 +6,25 @@ from typing import Any
 
 import pytest
 
-from pipelines.migration.model.resource_types import RESOURCE_TYPES, LeftOut, ResourceType
-from pipelines.migration.plan.learned_types import learn_type
-from pipelines.records.shapes.observation import Observer
-from pipelines.shapes.model import ResourceSchema
+from pipelines.migration.model.publication_type import publication_type
+from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
+from pipelines.migration.plan.learned_types import learn_from_shapes
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.records.left_out import LeftOut
+from pipelines.records.shapes.observation import Observer, RecordShape
+from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
+
+PUBLICATION = publication_type(STANDARD_KINDS)
 
 
-def learned(resource: str, record: dict[str, Any]) -> ResourceType:
-    """Learned from records alone: the target has the same fields, and no description."""
+def learned(resource: str, record: dict[str, Any], schema: ResourceSchema | None = None) -> ResourceType:
+    """Learned from a record, and from a description of the target, which has no record then; else one with the same fields."""
+    assumed = PUBLICATION if resource == PUBLICATIONS else RESOURCE_TYPES[resource]
     observer = Observer()
-    observer.observe([record])
-    return learn_type(RESOURCE_TYPES[resource], observer.shape, observer.shape, ResourceSchema())
+    observer.observe([{name: value for name, value in record.items() if name not in assumed.ruled}])
+    target = observer.shape if schema is None else RecordShape()
+    found = learn_from_shapes(assumed, observer.shape, target, schema or ResourceSchema())
+    return publication_type(STANDARD_KINDS, learned=found) if resource == PUBLICATIONS else found
 
 
 @pytest.mark.parametrize(
@@ -87,3 +95,44 @@ def test_other_values_are_sent(field: str, value: Any) -> None:
     found = learned("tasks", {"id": 1, "title": "T", field: value})
     assert field in found.fields
     assert not found.left_out
+
+
+@pytest.mark.parametrize("resource", [PUBLICATIONS, "tasks"])
+def test_the_reason_stands_beside_each_value_that_is_not_sent(resource: str) -> None:
+    fields = {
+        "title": FieldSchema(["string"]),
+        "binding": FieldSchema(["string"], choices=["paper"]),
+        "pages": FieldSchema(["integer", "null"]),
+        "marks": FieldSchema(["array"], entries=FieldSchema(["string"])),
+        "shelf": FieldSchema(["object"]),
+        "made": FieldSchema(["string"], read_only=True),
+    }
+    record = {
+        "id": 1,
+        "title": "T",
+        "binding": "leather",
+        "pages": "xii",
+        "marks": ["a", 1],
+        "shelf": {"row": 2**70},
+        "made": "by hand",
+        "colour": "red",
+    }
+    form = learned(resource, record, ResourceSchema(create=PayloadSchema(fields))).form(record)
+    assert form.values == {"title": "T"}
+    assert form.unsent == {name: value for name, value in record.items() if name not in {"id", "title"}}
+    assert form.why == {
+        "binding": LeftOut.NOT_A_CHOICE,
+        "pages": LeftOut.OTHER_TYPE,
+        "marks": LeftOut.OTHER_TYPE,
+        "shelf": LeftOut.NOT_SENDABLE,
+        "made": LeftOut.READ_ONLY,
+        "colour": LeftOut.NOT_DESCRIBED,
+    }
+
+
+def test_documented_fields_of_publications_are_not_taken_for_others_of_a_similar_name() -> None:
+    """`category_ids` may be read as `category`, which is no field of the document, and not as `categories`, which is one."""
+    record = {"id": 1, "title": "T", "category": ["x"], "categories": [{"name": "Maps"}]}
+    fields = {"category_ids": FieldSchema(["array"], entries=FieldSchema(["string"]))}
+    found = learned(PUBLICATIONS, record, ResourceSchema(create=PayloadSchema(fields)))
+    assert found.values(record) == {"title": "T", "category_ids": ["x"], "categories": [{"name": "Maps"}]}

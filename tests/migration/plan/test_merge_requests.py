@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
-from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest
-from pipelines.migration.plan.merges import merge_request, with_merges
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest, ResourceType
+from pipelines.migration.plan.learned_types import learn_from_shapes
+from pipelines.records.shapes.observation import RecordShape
 from pipelines.shapes.description import read_description
-from pipelines.shapes.model import Description
+from pipelines.shapes.model import Description, ResourceSchema
 
 ASSUMED = MergeRequest()
 
@@ -21,6 +21,11 @@ def described(method: str, path: str, body: dict[str, Any]) -> Description:
     operation = {"requestBody": {"content": {"application/json": {"schema": schema}}}, "responses": {}}
     document = {"openapi": "3.0.0", "paths": {"/authorities": {"get": {"responses": {}}}, path: {method: operation}}}
     return read_description(json.dumps(document).encode(), address="a", learned_at="now")
+
+
+def learned(resource: str, description: Description) -> ResourceType:
+    schema = description.resources.get(resource, ResourceSchema())
+    return learn_from_shapes(RESOURCE_TYPES[resource], RecordShape(records=1), RecordShape(), schema)
 
 
 ID = {"type": "integer"}
@@ -52,12 +57,7 @@ ID = {"type": "integer"}
 def test_a_described_merge_is_followed_only_where_it_says_which_record_remains(
     method: str, path: str, body: dict[str, Any], expected: MergeRequest | None
 ) -> None:
-    types = with_merges(RESOURCE_TYPES, described(method, path, body))
-    assert types["authorities"].merge == expected
-    assert types["locations"].merge == ASSUMED
-    assert types["collections"].merge is None
-
-
-def test_a_merge_that_nothing_describes_is_the_assumed_one() -> None:
-    assert merge_request(None) == ASSUMED
-    assert with_merges(RESOURCE_TYPES, msgspec.UNSET)["authorities"].merge == ASSUMED
+    merges = {resource: learned(resource, described(method, path, body)).merge for resource in RESOURCE_TYPES}
+    assert merges.pop("authorities") == expected
+    assert merges.pop("locations") == ASSUMED, "nothing describes it"
+    assert {*merges.values()} == {None}

@@ -8,14 +8,17 @@ import msgspec
 import pytest
 
 from pipelines.errors import ConfigurationError
-from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule
 from pipelines.migration.plan.mapped_references import mapped
 from pipelines.migration.plan.scope import chosen_other_resources
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.snapshot_factory import make_snapshot
 
 COLLECTION = msgspec.structs.replace(
-    RESOURCE_TYPES["collections"], required=("kind",), fields=("name", "kind"), choices={"kind": ("list", "shelf")}
+    RESOURCE_TYPES["collections"],
+    required=("kind",),
+    fields=("name", "kind"),
+    takes={"kind": FieldRule(("list", "shelf"))},
 )
 
 

@@ -147,11 +147,10 @@ def test_what_holds_for_every_record_is_one_line(tmp_path: Path) -> None:
     ]
     unsent[0]["once"] = "kept"
     rows = [row(number, Action.CREATE, unsent=values) for number, values in enumerate(unsent, start=1)]
-    counts = {"import_state": 3, "shelf": 3, "wos": 3, "isbn": 3, "once": 1}
     source = msgspec.structs.replace(
         facts().source, records={"publications": 3}, record_url="https://library.example.org/r/{id}"
     )
-    plan = with_pages(example(tmp_path / "plan", rows, unsent=counts, source=source))
+    plan = with_pages(example(tmp_path / "plan", rows, source=source))
     lines = [tuple(line[name] for name in ("record", "field", "value", "code", "link")) for line in lines_of(plan)]
     assert lines == [
         *(

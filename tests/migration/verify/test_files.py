@@ -9,9 +9,10 @@ import pytest
 
 from pipelines.migration.apply.attachments import is_like
 from pipelines.migration.model.actions import FileAction
+from pipelines.migration.model.journal_entries import WrittenFile
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.plan.files import part_of
-from pipelines.migration.verify.files import WrittenFile, compare_files
+from pipelines.migration.verify.files import compare_files
 from pipelines.records.files import ASSET, COVER, AttachedFile
 
 UPLOAD, THERE, MISSING = FileAction.UPLOAD, FileAction.THERE, FileAction.MISSING
@@ -31,7 +32,7 @@ def found(asset_id: int | None, kind: str = ASSET, position: int = 0, **values: 
 def attached(
     file: PlannedFile, asset_id: int | None, state: str = "done", message: str | None = None
 ) -> dict[str, Any]:
-    return {part_of(file): WrittenFile(state, asset_id, message)}
+    return {part_of(file): WrittenFile(file.kind, part_of(file), state, asset_id, message)}
 
 
 def compare(

@@ -8,39 +8,34 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 import msgspec
 
 from pipelines.migration.apply.row_result import Adopted
-from pipelines.migration.apply.target_records import TargetRecords
+from pipelines.migration.apply.target_records import ReadListing, TargetRecords
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, JournalEntry, WriteKind
 from pipelines.migration.model.plan import Plan, PlanRow
-from pipelines.migration.model.plan_folders import workdir
 from pipelines.migration.model.resource_types import AUTHORITIES, ResourceType, adopts
 from pipelines.migration.model.target_reading import TargetListing, numbered
 from pipelines.migration.plan.field_merge import FieldVerdict, merge_field
 from pipelines.migration.plan.rows import in_steps
 
-ReadAuthorities = Callable[[Path], TargetListing]
-"""Lists the authorities of the target now, into a folder."""
-
 
 @contextmanager
 def adopting(
-    plan: Plan, journal: Journal, writer: Writer, read: ReadAuthorities, resource_type: ResourceType
+    plan: Plan, journal: Journal, writer: Writer, read_listing: ReadListing, resource_type: ResourceType
 ) -> Iterator[None]:
     """Let a writer adopt authorities while it writes this resource; it sends the requests of one listing where a plan may adopt any."""
     if resource_type.resource != AUTHORITIES or not adopts(plan.facts.counts):
         yield
         return
     with closing(Adoption(plan, journal, writer.records, resource_type)) as adoption:
-        with workdir(plan) as folder:
-            adoption.add_new(read(folder))
+        with read_listing(AUTHORITIES) as listing:
+            adoption.add_new(listing)
         writer.find_adopted = adoption.find
         try:
             yield
