@@ -5,7 +5,7 @@ A publication has `assets`; the documentation does not say whether every respons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pipelines.migration.model.resource_types import PUBLICATIONS
@@ -13,7 +13,7 @@ from pipelines.service.client import LibraryClient
 
 
 class FileVisibility:
-    """Finds out, once, whether a library shows the files of its publications.
+    """Finds out whether a library shows the files of its publications: once, and again when files were attached to others.
 
     `attached_to`: returns ids of some publications to which files were attached.
     """
@@ -22,15 +22,19 @@ class FileVisibility:
         self._client = client
         self._attached_to = attached_to
         self._visible = False
+        self._asked: list[int] | None = None
 
     def shows_all(self, record: Mapping[str, Any]) -> bool:
         """Whether a record shows all its files; false where that is unknown."""
-        self._visible = self._visible or _has_list(record) or any(self._other_records_show())
+        if not self._visible:
+            attached = self._attached_to()
+            self._visible = _has_list(record) or (attached != self._asked and any(self._other_records_show(attached)))
+            self._asked = attached
         return self._visible
 
-    def _other_records_show(self) -> Iterator[bool]:
+    def _other_records_show(self, attached: Iterable[int]) -> Iterator[bool]:
         yield from map(_has_list, self._client.list_ends(PUBLICATIONS))
-        for number in self._attached_to():
+        for number in attached:
             record = self._client.find_record(f"{PUBLICATIONS}/{number}")
             yield record is not None and _has_list(record)
 

@@ -40,6 +40,8 @@ def test_a_record_without_assets_has_no_files_where_the_service_shows_any(
     visibility = FileVisibility(client_for(server.url), lambda: [9])
     assert visibility.shows_all({"id": 5}) is expected
     requests = len(server.received)
+    assert visibility.shows_all({"id": 5}) is expected, "it is asked once"
+    assert len(server.received) == requests
     assert visibility.shows_all({"id": 6, "assets": []})
     assert visibility.shows_all({"id": 7})
     assert len(server.received) == requests
