@@ -247,6 +247,7 @@ def test_a_field_of_which_nothing_shows_that_the_target_has_it(pair: LibraryPair
     reshape(pair, pair.target, {}, "missing")
     plan = pair.plan(back_up(pair))
     assert learned(plan).fields == ()
+    assert "not proved" not in " ".join(plan.facts.notes), "no such field is sent"
     assert {*learned(plan).left_out.values()} == {LeftOut.NOT_SHOWN}
     assert lines(plan, "subtitle")
     for line in lines(plan, "subtitle"):

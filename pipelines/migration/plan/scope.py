@@ -127,7 +127,11 @@ def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey 
 
 def unproved_notes(types: Mapping[str, ResourceType], target: str) -> list[str]:
     """Notes on the resources of which nothing describes what the target takes."""
-    names = [resource for resource, known in types.items() if known.source == Source.RECORDS and known.created]
+    names = [
+        resource
+        for resource, known in types.items()
+        if known.source == Source.RECORDS and known.created and known.fields
+    ]
     if not names:
         return []
     note = (
