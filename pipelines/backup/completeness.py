@@ -39,7 +39,7 @@ def prove(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> ResourceFa
         problems.append(
             f"The service announced {counted(listing.last_total, 'record')} (X-Total) and sent {counted(ids.distinct, 'different one')}."
         )
-    problems += map(_gap, listing.gaps.values())
+    problems += [] if united else [*map(_gap, listing.gaps.values()), *listing.unread]
     if listing.contradiction:
         problems.append(
             f"The service sent different values of X-Total in one response ({listing.contradiction}), so it is unknown how many records "
@@ -90,7 +90,9 @@ def _gap(gap: Gap) -> str:
         f"{side} id {number}" for side, number in (("after", gap.before), ("before", gap.after)) if number is not None
     ]
     where = f" ({', '.join(sides)})" if sides else ""
-    return f"The service cannot send record {gap.place:,} of the list{where}. The next backup asks for it again. {gap.reason}"
+    what = f"record {gap.place:,}" if gap.records == 1 else f"records {gap.place:,} to {gap.last:,}"
+    again = "it" if gap.records == 1 else "them"
+    return f"The service cannot send {what} of the list{where}. The next backup asks for {again} again. {gap.reason}"
 
 
 def _movement(listing: ListingFacts) -> str:

@@ -16,37 +16,50 @@ from tests.service.scripted import Answer, Received, ScriptedServer
 RECORDS = 260
 
 ANSWERS = {
-    "500": Answer(b'{"error": {"code": "E", "message": "M"}}', status=500),
-    "422": Answer(b'{"error": {"code": "E", "message": "M"}}', status=422),
+    **{
+        str(status): Answer({"error": {"code": "E", "message": "M"}}, status=status)
+        for status in (401, 403, 404, 422, 451, 500)
+    },
+    "an object": Answer({}),
+    "no records": Answer({"records": []}),
     "no JSON": Answer(b"<html>Something went wrong</html>"),
     "cut": Answer(raw=b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{"),
 }
 
 
 class Library:
-    """Publications 1 to `RECORDS`, in the order of their ids or the other way round. Pages with one of the `bad` ids get `answer`.
+    """Publications 1 to `records`, in the order of their ids or the other way round. Pages with one of the `bad` ids get `answer`.
 
-    `passes`: the first time only.
+    `headers`: both, "total" or "link" alone, or "none". `passes`: the first time only. `size`: of all pages, whatever is asked for.
     """
 
     def __init__(
-        self, bad: Collection[int], answer: Answer, *, headers: str = "both", newest_first: bool = False
+        self,
+        bad: Collection[int],
+        answer: Answer,
+        *,
+        headers: str = "both",
+        newest_first: bool = False,
+        records: int = RECORDS,
+        size: int = 0,
     ) -> None:
-        self.bad, self.answer, self.headers = {*bad}, answer, headers
-        self.ids: Sequence[int] = range(RECORDS, 0, -1) if newest_first else range(1, RECORDS + 1)
+        self.bad, self.answer, self.headers, self.size = {*bad}, answer, headers, size
+        self.ids: Sequence[int] = range(records, 0, -1) if newest_first else range(1, records + 1)
         self.url, self.passes = "", False
 
     def serve(self, request: Received) -> Answer:
         """A page of the list; there is no /publications/all."""
         if not request.path.endswith("/publications"):
             return Answer({}, status=404)
-        size, page = int(request.query["per_page"]), int(request.query["page"])
+        size, page = self.size or int(request.query["per_page"]), int(request.query["page"])
         ids = self.ids[(page - 1) * size : page * size]
         if self.bad.intersection(ids):
             self.bad = set() if self.passes else self.bad
             return self.answer
-        headers = {} if self.headers == "none" else {"x-total": str(RECORDS)}
-        if self.headers == "both" and page * size < RECORDS:
+        if not ids and self.headers != "both":
+            return ANSWERS["404"]  # beyond the end
+        headers = {"x-total": str(len(self.ids))} if self.headers in ("both", "total") else {}
+        if self.headers in ("both", "link") and page * size < len(self.ids):
             headers["link"] = f'<{self.url}/api/v2/publications?per_page={size}&page={page + 1}>; rel="next"'
         body = {"records": [{"id": number, "title": f"Title {number}"} for number in ids]}
         return Answer(body, headers=headers)
@@ -68,6 +81,13 @@ def backed_up(folder: Path, library: Library) -> Iterator[tuple[BackupRunner, Sc
         ("cut", "total", True),
         ("422", "total", False),
         ("422", "none", False),
+        ("404", "both", False),
+        ("404", "none", False),
+        ("404", "link", True),
+        ("403", "total", True),
+        ("451", "total", False),
+        ("an object", "total", False),
+        ("no records", "both", True),
     ],
 )
 def test_one_record(tmp_path: Path, answer: str, headers: str, *, newest_first: bool) -> None:
@@ -76,7 +96,7 @@ def test_one_record(tmp_path: Path, answer: str, headers: str, *, newest_first: 
     with backed_up(tmp_path, library) as (runner, server):
         snapshot = runner.back_up()
         retries = sum(request.target.endswith("per_page=50&page=3") for request in server.received)
-        assert len(server.received) - retries <= 1 + 7 + 5 + 5 + 2 + 3 + 2
+        assert len(server.received) - retries <= 1 + 7 + 5 + 5 + 2 + 3 + 2, "a dozen and the pages beside it"
     manifest = snapshot.manifest
     assert not manifest.complete
     assert {row["id"] for row in runner.raw_rows(snapshot)} == {*range(1, RECORDS + 1)} - {120}
@@ -89,22 +109,87 @@ def test_one_record(tmp_path: Path, answer: str, headers: str, *, newest_first: 
     assert not any("every record" in note for note in manifest.notes)
 
 
-@pytest.mark.parametrize("bad", [{1}, {260}, {50, 51}, {120, 121}, {101, 150}, {1, 77, 130, 260}], ids=str)
-def test_any_place(tmp_path: Path, bad: set[int]) -> None:
-    library = Library(bad, ANSWERS["422"])
+@pytest.mark.parametrize(
+    ("answer", "bad"),
+    [
+        *(("422", bad) for bad in ({1}, {260}, {120, 121}, {1, 77, 130, 260}, {105, 115, 125, 135, 145})),
+        *(("404", bad) for bad in ({1}, {260}, {50, 51}, {101, 150}, {60, 120, 160})),
+    ],
+    ids=str,
+)
+def test_any_place(tmp_path: Path, answer: str, bad: set[int]) -> None:
+    library = Library(bad, ANSWERS[answer])
     with backed_up(tmp_path, library) as (runner, _server):
         snapshot = runner.back_up()
     assert {row["id"] for row in runner.raw_rows(snapshot)} == {*range(1, RECORDS + 1)} - bad
     assert sum("cannot send" in problem for problem in snapshot.manifest.problems) == len(bad)
 
 
-def test_too_many(tmp_path: Path) -> None:
-    """A list of which many records cannot be sent is out of order: the run ends, after a bounded number of requests."""
+@pytest.mark.parametrize(
+    ("answer", "headers", "size"),
+    [
+        ("404", "both", 0),
+        ("500", "link", 0),
+        ("422", "both", 50),
+        ("404", "total", 50),
+        ("500", "none", 50),
+        ("403", "both", 25),
+    ],
+)
+def test_a_whole_page(tmp_path: Path, answer: str, headers: str, size: int) -> None:
+    """Where no smaller page can be read, or the service has pages of one size, the page is the gap."""
+    bad, last = {120} if size else range(101, 151), 125 if size == 25 else 150
+    with backed_up(tmp_path, Library(bad, ANSWERS[answer], headers=headers, size=size)) as (runner, server):
+        snapshot = runner.back_up()
+        assert len(server.received) < 100
+    assert {row["id"] for row in runner.raw_rows(snapshot)} == {*range(1, RECORDS + 1)} - {*range(101, last + 1)}
+    [gap] = [problem for problem in snapshot.manifest.problems if "cannot send" in problem]
+    assert f"cannot send records 101 to {last} of the list (after id 100, before id {last + 1})" in gap
+
+
+@pytest.mark.parametrize(
+    ("headers", "bad", "unread"),
+    [
+        ("both", range(10, 321, 12), "251 to 320 (70 records by X-Total)"),
+        ("both", range(56, 321, 8), "51 to 100 (50 records by X-Total)"),
+        ("none", range(10, 321, 12), "251 on"),
+    ],
+    ids=["up", "down", "without X-Total"],
+)
+def test_too_many(tmp_path: Path, headers: str, bad: range, unread: str) -> None:
+    """What was read is kept, the gaps met are named, and so is what was not read after them."""
+    with backed_up(tmp_path, Library(bad, ANSWERS["422"], headers=headers, records=320)) as (runner, server):
+        snapshot = runner.back_up()
+        assert len(server.received) < 400
+    problems = [problem for problem in snapshot.manifest.problems if "not read from place" in problem]
+    assert [unread in problem and "422" in problem for problem in problems] == [True]
+    assert sum("cannot send record " in problem for problem in snapshot.manifest.problems) > 20
+    first = int(unread.partition(" ")[0])
+    expected = {*range(1, 321)} - {*bad} - {*range(first, first + 70 if first > 51 else 101)}
+    assert {row["id"] for row in runner.raw_rows(snapshot)} == expected
+
+
+def test_all_is_too_many(tmp_path: Path) -> None:
+    """Nothing of the list was read: the run ends, after a bounded number of requests."""
     library = Library(range(2, RECORDS, 2), ANSWERS["422"])
     with backed_up(tmp_path, library) as (runner, server):
         with pytest.raises(BookferryError, match="422"):
             runner.back_up()
         assert len(server.received) < 100
+
+
+@pytest.mark.parametrize("answer", ["401", "403", "500"])
+def test_the_whole_list_in_the_middle(tmp_path: Path, answer: str) -> None:
+    """An outage, a sign-in that ended, a right that was taken away: no gap of the list, and the run ends."""
+    library = Library((), ANSWERS[answer])
+
+    def serve(request: Received) -> Answer:
+        return library.serve(request) if len(server.received) < 4 else ANSWERS[answer]
+
+    with ScriptedServer(serve) as server:
+        library.url = server.url
+        with pytest.raises(BookferryError, match=answer):
+            BackupRunner(tmp_path, server.url, "files = false", ManualClock()).back_up()
 
 
 def test_none_can_be_sent(tmp_path: Path) -> None:

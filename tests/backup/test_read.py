@@ -25,7 +25,6 @@ from pipelines.errors import (
     ForeignOriginError,
     PagingLoopError,
     ProtocolError,
-    RefusedError,
     SignInError,
     StorageError,
     TenantBusyError,
@@ -322,12 +321,11 @@ class TestFailure:
     @pytest.mark.parametrize(
         ("arrange", "error"),
         [
-            (lambda sandbox: sandbox.fault("status", status=404, path="page=2"), RefusedError),
             (lambda sandbox: sandbox.fault("status", status=401, path="page=3"), SignInError),
             (lambda sandbox: sandbox.change(variations={"link": "loop"}), PagingLoopError),
             (lambda sandbox: sandbox.change(variations={"link": "foreign"}), ForeignOriginError),
         ],
-        ids=["refused", "signed out", "loop", "foreign"],
+        ids=["signed out", "loop", "foreign"],
     )
     def test_in_the_middle_of_a_listing(
         self,

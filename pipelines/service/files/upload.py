@@ -28,6 +28,7 @@ from pipelines.service.http.failures import is_permanent, is_temporary, status_l
 from pipelines.service.http.responses import as_object
 from pipelines.service.http.retries import FailedTryError
 from pipelines.service.http.retry_after import retry_after
+from pipelines.service.redaction import outside_text
 
 STALL_SECONDS = 120.0
 """Seconds without a single byte in either direction; a storage service may need some time for a large file before it answers."""
@@ -134,6 +135,11 @@ class Uploads:
                     elsewhere = url.join(response.headers["location"])
                     if (url.scheme, elsewhere.scheme) == ("https", "http"):
                         raise _not_taken(f"{asked} was redirected to http, over which anybody could change the file")
+                    if str(elsewhere).startswith(f"{self._client.api_url.rpartition('/')[0]}/"):
+                        address = outside_text(elsewhere.copy_with(query=None, fragment=None))
+                        raise _not_taken(
+                            f"{asked} was redirected to {address}, which belongs to the API and takes no files"
+                        )
                     return elsewhere
                 self._check(asked, form, response)
                 return None

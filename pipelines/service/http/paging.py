@@ -247,7 +247,7 @@ class LoopGuard:
         """Note a page and the next address; raise `PagingLoopError` if that is no progress."""
         self._pages += 1
         self._records += len(records)
-        self._empty = 0 if records else self._empty + 1
+        self._empty = 0 if page.records else self._empty + 1
         self._known.add(_address_digest(page.url))
         if records:
             ids = _digest(b"records", identity(records[0]), identity(records[-1]))

@@ -104,6 +104,12 @@ class Descent:
             case _Phase.DONE:
                 return None
 
+    @property
+    def unread(self) -> tuple[int, int]:
+        """The first and the last place that the way down has not reached, as the list counts them: from 1, on its first page."""
+        total = self._total or 0
+        return (total - self._floor + 1, total) if self._newest_first else (self._size + 1, self._floor)
+
     def may_reach_beyond(self, number: int, total: int | None) -> bool:
         """Whether a list with this X-Total has more pages than so many; without X-Total it may."""
         return total is None or total > self._size * number
@@ -266,7 +272,7 @@ class Descent:
             self._last = self._newest_page()  # the list grew or shrank by a page meanwhile
         else:
             self._end = self._total if self._end is None else self._end
-            if min(ids, default=0) > self._newest:
+            if min(ids, default=0) > self._newest and (self._newest_first or number > 1):
                 self._last = number + 1 if self._newest_first else number - 1
             else:
                 self._phase = _Phase.DONE

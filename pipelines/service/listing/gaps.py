@@ -8,43 +8,52 @@ from __future__ import annotations
 import httpx
 import msgspec
 
-from pipelines.errors import BookferryError, ProtocolError, RefusedError, TemporaryError
-from pipelines.service.http.paging import page_number
+from pipelines.errors import AccessDeniedError, BookferryError, ProtocolError, RefusedError, TemporaryError
 
 PART_SIZES = (10, 2, 1)
 """Records of the smaller pages around a record that cannot be sent (service.md#lists allows any size): each divides the one before it, so
 that a gap of one record costs a dozen requests."""
 
 MOST_GAPS = 20
-"""Records that one walk leaves out; beyond that, the list itself is out of order."""
+"""Pages of ten records around whose gaps one walk reads; beyond that, the list itself is out of order."""
 
 _OF_A_RECORD = frozenset({httpx.codes.BAD_REQUEST, httpx.codes.UNPROCESSABLE_ENTITY})
-"""Refusals that a single record may cause. Others concern the list, the page or the account."""
+"""Refusals that say nothing of the list as a whole, of the end of the list or of the account."""
 
 
 class Gap(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A record that the service cannot send."""
+    """Records that the service cannot send: one, or several where it sends no smaller pages."""
 
     place: int
-    """Its place in the list as the service sent it, from 1."""
+    """The place of the first one in the list as the service sent it, from 1."""
+    last: int
+    """The place of the last one."""
     before: int | None
     after: int | None
     """The ids of the records before and after it."""
     reason: str
     """What was tried, and what came back."""
 
+    @property
+    def records(self) -> int:
+        """Their number."""
+        return self.last - self.place + 1
+
 
 def may_be_of_a_record(error: BookferryError) -> bool:
     """Whether a single record may be the reason why a page cannot be read."""
-    if isinstance(error, RefusedError):
-        return error.status in _OF_A_RECORD
-    return isinstance(error, TemporaryError) or type(error) is ProtocolError
+    return isinstance(error, TemporaryError | RefusedError) or type(error) in (ProtocolError, AccessDeniedError)
 
 
-def first_place(url: httpx.URL, size: int) -> int | None:
-    """The place of the first record of a page with so many records; None where its address does not say it."""
-    number = page_number(url)
-    return (number - 1) * size + 1 if number and url.params.get("per_page") == str(size) else None
+def may_be_of_the_list(error: BookferryError) -> bool:
+    """Whether a service also says that of a list as a whole, or of a page beyond its end."""
+    refused = isinstance(error, RefusedError) and error.status not in _OF_A_RECORD
+    return refused or isinstance(error, AccessDeniedError)
+
+
+def is_missing(error: BookferryError) -> bool:
+    """Whether the service says that nothing is there."""
+    return isinstance(error, RefusedError) and error.status == httpx.codes.NOT_FOUND
 
 
 def part_at(url: httpx.URL, place: int, size: int) -> httpx.URL:

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator, Sequence
 
 import httpx
 
-from pipelines.errors import RefusedError
+from pipelines.errors import BookferryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.paging import (
     LoopGuard,
@@ -24,17 +24,11 @@ from pipelines.service.http.paging import (
     same_page,
 )
 from pipelines.service.listing.descent import Descent
+from pipelines.service.listing.gaps import may_be_of_a_record
 from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.service.listing.page_checkpoint import NoCheckpoints, PageCheckpoint, PageCheckpoints, SavedPage
-from pipelines.service.listing.page_requests import PageRequests
+from pipelines.service.listing.page_requests import UNREADABLE, PageRequests
 from pipelines.service.listing.prefetch import Prefetch
-
-
-class _PageGoneError(Exception):
-    """The next page does not exist."""
-
-    def __init__(self, refusal: RefusedError) -> None:
-        self.refusal = refusal
 
 
 class Listing:
@@ -79,6 +73,8 @@ class Listing:
         with self._ahead:
             try:
                 yield from self._walk()
+            except UNREADABLE as error:
+                self._stop(error)
             finally:  # a walk that was given up has cost its requests, too
                 self._account()
 
@@ -91,6 +87,20 @@ class Listing:
         while answer is not None and self._upcoming is not None:
             answer = yield from self._go_on(answer, self._upcoming)
 
+    def _stop(self, error: BookferryError) -> None:
+        """Name what is not read of a list with too many gaps, and keep what was read. Raises any other error."""
+        if not (self._requests.gave_up and self.facts.records and may_be_of_a_record(error)):
+            raise error
+        first, last = self._requests.place_of(self._upcoming or self._template), self.facts.last_total
+        if self._descent is not None:
+            first, last = self._descent.unread
+            self._settle(self._descent)
+        which = "on" if last is None else f"to {last:,} ({last - first + 1:,} records by X-Total)"
+        self.facts.unread.append(
+            f"The list was not read from place {first:,} {which}, because too many of its pages cannot be sent. The next backup asks for "
+            f"them again. {error}"
+        )
+
     def _begin(self) -> Generator[Page, None, SavedPage]:
         """Yield the first page; or the pages of the log, whose last page must be unchanged unless the walk goes down the list."""
         answer = yield from self._replayed()
@@ -100,7 +110,7 @@ class Listing:
             if self._descent is None:
                 self._look_ahead(answer)
         elif self._descent is None and self._upcoming is not None:
-            newest = self._requests.get_if_there(answer.paging.url)
+            newest = self._requests.get(answer.paging.url)
             if newest is None or (newest.keys, newest.paging.total) != (answer.keys, answer.paging.total):
                 self.facts.unsettled = True  # the pages of the log are no beginning of the present collection
         return answer
@@ -109,16 +119,11 @@ class Listing:
 
     def _descend(self, descent: Descent) -> Generator[Page, None, bool]:
         """Yield the pages of a walk down the list. Returns False if its second page has another order than the first one promised."""
-        refusal: RefusedError | None = None
         while (number := descent.next_page) is not None:
             url = page_at(self._template, number)
             in_turn = not self._ahead.has(url)
-            try:
-                answer = self._ahead.take(url)
-            except RefusedError as error:
-                if error.status != httpx.codes.NOT_FOUND or number == 1 or refusal is not None:
-                    raise refusal or error from None
-                refusal = error
+            answer = self._ahead.take(url)
+            if answer is None:
                 descent.take_missing(number)
                 continue
             if self.facts.pages == 1 and not self._goes_down(descent, number, answer):
@@ -127,9 +132,6 @@ class Listing:
                 return False
             page = self._accept_down(descent, number, answer, in_turn=in_turn)
             self._append(number, answer, in_turn=in_turn)
-            if refusal is not None and descent.may_reach_beyond(number, answer.paging.total):
-                raise refusal  # the service refused a page that its X-Total reaches
-            refusal = None
             self._look_ahead_down(descent, answer)
             yield page
         self._settle(descent)
@@ -175,17 +177,13 @@ class Listing:
 
     def _go_on(self, answer: SavedPage, upcoming: httpx.URL) -> Generator[Page, None, SavedPage | None]:
         """Yield the page after this one; return `None` at the end."""
-        try:
-            following = self._following(answer, upcoming)
-        except _PageGoneError as gone:
-            again = self._requests.get_if_there(answer.paging.url)
-            if again is not None and again.paging.total == answer.paging.total:
-                raise gone.refusal from None
-            self.facts.unsettled = True  # the list has become shorter
-            return None
-        if following is not None:
+        following = self._next(upcoming)
+        if following is None:
+            self.facts.unsettled |= not may_be_last(answer.paging)  # the list has become shorter
+        elif not is_unpaged(answer.paging, answer.records, following.records):
             yield self._take(self.facts.pages + 1, following)
-        return following
+            return following
+        return None
 
     def _compare(self, before: SavedPage, page: SavedPage) -> None:
         """Note whether the collection changed between two pages that follow each other: X-Total differs, or a record comes again."""
@@ -251,19 +249,7 @@ class Listing:
         self._template, number = last, page_number(last) or 1
         return Descent.begin(answer.ids, paging.total, number) if paging.last in (None, number) else None
 
-    def _following(self, answer: SavedPage, upcoming: httpx.URL) -> SavedPage | None:
-        """Return the next page; `None` if a service without paging headers has returned the last one."""
-        try:
-            following = self._next(upcoming)
-        except RefusedError as error:
-            if error.status != httpx.codes.NOT_FOUND:
-                raise
-            if may_be_last(answer.paging):
-                return None
-            raise _PageGoneError(error) from None
-        return None if is_unpaged(answer.paging, answer.records, following.records) else following
-
-    def _next(self, upcoming: httpx.URL) -> SavedPage:
+    def _next(self, upcoming: httpx.URL) -> SavedPage | None:
         """Return the next page: the one that was read before its turn, if X-Total has not changed since."""
         early = self._early
         if early is not None and self._is_early(upcoming):

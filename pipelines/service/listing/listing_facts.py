@@ -52,7 +52,9 @@ class ListingFacts:
     unsettled: bool = False
     """Whether the collection changed in a way that the walk could not follow."""
     gaps: dict[int, Gap] = field(default_factory=dict)
-    """Place → the record there that the service cannot send."""
+    """Place → the records from there on that the service cannot send."""
+    unread: list[str] = field(default_factory=list)
+    """Where the walk stopped before the end, because of too many gaps."""
     contradiction: str = ""
     """Different values of X-Total in one response."""
     resumed: int = 0

@@ -16,7 +16,6 @@ from pipelines.service.http.envelope import split_records
 from pipelines.service.http.paging import PagingHeaders, identity, page_at, page_number, read_paging_headers
 from pipelines.service.http.retries import SECONDS
 from pipelines.service.listing.gaps import Gap
-from pipelines.service_limits import PER_PAGE
 
 
 class PageCheckpoints(Protocol):
@@ -73,20 +72,24 @@ class SavedPage:
         ]
 
 
-def joined(url: httpx.URL, parts: Mapping[int, SavedPage], gaps: Sequence[Gap]) -> SavedPage:
-    """The page at `url` from its parts, by the place at which each begins. Its paging headers are what the page would have had."""
+def joined(
+    url: httpx.URL, parts: Mapping[int, SavedPage], gaps: Sequence[Gap], *, size: int, total: int | None
+) -> SavedPage:
+    """The page at `url` from its parts, by the place at which each begins. Its paging headers are what the page would have had.
+
+    Without parts and X-Total, a page follows.
+    """
     pages = [parts[place] for place in sorted(parts)]
     records = [record for page in pages for record in page.records]
-    total = next((page.paging.total for page in reversed(pages) if page.paging.total is not None), None)
-    linked, number = any(page.paging.linked for page in pages), page_number(url) or 1
-    goes_on = number * PER_PAGE < total if total is not None else bool(pages) and pages[-1].paging.next is not None
+    linked, number = not pages or any(page.paging.linked for page in pages), page_number(url) or 1
+    goes_on = number * size < total if total is not None else not pages or pages[-1].paging.next is not None
     paging = PagingHeaders(
         url,
-        len(records) + len(gaps),
+        len(records) + sum(gap.records for gap in gaps),
         total,
         linked,
         page_at(url, number + 1) if linked and goes_on else None,
-        ceil(total / PER_PAGE) if linked and total is not None else None,
+        ceil(total / size) if linked and total is not None else None,
     )
     body = b'{"records":[' + b",".join(map(bytes, records)) + b"]}"
     seconds = max((page.seconds for page in pages), default=0.0)
@@ -134,7 +137,7 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
         following = None if stored.next is None else httpx.URL(stored.next)
         paging = PagingHeaders(
             httpx.URL(stored.url),
-            len(records) + len(stored.gaps),
+            len(records) + sum(gap.records for gap in stored.gaps),
             stored.total,
             stored.linked,
             following,

@@ -246,16 +246,25 @@ def _boundaries(*sent: Received) -> tuple[bytes, bytes]:
 
 @pytest.mark.parametrize(
     ("location", "requests"),
-    [("/again", 2), ("http://storage.example/", 1), ("https://user:secret@storage.example/", 1), ("http://[", 1)],
+    [
+        ("/again", 2),
+        ("http://storage.example/", 1),
+        ("https://user:secret@storage.example/", 1),
+        ("http://[", 1),
+        ("{library}/api/v3/publications?signature=secret", 1),
+    ],
 )
 def test_a_redirect_that_leads_nowhere_fails_its_file_alone(
     serve: Serve, client_for: ClientFor, location: str, requests: int
 ) -> None:
     """The addresses are checked as those of a form; a `RefusedError` is about one file."""
-    place = Place(serve, client_for, Answer(b"", status=307, headers={"Location": location}))
+    headers = dict[str, str]()
+    place = Place(serve, client_for, Answer(b"", status=307, headers=headers))
+    headers["Location"] = location.replace("{library}", place.library.url)
     with pytest.raises(RefusedError) as caught:
         place.upload()
     assert len(place.storage.received) == requests
+    assert len(place.library.received) == 1
     assert "secret" not in str(caught.value)
 
 

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.backup.completeness import prove
-from pipelines.errors import RefusedError
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
@@ -257,18 +256,3 @@ def test_a_missing_last_page_is_no_error_where_records_were_deleted(one_budget: 
     assert facts.complete
     assert library.throughout <= set(ids)
     assert library.asked[:3] == [1, 5, 4]
-
-
-def test_a_missing_page_that_x_total_reaches_is_an_error(one_budget: Budget) -> None:
-    """The service refuses a page that it announces: nothing is complete, and the message has the refusal."""
-
-    class Refusing(MovingLibrary):
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
-            return (
-                httpx.Response(404, json={"error": {"code": "RecordNotFound", "message": "gone"}})
-                if request.url.params["page"] == "3"
-                else super().handle_request(request)
-            )
-
-    with pytest.raises(RefusedError, match="page=3"):
-        listed(Refusing(300, 50, "oldest first", []), one_budget)

@@ -19,7 +19,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import (
-    AccessDeniedError,
     BookferryError,
     PagingLoopError,
     ProtocolError,
@@ -411,11 +410,11 @@ def test_the_error_of_a_page_comes_where_the_page_would(one_budget: Budget, *, s
     class Refusing(ModelService):
         def handle_request(self, request: httpx.Request) -> httpx.Response:
             if request.url.params["page"] == "7":
-                return httpx.Response(403, json={})
+                return httpx.Response(401, json={})
             return super().handle_request(request)
 
     service, read = Refusing(1000, sorted=sorted_by_id, latencies=[0.0, 0.003]), list[int]()
-    with pytest.raises(AccessDeniedError):
+    with pytest.raises(SignInError):
         read.extend(page.number for page in listing_of(service, one_budget).pages())
     assert read == ([1, *range(20, 7, -1)] if sorted_by_id else [1, 2, 3, 4, 5, 6])
     wait_for_workers()
