@@ -166,7 +166,8 @@ def message_of(error: Exception) -> str:
     if explained is not None:
         return _noted(str(explained), error)
     sys.stderr.write(visible(redact("".join(traceback.format_exception(error)))))
-    return f"{type(error).__name__}: {error}. This is a mistake in Bookferry: please report it with the lines above."
+    what = ": ".join(filter(None, [type(error).__name__, str(error)]))
+    return f"{what}. This is a mistake in Bookferry: please report it with the lines above."
 
 
 def _noted(message: str, error: BaseException) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.boundary import message_of
 from tests.cli.command import Installation, Outcome, run
 from tests.cli.conftest import BackedUp
 from tests.sandbox.process import SandboxProcess
@@ -196,3 +197,11 @@ def web_page() -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def test_a_mistake_of_ours_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """With or without words of its own; its lines are on stderr."""
+    report = "This is a mistake in Bookferry: please report it with the lines above."
+    assert message_of(KeyError("x")) == f"KeyError: 'x'. {report}"
+    assert message_of(AssertionError()) == f"AssertionError. {report}"
+    assert "AssertionError" in capsys.readouterr().err

@@ -46,9 +46,6 @@ LOOK_SECONDS = 0.2
 PARALLEL_CHECKSUMS = 2
 """Files whose checksums are computed in parallel: nothing else works then."""
 
-PARALLEL_MANIFESTS = 16
-"""Manifests that are read in parallel: a bucket needs some time for each."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -440,8 +437,11 @@ def read_snapshots(objects: Objects, keys: Sequence[str]) -> list[Snapshot | Dam
         except (StorageError, ConfigurationError) as error:
             return error
 
-    with ThreadPoolExecutor(PARALLEL_MANIFESTS) as pool:
-        contents = list(pool.map(read, keys))
+    contents: list[bytes | BookferryError | None]
+    try:
+        contents = [*objects.read_all(f"{key}/{MANIFEST}" for key in keys)]
+    except (StorageError, ConfigurationError):  # of one of them: now each by itself
+        contents = [*map(read, keys)]
     return [
         _examined(objects, key, content) for key, content in zip(keys, contents, strict=True) if content is not None
     ]
