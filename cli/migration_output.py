@@ -122,8 +122,10 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified
     for more in (_numbers(applied, "failed", "quarantined"), in_short(losses)):
         what += f"; {more}" if more else ""
     is_unsent = applied.failed or applied.quarantined or applied.lacking.total
-    left = f"; {counted(applied.left, 'record')} of plan {plan.name} remain" if applied.left else ""
-    waiting = f", {applied.waiting:,} of them because they refer to records that remain" if applied.waiting else ""
+    remain = "remains" if applied.left == 1 else "remain"
+    left = f"; {counted(applied.left, 'record')} of plan {plan.name} {remain}" if applied.left else ""
+    refer = "it refers" if applied.waiting == 1 else "they refer"
+    waiting = f", {applied.waiting:,} of them because {refer} to records that remain" if applied.waiting else ""
     if applied.complete:
         proposed = "" if verified else f" Next: {command_line('migrate', 'verify', plan.name)}"
         print_verdict(console, "Complete as planned:" if losses else "Complete:", f"{what}.{proposed}", good=not losses)
