@@ -112,7 +112,7 @@ def test_one_record(tmp_path: Path, answer: str, headers: str, *, newest_first: 
 @pytest.mark.parametrize(
     ("answer", "bad"),
     [
-        *(("422", bad) for bad in ({1}, {260}, {120, 121}, {1, 77, 130, 260}, {105, 115, 125, 135, 145})),
+        *(("422", bad) for bad in ({1}, {260}, {120, 121}, {1, 77, 210, 260}, {105, 115, 125, 135, 145})),
         *(("404", bad) for bad in ({1}, {260}, {50, 51}, {101, 150}, {60, 120, 160})),
     ],
     ids=str,

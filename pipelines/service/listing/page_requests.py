@@ -196,8 +196,10 @@ class _UnreadablePage:
 
     @cached_property
     def elsewhere(self) -> SavedPage | None:
-        """A page of the first record, if it can be read; of a first page, the third one."""
-        return self._try(part_at(self.url, 1, 1)) if self.number > 1 else self._other(3)
+        """A page of the first record or of the one before it, if one can be read; of a first page, the third one."""
+        if self.number == 1:
+            return self._other(3)
+        return self._try(part_at(self.url, 1, 1)) or self._try(part_at(self.url, self.begin - 1, 1))
 
     @cached_property
     def beside(self) -> dict[int, SavedPage]:
