@@ -66,6 +66,8 @@ class Uploads:
         self._client = client
         self._clock = client.clock
         self._storages = StorageClient(client.api_url)
+        base = httpx.URL(client.api_url).path.rpartition("/api/")[0]
+        self._of_the_library = (f"{base}/api/", f"{base}/oauth/")
 
     def upload(
         self,
@@ -135,10 +137,10 @@ class Uploads:
                     elsewhere = url.join(response.headers["location"])
                     if (url.scheme, elsewhere.scheme) == ("https", "http"):
                         raise _not_taken(f"{asked} was redirected to http, over which anybody could change the file")
-                    if str(elsewhere).startswith(f"{self._client.api_url.rpartition('/')[0]}/"):
+                    if self._storages.is_own_host(elsewhere) and elsewhere.path.startswith(self._of_the_library):
                         address = outside_text(elsewhere.copy_with(query=None, fragment=None))
                         raise _not_taken(
-                            f"{asked} was redirected to {address}, which belongs to the API and takes no files"
+                            f"{asked} was redirected to {address}, an address of the API that takes no files"
                         )
                     return elsewhere
                 self._check(asked, form, response)

@@ -251,7 +251,8 @@ def _boundaries(*sent: Received) -> tuple[bytes, bytes]:
         ("http://storage.example/", 1),
         ("https://user:secret@storage.example/", 1),
         ("http://[", 1),
-        ("{library}/api/v3/publications?signature=secret", 1),
+        ("{library}/%61pi/v3/publications?signature=secret", 1),
+        ("{library}/oauth/token", 1),
     ],
 )
 def test_a_redirect_that_leads_nowhere_fails_its_file_alone(
