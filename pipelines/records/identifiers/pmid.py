@@ -16,7 +16,9 @@ from pipelines.records.identifiers.verdicts import (
 
 is_canonical = re.compile(r"[1-9][0-9]{0,7}").fullmatch
 _SEPARATOR = re.compile(r"[;|]|,(?= |[Pp])")
-_LABEL = re.compile(r"^(?:info:|urn:)?(?:(?:pubmed )?pmids?|pubmed(?:[ _-]?id)?)(?![\w.])\s*[:=#/-]*\s*", re.IGNORECASE)
+_LABEL = re.compile(
+    r"^(?:info:|urn:)?(?:(?:pubmed )?pmids?|pubmed(?:[ _-]?id)?)(?![^\W\d]|\.)\s*[:=#/-]*\s*", re.IGNORECASE
+)
 _ADDRESS = re.compile(
     r"(?:https?://)?(?:www\.)?(?:(?:rdf\.)?ncbi\.nlm\.nih\.gov/(?:m/)?pubmed/|pubmed\.gov/|pubmed\.ncbi\.nlm\.nih\.gov/"
     rf"|europepmc\.org/(?:abstract|article)/med/|{REGISTRIES}pubmed[:/])(?:\?term=)?([0-9]+)"
