@@ -56,7 +56,7 @@ class Listing:
         self._early: SavedPage | None = None
         self._newest: SavedPage | None = None
         self._route, self._guard = Route(), LoopGuard()
-        self._ahead = Prefetch(self._requests.get, client.requests_per_minute)
+        self._ahead = Prefetch(self._requests.read, client.requests_per_minute)
         self._upcoming: httpx.URL | None = None
         self._started, self._sent = client.clock.monotonic(), client.requests
         self._before = PageCheckpoint(0, "", "", walk)
@@ -122,7 +122,7 @@ class Listing:
         while (number := descent.next_page) is not None:
             url = page_at(self._template, number)
             in_turn = not self._ahead.has(url)
-            answer = self._ahead.take(url)
+            answer = self._page(url)
             if answer is None:
                 descent.take_missing(number)
                 continue
@@ -257,7 +257,14 @@ class Listing:
             self._early = None
             if self._newest is not None and early.paging.total == self._newest.paging.total:
                 return early
-        return self._ahead.take(upcoming)
+        return self._page(upcoming)
+
+    def _page(self, url: httpx.URL) -> SavedPage | None:
+        """Return the next page, in flight or not; `None` if the list ends before it. Gaps are looked for in the order of the walk."""
+        try:
+            return self._ahead.take(url)
+        except UNREADABLE as error:
+            return self._requests.around(url, error)
 
     # ---- the log
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
@@ -39,7 +38,7 @@ class PageRequests:
         self._total: int | None = None
         """The newest page that was read as a whole, and the newest X-Total."""
         self._largest = 0
-        self._gaps, self._one_at_a_time = 0, threading.Lock()
+        self._gaps = 0
 
     def first(self) -> tuple[str, SavedPage]:
         """Return the endpoint and the first page. Raises the error of the last endpoint if the service has none of them."""
@@ -47,27 +46,31 @@ class PageRequests:
         for endpoint in better:
             url = self._first_page(endpoint)
             try:
-                return endpoint, self._read(url)
+                return endpoint, self.read(url)
             except (RefusedError, ProtocolError, AccessDeniedError):
                 continue  # missing, no listing, or not for this account: try the next endpoint
             except TemporaryError as error:
                 return endpoint, self._around(self._unreadable(url), error)
         url = self._first_page(last)
         try:
-            return last, self._read(url)
+            return last, self.read(url)
         except UNREADABLE as error:
             return last, self._around(self._unreadable(url), error)
 
     def get(self, url: httpx.URL) -> SavedPage | None:
-        """Return one page, without the records that the service cannot send; `None` if the list ends before it.
-
-        Raises the page's error if no other page can be read either, if nothing shows that the list has the page, and once `gave_up`.
-        """
+        """Return one page as `around` does, where it cannot be read as a whole."""
         try:
-            return self._read(url)
+            return self.read(url)
         except UNREADABLE as error:
-            page = self._unreadable(url)
-            return None if is_missing(error) and self._ended_before(page) else self._around(page, error)
+            return self.around(url, error)
+
+    def around(self, url: httpx.URL, error: BookferryError) -> SavedPage | None:
+        """Return a page that cannot be read, without the records that the service cannot send; `None` if the list ends before it.
+
+        Raises the error if no other page can be read either, if nothing shows that the list has the page, and once `gave_up`.
+        """
+        page = self._unreadable(url)
+        return None if is_missing(error) and self._ended_before(page) else self._around(page, error)
 
     @property
     def gave_up(self) -> bool:
@@ -87,7 +90,7 @@ class PageRequests:
         return httpx.URL(f"{self._client.api_url}/{endpoint}", params={"per_page": PER_PAGE, "page": 1})
 
     def _unreadable(self, url: httpx.URL) -> _UnreadablePage:
-        return _UnreadablePage(self._read, url, self.page_size)
+        return _UnreadablePage(self.read, url, self.page_size)
 
     def _ended_before(self, page: _UnreadablePage) -> bool:
         """Whether a list without paging headers has ended before a page, or another one has become shorter."""
@@ -103,28 +106,27 @@ class PageRequests:
 
     def _around(self, page: _UnreadablePage, error: BookferryError) -> SavedPage:
         """Return a page that cannot be read as a whole, without what is in the way. Raises the error if that does not help."""
-        with self._one_at_a_time:
-            if self.gave_up or page_number(page.url) is None or not may_be_of_a_record(error):
-                raise error
-            if may_be_of_the_list(error) and (self._total or 0) < page.begin and not page.is_announced:
-                raise error
-            parts, failed, size = self._in_parts(page, error)
-            if not parts and not page.is_served:
-                raise error
-            self._gaps += len({(place - 1) // PART_SIZES[0] for place in failed})
-            if not parts and self._total is None and page.behind is None:
-                self._gaps = MOST_GAPS  # where the list ends is unknown
-                raise error
-            if not parts:
-                failed, size = {page.begin: error}, self.page_size
-            known = (parts or page.beside).items()
-            ids = {begin + offset: record_id for begin, part in known for offset, record_id in enumerate(part.ids)}
-            gaps = []
-            for place, refusal in failed.items():
-                last = min(place + size - 1, self._total or place + size - 1)
-                before, after = (ids[at] if at in ids else page.id_outside(at) for at in (place - 1, last + 1))
-                gaps.append(Gap(place, last, before, after, str(refusal)))
-            return joined(page.url, parts, gaps, size=self.page_size, total=self._total)
+        if self.gave_up or page_number(page.url) is None or not may_be_of_a_record(error):
+            raise error
+        if may_be_of_the_list(error) and (self._total or 0) < page.begin and not page.is_announced:
+            raise error
+        parts, failed, size = self._in_parts(page, error)
+        if not parts and not page.is_served:
+            raise error
+        self._gaps += len({(place - 1) // PART_SIZES[0] for place in failed})
+        if not parts and self._total is None and page.behind is None:
+            self._gaps = MOST_GAPS  # where the list ends is unknown
+            raise error
+        if not parts:
+            failed, size = {page.begin: error}, self.page_size
+        known = (parts or page.beside).items()
+        ids = {begin + offset: record_id for begin, part in known for offset, record_id in enumerate(part.ids)}
+        gaps = []
+        for place, refusal in failed.items():
+            last = min(place + size - 1, self._total or place + size - 1)
+            before, after = (ids[at] if at in ids else page.id_outside(at) for at in (place - 1, last + 1))
+            gaps.append(Gap(place, last, before, after, str(refusal)))
+        return joined(page.url, parts, gaps, size=self.page_size, total=self._total)
 
     def _in_parts(
         self, page: _UnreadablePage, error: BookferryError
@@ -133,14 +135,13 @@ class PageRequests:
         parts, failed, size = dict[int, SavedPage](), {page.begin: error}, self.page_size
         smaller = PART_SIZES if page.url.params.get("per_page") == str(size) == str(PER_PAGE) else ()
         for step in smaller:
-            all_missing = len(failed) > 1 and all(map(is_missing, failed.values()))
-            if len(failed) > MOST_GAPS or (step < PART_SIZES[0] and not parts and (all_missing or not page.is_served)):
+            if len(failed) > MOST_GAPS or (step < PART_SIZES[0] and not parts and not page.is_served):
                 break
             places = [part for place in failed for part in range(place, place + size, step)]
             failed, size = {}, step
             for place in places:
                 try:
-                    part = self._read(part_at(page.url, place, step), briefly=True)
+                    part = self.read(part_at(page.url, place, step), briefly=True)
                 except UNREADABLE as refusal:
                     failed[place] = refusal
                     continue
@@ -156,7 +157,7 @@ class PageRequests:
             }
         return parts, failed, size
 
-    def _read(self, url: httpx.URL, *, briefly: bool = False) -> SavedPage:
+    def read(self, url: httpx.URL, *, briefly: bool = False) -> SavedPage:
         """Return one page; `briefly`: a part of it, or a page beside it, with records. Raises the errors of `UNREADABLE`, and 401."""
         response = self._client.get(url, briefly=briefly)
         try:
@@ -196,10 +197,9 @@ class _UnreadablePage:
 
     @cached_property
     def elsewhere(self) -> SavedPage | None:
-        """A page of the first record or of the one before it, if one can be read; of a first page, the third one."""
-        if self.number == 1:
-            return self._other(3)
-        return self._try(part_at(self.url, 1, 1)) or self._try(part_at(self.url, self.begin - 1, 1))
+        """A page of the first record or of the one before it, if one can be read; of a first page, also the third one."""
+        first = self._try(part_at(self.url, 1, 1))
+        return first or (self._other(3) if self.number == 1 else self._try(part_at(self.url, self.begin - 1, 1)))
 
     @cached_property
     def beside(self) -> dict[int, SavedPage]:
