@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -220,8 +221,11 @@ def test_a_field_that_the_target_refuses_is_left_out_where_the_operator_says_so(
     sandbox.control("PUT", "settings", {"tenant": pair.target, "shapes": shapes})
     plan = pair.plan(back_up(pair, "run"), resources=("authorities",))
     assert plan.types["authorities"].unproved == ("notes",)
-    with pytest.raises(SafetyLimitError, match=r"requests\.authorities\]` (wrapped_in = .*)?leave_out = \[.notes.\]"):
-        pair.apply(plan)
+    try:
+        said = " ".join(failure.problem for failure in pair.apply(plan).applied.failures)
+    except SafetyLimitError as error:  # too many of the records that were tried by then have the field
+        said = str(error)
+    assert re.search(r"requests\.authorities\]` (wrapped_in = .*)?leave_out = \[.notes.\]", said), said
     pair.configure('[tenants.new.requests.authorities]\nleave_out = ["notes"]')
     applied = pair.apply(plan).applied
     assert [failure.problem for failure in applied.failures] == []
