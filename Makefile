@@ -15,10 +15,11 @@ demo: $(RUNS)
 # Files of tests lie in memory where there is room: each granted request and each file of a snapshot waits for a disk otherwise.
 MEMORY = $$([ "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 8000000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
 
-# A file's tests stay in one process: they share a sandbox, a wheel, a backup. Two processes more than there are cores, since much of the time
-# each waits for others that it started. In the order of tests/conftest.py: the slow ones begin, and the quick ones fill what is left.
+# A file's tests stay in one process: they share a sandbox, a wheel, a backup. More processes than there are cores, since much of the time
+# each waits for others that it started: with four on two cores, a quarter of the machine was idle. In the order of tests/conftest.py: the
+# slow ones begin, and the quick ones fill what is left.
 # What one process compiled, the hundreds that tests start need not compile again, whatever the environment says.
-TESTS = env $(MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 2)') --dist loadfile --no-loadscope-reorder
+TESTS = env $(MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(min(2 * (os.cpu_count() or 1) + 2, 16))') --dist loadfile --no-loadscope-reorder
 
 test: $(STAMP)
 	$(TESTS) -m "not long"
