@@ -18,6 +18,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any, Self
 
+os.environ.pop(
+    "PYTHONDONTWRITEBYTECODE", None
+)  # an installation is compiled: what is measured must not compile itself at each start
+
 ROOT = Path(__file__).parents[1]
 BOOKFERRY = str(Path(sys.executable).with_name("bookferry"))
 TENANT = "bench"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pipelines.errors import AccessDeniedError, TemporaryError
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables.registry import STAGED
+from pipelines.service.clock import SystemClock
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.conftest import RECORDS, TwoVersionRunner, rows
@@ -241,9 +243,15 @@ class TestUnreadableResources:
         ids=["no answer", "no JSON", "no JSON of several pages"],
     )
     def test_a_list_that_cannot_be_sent(
-        self, runner: TwoVersionRunner, sandbox: SandboxProcess, resource: str, fault: dict[str, Any]
+        self,
+        runner: TwoVersionRunner,
+        sandbox: SandboxProcess,
+        resource: str,
+        fault: dict[str, Any],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """What was read of the others is published as partial, the list is named, and the last good snapshot stays current (I4, I5)."""
+        monkeypatch.setattr(SystemClock, "sleep", lambda _clock, seconds: time.sleep(seconds / 50))
         good = runner.back_up()
         assert good.manifest.resources["authorities"].pages > 1
         sandbox.fault(fault.pop("kind"), times=99, **fault)

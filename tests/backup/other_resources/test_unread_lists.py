@@ -90,4 +90,4 @@ def test_a_backup_says_what_it_did_not_read(serve: Callable[..., tuple[TwoVersio
     assert (manifest.complete, manifest.not_read) == (True, ["/collections/:id/publications"])
     assert manifest.notes[0].startswith("Not read: /collections/:id/publications. ")
     done = run("backup", "new", "--resources", "publications,collections", folder=runner.config.parent)
-    assert "2 publications, 1 collections; not read: /collections/:id/publications;" in " ".join(done.out.split())
+    assert "2 publications, 1 collection; not read: /collections/:id/publications;" in " ".join(done.out.split())
