@@ -18,9 +18,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any, Self
 
-os.environ.pop(
-    "PYTHONDONTWRITEBYTECODE", None
-)  # an installation is compiled: what is measured must not compile itself at each start
+# An installation is compiled: what is measured must not compile itself at each start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 ROOT = Path(__file__).parents[1]
 BOOKFERRY = str(Path(sys.executable).with_name("bookferry"))

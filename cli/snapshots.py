@@ -129,9 +129,9 @@ def print_not_read(console: Console, snapshots: Sequence[tuple[str, Snapshot]]) 
 
 def _not_read(snapshot: Snapshot) -> str:
     unread, unreadable = snapshot.not_read, snapshot.manifest.unreadable
-    words = [plural(name) if name in RESOURCES else name for name in unread[:MOST_PRINTED]]
     words = [
-        f"{word} (not readable)" if name in unreadable else word for name, word in zip(unread, words, strict=False)
+        (plural(name) if name in RESOURCES else name) + (" (not readable)" if name in unreadable else "")
+        for name in unread[:MOST_PRINTED]
     ]
     more = len(unread) - len(words)
     return ", ".join([*words, f"{more:,} more"] if more else words)

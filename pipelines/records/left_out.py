@@ -52,7 +52,7 @@ class LeftOut(StrEnum):
     """It may be an identifier of a type that the configuration could describe."""
 
 
-DEPRECATED = "import_state"
+DEPRECATED_FIELD = "import_state"
 """The field that version 2 announces as deprecated."""
 
 _LINK = re.compile(r"(?:.*\.)?(collections?|authorit(?:y|ies))(?:_ids?)?(?:\[\d*\])?'*")
@@ -79,7 +79,7 @@ def why_unknown(path: str, value: object) -> LeftOut:
 
 @lru_cache(1000)  # most records have the same
 def _why_by_name(path: str) -> LeftOut | None:
-    if path == DEPRECATED:
+    if path == DEPRECATED_FIELD:
         return LeftOut.DEPRECATED
     if _LINK.fullmatch(path):
         return LeftOut.LINK

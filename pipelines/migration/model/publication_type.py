@@ -23,7 +23,7 @@ from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCE
 from pipelines.records.forms import NAMED, form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.identifiers.verdicts import GOOD
-from pipelines.records.left_out import DEPRECATED, LeftOut
+from pipelines.records.left_out import DEPRECATED_FIELD, LeftOut
 from pipelines.records.matching import (
     comparable,
     differing,
@@ -46,7 +46,7 @@ _CONTENT = [name for name in sorted(WRITTEN) if name not in REFERENCES]
 _FILES = frozenset({"cover", "assets"})
 _DOCUMENTED = {"contributor": USERS, "organization": "organizations"}
 _LACKING = (LeftOut.NOT_DESCRIBED, LeftOut.NOT_SHOWN)
-_OTHER_RULES = PICTURES | {"files", DEPRECATED}
+_OTHER_RULES = PICTURES | {"files", DEPRECATED_FIELD}
 
 
 class PublicationType(ResourceType, frozen=True):
