@@ -8,9 +8,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cli.tables import rules, types
+from pipelines.records.tables.description import Column
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
 from pipelines.records.tables.shared_columns import VIEW_COLUMNS
-from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ
+from pipelines.store.catalogue import SNAPSHOTS, SQL_TYPES, TABLES_READ
 
 TEMPLATE = Path(__file__).with_suffix(".md")
 
@@ -29,7 +30,8 @@ def markdown() -> str:
         staged=STAGED,
         raw=RAW_TABLES,
         about=(SNAPSHOTS, TABLES_READ),
-        all=(*TABLES.values(), SNAPSHOTS, TABLES_READ, *RAW_TABLES),
+        all=(*TABLES.values(), SNAPSHOTS, TABLES_READ),
+        all_types=[types(Column("", kind, "")) for kind in SQL_TYPES],
         view_columns=VIEW_COLUMNS,
         types=types,
         rules=rules(),
