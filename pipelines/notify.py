@@ -15,7 +15,7 @@ import msgspec
 from pipelines.python_process import SAFE_PATH_VARIABLE
 from pipelines.service.redaction import redact
 from pipelines.service.webhook import TRIES, call
-from pipelines.settings.schedule import Occasion
+from pipelines.settings.retention_and_notify import Occasion
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.maintenance.results import SnapshotVerification

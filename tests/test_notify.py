@@ -17,7 +17,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.notify import Ending, notify
 from pipelines.service import webhook
 from pipelines.settings.loading import load_settings
-from pipelines.settings.schedule import Hook
+from pipelines.settings.retention_and_notify import Hook
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.service.scripted import Answer, Received, ScriptedServer

@@ -1,4 +1,4 @@
-"""The verdict on one listing: whether it is complete (I4)."""
+"""The verdict on one listing: whether it is complete (I4). That on the whole snapshot is `is_complete` in its manifest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipelines.service.redaction import outside_text
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 
 
-def prove(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> ResourceFacts:
+def prove_listing(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> ResourceFacts:
     """Returns the verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
 
     Without X-Total the end of the listing decides, and a note says so. If it moved, and the walk down the list followed the movement, the

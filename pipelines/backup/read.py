@@ -16,7 +16,7 @@ from itertools import chain, islice
 import msgspec
 import pyarrow as pa
 
-from pipelines.backup.completeness import prove
+from pipelines.backup.completeness import prove_listing
 from pipelines.backup.staging import DESCRIBED, StagedWriter, background_thread, staged_writer
 from pipelines.errors import (
     AccessDeniedError,
@@ -219,7 +219,7 @@ def _add_earlier(
     )
     if stands_still:
         drop_duplicates(path, resource, key, text_ids=text_ids)
-        united = prove(listing, count_ids(path, key, text_ids=text_ids), walks=facts.walks)
+        united = prove_listing(listing, count_ids(path, key, text_ids=text_ids), walks=facts.walks)
         united.walks, united.requests = facts.walks, facts.requests
         facts = united
     else:
@@ -260,7 +260,7 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
     ids = count_ids(path, key, text_ids=text_ids)
     if resource in PERSONAL:  # an id that is a text may be an address
         ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]
-    facts = prove(listing.facts, ids)
+    facts = prove_listing(listing.facts, ids)
     # a record that the service cannot send, or that has no id, is lacking in each walk
     lacks_for_good = listing.facts.gaps or ids.without_id or listing.facts.contradiction
     may_prove_more = not facts.complete and (

@@ -44,7 +44,7 @@ from pipelines.service.sign_in.sign_in_state import sign_in_state
 from pipelines.service.sign_in.stored_sign_in import local_time
 from pipelines.service.sign_in.token_store import LockTakenError
 from pipelines.service_limits import REQUESTS_PER_MINUTE
-from pipelines.settings.schedule import Hook
+from pipelines.settings.retention_and_notify import Hook
 from pipelines.sign_in_health import warning as sign_in_warning
 from pipelines.state.local import LocalState
 from pipelines.store.durable import storage_errors

@@ -35,8 +35,8 @@ from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteState
-from pipelines.migration.model.not_sent import add_lacking
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan
+from pipelines.migration.model.plan_findings import add_lacking
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.target_reading import TargetListing, TargetNow, numbered, reading_name

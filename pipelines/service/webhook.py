@@ -21,7 +21,7 @@ from pipelines.service.http.failures import is_temporary
 from pipelines.service.http.network import NetworkTransport
 from pipelines.service.http.retries import retrying
 from pipelines.service.redaction import MIN_LENGTH, keep_secret, outside_text
-from pipelines.settings.schedule import Hook
+from pipelines.settings.retention_and_notify import Hook
 from pipelines.version import VERSION
 
 WEB_SECONDS = 5.0

@@ -20,16 +20,12 @@ from pydantic import (
 from pipelines.errors import ConfigurationError
 from pipelines.settings.identifier_types import IdentifierSettings, TypeName, check_field_owners
 from pipelines.settings.requests import RequestSettings
-from pipelines.settings.schedule import (
-    NotifySettings,
-    RetentionSettings,
-    TimeZone,
-    VariableName,
-)
+from pipelines.settings.retention_and_notify import NotifySettings, RetentionSettings
 from pipelines.settings.settings import Settings
 from pipelines.settings.storage import IcebergSettings, PostgresSettings, folder_of, storage_locations
 from pipelines.settings.tenant import TenantName, TenantSettings
 from pipelines.settings.validation_messages import explain
+from pipelines.settings.value_types import TimeZone, VariableName
 
 CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
 

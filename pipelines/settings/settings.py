@@ -18,10 +18,7 @@ from pipelines.settings.addresses import library_key
 from pipelines.settings.credentials import BasicCredentials, IssuedClient, SessionCookie
 from pipelines.settings.identifier_types import IdentifierSettings
 from pipelines.settings.password_command import first_line
-from pipelines.settings.schedule import (
-    NotifySettings,
-    RetentionSettings,
-)
+from pipelines.settings.retention_and_notify import NotifySettings, RetentionSettings
 from pipelines.settings.storage import IcebergSettings, PostgresSettings, state_home
 from pipelines.settings.tenant import TenantSettings
 from pipelines.settings.validation_messages import did_you_mean

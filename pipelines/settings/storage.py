@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import checked_bucket
-from pipelines.settings.schedule import VariableName
+from pipelines.settings.value_types import VariableName
 
 POSTGRES_TIMEOUTS = {
     "connect_timeout": "10",

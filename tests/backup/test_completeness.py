@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.backup.completeness import prove
+from pipelines.backup.completeness import prove_listing
 from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 
@@ -20,7 +20,7 @@ def verdict(
     """The verdict on a quiet listing of 100 records, but for these figures."""
     quiet = {"endpoint": "publications", "pages": 2, "first_total": 100, "last_total": 100, "totals_seen": 1}
     usual = {"rows": 100, "distinct": 100, "without_id": 0, "duplicates": []}
-    return prove(
+    return prove_listing(
         ListingFacts(**{**quiet, **(listing or {})}),
         IdCounts(**{**usual, **(ids or {})}),
         walks=walks,

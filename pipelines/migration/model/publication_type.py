@@ -117,7 +117,7 @@ class PublicationType(ResourceType, frozen=True):
             self.verdicts,
             first_day=self.first_day,
         )
-        values, why = self._taken(record)
+        values, why = self._sent_and_left_out(record)
         unsent = form.unsent | {name: self._read(record, name) for name in why}
         for name in form.unsent.keys() & self.left_out.keys():
             if form.why[name] != LeftOut.UNKNOWN_IDENTIFIER or self.left_out[name] not in _LACKING:

@@ -1,7 +1,8 @@
-"""The other resources, which are moved where a person names them: the fields that are sent, the references, and the key of a record.
+"""How the records of a resource are moved: the fields that are sent, the references, and the key of a record.
 
-The service's documentation shows neither their fields nor their payloads, except for users. `plan/learned_types.py` learns them from
-the target's description and from the records; the types here are what we assume where nothing is known (service.md#other-resources).
+Publications and users are documented. Of the other resources the service's document shows neither fields nor payloads:
+`plan/learned_types.py` learns them from the target's description and from the records; the types here are what we assume where nothing is
+known (service.md#other-resources).
 """
 
 from __future__ import annotations
@@ -232,7 +233,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def form(self, record: Mapping[str, Any]) -> Form:
         """What is compared and sent of a record; references are those of its own library."""
-        values, why = self._taken(record)
+        values, why = self._sent_and_left_out(record)
         unsent = {name: self._read(record, name) for name in why}
         for name, value in self._unknown(record).items():
             unsent[name], why[name] = value, self.left_out.get(name, LeftOut.NOT_SHOWN)
@@ -258,9 +259,9 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are sent: an empty field is absent, a reference is its id."""
-        return self._taken(record)[0]
+        return self._sent_and_left_out(record)[0]
 
-    def _taken(self, record: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    def _sent_and_left_out(self, record: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
         """Field → value that is sent; and field → why its value is not."""
         values, why = dict[str, Any](), dict[str, str]()
         for name in self.learned:

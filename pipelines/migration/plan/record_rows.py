@@ -173,6 +173,7 @@ class RowMaker:
         if reason is None and match.twins and action in (Action.PATCH, Action.UNCHANGED):
             reason = TWINS
         conflicts = outcome.with_verdict(*CONFLICTS)
+        unsent, why = self._left_out(match)
         matched_by = match.matched_by
         if matched_by is None and match.decision in (Decision.CREATE, Decision.SKIP):
             matched_by = "decision"
@@ -199,8 +200,8 @@ class RowMaker:
             reason=reason,
             candidates=as_json(match.twins if reason == TWINS else match.candidates),
             files=as_json(files),
-            unsent=self._unsent_of(match),
-            why=as_json(match.source.why),
+            unsent=residue_json(unsent),
+            why=as_json(why),
             references=as_json(references),
             kept=as_json({name: [outcome.source.get(name), outcome.target.get(name)] for name in kept}),
         )
@@ -252,8 +253,9 @@ class RowMaker:
         written = known.written if action != Action.CREATE else ()
         return planned_files(attached_files(described), known.contents, described_files(known.in_target), written)
 
-    def _unsent_of(self, match: Match) -> str | None:
-        unsent = match.source.unsent
+    def _left_out(self, match: Match) -> tuple[dict[str, Any], dict[str, str]]:
+        """What is not sent of a record and of its files: path → value, and path → code of the reason."""
+        unsent, why = {**match.source.unsent}, {**match.source.why}
         if match.files.described is not None:
-            add_unsent_files(files_of(match.files.described), PublicationForm(unsent=unsent, why=match.source.why))
-        return residue_json(unsent)
+            add_unsent_files(files_of(match.files.described), PublicationForm(unsent=unsent, why=why))
+        return unsent, why

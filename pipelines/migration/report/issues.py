@@ -18,8 +18,8 @@ from pipelines.inventory import noun, plural
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Finding, NotMoved
 from pipelines.migration.model.formatting import display_both, value_of
-from pipelines.migration.model.not_sent import findings_of
 from pipelines.migration.model.plan import CONFLICTS, Plan, PlanFacts
+from pipelines.migration.model.plan_findings import findings_of
 from pipelines.migration.model.reasons import NO_NUMBER, REASONS, Kind, Work, work_of
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.advice import field_name

@@ -20,8 +20,8 @@ from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.formatting import display_text, value_of
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
-from pipelines.migration.model.not_sent import add_lacking
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
+from pipelines.migration.model.plan_findings import add_lacking
 from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications

@@ -10,7 +10,7 @@ from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.target_reading import TargetNow
 from pipelines.migration.plan.files import described_files
 from pipelines.migration.plan.rows import in_steps
-from pipelines.migration.undo.inverse_operations import TargetRecord, inverse_operations
+from pipelines.migration.undo.decision import TargetRecord, decide_undo
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.undo.worklist import worklist
 from pipelines.service.client import LibraryClient
@@ -27,7 +27,7 @@ def dry_run(plan: Plan, journal: Journal, now: Mapping[str, TargetNow], client: 
                     result.leave(item, [item.doubt])
                 else:
                     record = records.get(item.target_id or 0)
-                    result.count(item, inverse_operations(item, record, now[resource].type))
+                    result.count(item, decide_undo(item, record, now[resource].type))
     result.requests = client.requests
     return result
 

@@ -10,7 +10,7 @@ import msgspec
 
 from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.undo.inverse_operations import InverseOperations
+from pipelines.migration.undo.decision import InverseOperations
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.report.issues import safe_text
 from pipelines.store.durable import storage_errors, write_atomically

@@ -22,7 +22,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import ResourceType
-from pipelines.migration.undo.inverse_operations import InverseOperations, TargetRecord, inverse_operations
+from pipelines.migration.undo.decision import InverseOperations, TargetRecord, decide_undo
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.undo.worklist import OPEN, UndoItem, worklist
 from pipelines.service.client import LibraryClient
@@ -93,7 +93,7 @@ class UndoRun:
                 operations = InverseOperations(left_reasons=[item.doubt])
             else:
                 resource_type = self._types[item.row.resource]
-                operations = inverse_operations(item, self._read(item), resource_type, only_links=only_links)
+                operations = decide_undo(item, self._read(item), resource_type, only_links=only_links)
                 self._execute(item, operations)
         except TemporaryError as error:
             with self._lock:

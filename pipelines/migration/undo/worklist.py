@@ -21,7 +21,7 @@ OPEN = (WriteState.DONE, WriteState.INTENDED, WriteState.PARKED)
 
 
 class UndoItem(NamedTuple):
-    """One record of a plan, with everything that decides what is taken back."""
+    """One record of a plan, with what `decide_undo` compares its present state with."""
 
     plan: str
     row: PlanRow

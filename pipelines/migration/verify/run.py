@@ -16,8 +16,8 @@ import msgspec
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.not_sent import findings_of
 from pipelines.migration.model.plan import Plan
+from pipelines.migration.model.plan_findings import findings_of
 from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING, UNREAD, Kind
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.target_reading import TargetNow

@@ -20,7 +20,7 @@ import msgspec
 
 from pipelines.errors import StorageError
 from pipelines.records.tables.publications import PUBLICATION_FILES
-from pipelines.settings.schedule import RetentionSettings
+from pipelines.settings.retention_and_notify import RetentionSettings
 from pipelines.state.store import Ticking
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import digest_of, storage_errors

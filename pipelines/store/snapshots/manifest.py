@@ -135,7 +135,7 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
         snapshot=facts.snapshot,
         base_url=facts.base_url,
         api=facts.api,
-        complete=not problems and all(found.complete for found in facts.resources.values()),
+        complete=is_complete(facts, problems),
         problems=problems,
         notes=notes,
         started_at=facts.started_at,
@@ -157,6 +157,11 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
         shapes=facts.shapes,
         observed={resource: columns for resource, columns in facts.observed.items() if columns},
     )
+
+
+def is_complete(facts: CaptureFacts, problems: Sequence[str]) -> bool:
+    """The verdict on a snapshot (I4): every listing was proved (backup/completeness.py), and nothing that belongs to it is lacking."""
+    return not problems and all(listing.complete for listing in facts.resources.values())
 
 
 def _announcements(facts: CaptureFacts, now: datetime, before: Iterable[Announcement]) -> list[Announcement]:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.backup.completeness import prove
+from pipelines.backup.completeness import prove_listing
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
@@ -113,7 +113,7 @@ def proved(listing: ListingFacts, ids: list[int]) -> tuple[ResourceFacts, list[i
     if listing.followed:
         ids = list(dict.fromkeys(ids))
     twice = [one for one, count in Counter(ids).items() if count > 1]
-    return prove(listing, IdCounts(len(ids), len(set(ids)), 0, list(twice))), ids
+    return prove_listing(listing, IdCounts(len(ids), len(set(ids)), 0, list(twice))), ids
 
 
 @pytest.fixture(scope="module")

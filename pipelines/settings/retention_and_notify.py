@@ -1,4 +1,4 @@
-"""The tables of bookferry.toml for retention and notifications, and the time zone."""
+"""The tables [retention] and [notify] of bookferry.toml."""
 
 from __future__ import annotations
 
@@ -7,28 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import checked_hook_address
-
-_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
-
-VariableName = Annotated[str, StringConstraints(pattern=_VARIABLE)]
-"""Name of an environment variable. A secret that is written here by mistake seldom looks like one."""
-
-
-def _checked_time_zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("is not a time zone; use a name such as Europe/Vienna or UTC") from None
-    return name
-
-
-TimeZone = Annotated[str, AfterValidator(_checked_time_zone)]
+from pipelines.settings.value_types import VARIABLE
 
 Count = Annotated[int, Field(ge=0, strict=True)]
 
@@ -61,7 +45,7 @@ class Hook:
 
 
 def _receiver(value: Any) -> Any:
-    if isinstance(value, str) and re.fullmatch(_VARIABLE, value):
+    if isinstance(value, str) and re.fullmatch(VARIABLE, value):
         return value
     if isinstance(value, list) and value and all(isinstance(word, str) and "\0" not in word for word in value):
         if not value[0]:

@@ -70,7 +70,7 @@ class InverseOperations:
     """Why something is left."""
 
 
-def inverse_operations(
+def decide_undo(
     item: UndoItem, record: TargetRecord | None, resource_type: ResourceType, *, only_links: bool = False
 ) -> InverseOperations:
     """Decides what undo does about a record of the target; `record` is None where it is missing there.

@@ -13,11 +13,11 @@ from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.plan.files import part_of
-from pipelines.migration.undo.inverse_operations import (
+from pipelines.migration.undo.decision import (
     FILES_HIDDEN,
     InverseOperations,
     TargetRecord,
-    inverse_operations,
+    decide_undo,
 )
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET, COVER, AttachedFile
@@ -71,7 +71,7 @@ def decide(
     written = row(1, action, resource=resource, target_id=5, files=[FILE, PICTURE], before={"title": "In the plan"})
     item = UndoItem("plan", written, list(entries), list(files_before))
     record = None if fields is None else TargetRecord(TYPES[resource].compared_record(fields), files)
-    return inverse_operations(item, record, TYPES[resource])
+    return decide_undo(item, record, TYPES[resource])
 
 
 @pytest.mark.parametrize(("resource", "name"), [("publications", "title"), ("collections", "name")])
