@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from sandbox.library.seed import service_date
-
 LIBRARY = files("sandbox.library")
 
 
@@ -20,19 +18,6 @@ LIBRARY = files("sandbox.library")
 def shipped() -> list[dict[str, Any]]:
     lines = gzip.decompress(LIBRARY.joinpath("publications.jsonl.gz").read_bytes()).splitlines()
     return [json.loads(line) for line in lines]
-
-
-@pytest.mark.parametrize(
-    ("found", "date"),
-    [
-        ("1983", "1983-01-01"), ("2017-08", "2017-08-01"), ("2020-02-29", "2020-02-29"), ("2021-02-29", None),
-        ("2017-13", None), ("0000", None), ("-750", None), ("n.d.", None), ("", None), (None, None), ("2018.0", None),
-        ("12/1/2018", None), ("１９８３", None),
-    ],
-)  # fmt: skip
-def test_dates(found: str | None, date: str | None) -> None:
-    """A year becomes 1 January, a month its first day; the service does not know any other date."""
-    assert service_date(found) == date
 
 
 def test_every_source_is_attributed(shipped: list[dict[str, Any]]) -> None:

@@ -56,17 +56,6 @@ def test_a_request_after_retry_after_is_accepted(times: list[float], limit: int)
             assert limiter.admit(now, limit) is None
 
 
-@pytest.mark.long
-def test_the_61st_request_in_a_minute_is_refused(library: Service) -> None:
-    """service.md#errors: too many requests are 429."""
-    library.change(requests_per_minute=60)
-    assert [library.get("/publications/1").status_code for _ in range(61)] == [200] * 60 + [429]
-    answer = library.get("/publications/1")
-    assert answer.json()["error"]["code"] == "TooManyRequests"
-    assert answer.headers["Retry-After"] == "60"
-    assert library.tenant.counts() == {"requests": 62, "largest_window": 62, "throttled": 2}
-
-
 def test_the_window_slides(library: Service, clock: FakeClock) -> None:
     """Assumption: the last 60 seconds count, not the minute of the clock. Refused requests do not count."""
     library.change(requests_per_minute=2)
@@ -76,20 +65,6 @@ def test_the_window_slides(library: Service, clock: FakeClock) -> None:
         clock.time = start + seconds
         assert library.get("/publications/1").status_code == status, seconds
     assert library.get("/publications/1").headers["Retry-After"] == "1"
-
-
-def test_every_request_below_the_api_counts(library: Service) -> None:
-    """Assumption: refused, unknown and unsigned requests count, too; downloads and control requests do not."""
-    library.change(requests_per_minute=4)
-    with library.client(auth=None) as client:
-        assert client.get("/publications").status_code == 401
-        assert client.get("/nothing").status_code == 404
-        assert client.put("/publications").status_code == 405
-        assert client.get("/swagger.yaml").status_code == 200
-        assert client.get("/swagger.yaml").status_code == 429
-        assert client.get("http://storage.service.test/library/store/x").status_code == 403
-        assert client.get("http://service.test/_control/tenants").json() == {"library": library.tenant.counts()}
-    assert library.tenant.counts() == {"requests": 5, "largest_window": 5, "throttled": 1}
 
 
 @pytest.mark.parametrize("latency", [0.5, 70.0])

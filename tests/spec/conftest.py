@@ -32,6 +32,11 @@ def plain_transport() -> httpx.HTTPTransport:
     return httpx.HTTPTransport(verify=False)
 
 
+def links(answer: httpx.Response) -> dict[str, str]:
+    """Relation → address of the `Link` header."""
+    return {rel: str(link["url"]) for rel, link in answer.links.items() if rel}
+
+
 @dataclass
 class Library:
     """One tenant of a running service, and clients for it. The fixture closes them when the test ends."""

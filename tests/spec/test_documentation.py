@@ -39,14 +39,6 @@ def test_the_page_offers_both_descriptions_for_download(empty: Library) -> None:
         assert yaml.safe_load(answer.text)["openapi"] == "3.1.0"
 
 
-def test_the_page_contains_the_descriptions(empty: Library) -> None:
-    """The page contains both descriptions."""
-    page = empty.client().get("/api").text
-    found = re.search(r'id="descriptions">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    assert json.loads(found[1]) == {version: description(empty, version) for version in ("v3", "v2")}
-
-
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
 def test_the_description_has_every_endpoint_that_serves(empty: Library, version: Any) -> None:
     """One declaration makes the endpoint and its description."""

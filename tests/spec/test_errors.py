@@ -36,32 +36,6 @@ def test_success_is_200(library: Library) -> None:
     assert [answer.status_code for answer in answers] == [200] * 4
 
 
-def test_an_expired_token_is_401(library: Library) -> None:
-    """service.md#errors: an expired token is 401."""
-    client = library.v3()
-    assert client.get("/publications/1").status_code == 200
-    library.clock.time += 3601
-    answer = client.get("/publications/1")
-    assert answer.status_code == 401
-    error(answer)
-
-
-def test_a_token_for_another_audience_is_401(library: Library) -> None:
-    """service.md#errors: a token for another audience is 401 with `invalid_token` and `audience mismatch`."""
-    headers = {"Authorization": f"Bearer {library.token(surface='mcp_server')}"}
-    answer = library.client("/api/v3").get("/publications/1", headers=headers)
-    assert answer.status_code == 401
-    assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
-    assert 'error_description="audience mismatch"' in answer.headers["WWW-Authenticate"]
-
-
-def test_a_missing_scope_is_403(library: Library) -> None:
-    """service.md#errors: a missing scope is 403 `InsufficientScope`."""
-    answer = library.v3("assets:read").get("/publications/1")
-    assert answer.status_code == 403
-    assert error(answer)["code"] == "InsufficientScope"
-
-
 @pytest.mark.parametrize("number", ["61", "0", "x", "9" * 30, "-1", "1.0", "²"])
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_a_missing_record_is_404(library: Library, version: str, number: str) -> None:
@@ -85,28 +59,3 @@ def test_no_operation_takes_another_record_for_a_missing_one(library: Library, v
         body = {} if method in {"get", "delete"} else {"json": payload}
         answer = client.request(method, path.replace("{id}", number), **body)
         assert (answer.status_code, error(answer)["code"]) == (404, "RecordNotFound"), (method, path)
-
-
-def test_invalid_input_is_422(library: Library) -> None:
-    """service.md#errors: an invalid payload is 422, for example a bare string in `categories`."""
-    answer = library.v3().post("/publications", json={"title": "A", "categories": ["History"]})
-    assert answer.status_code == 422
-    assert error(answer)["code"] == "UnprocessableEntity"
-
-
-def test_too_many_requests_are_429(library: Library) -> None:
-    """service.md#errors: too many requests are 429."""
-    client = library.v3()
-    library.change(requests_per_minute=1)
-    client.get("/publications/1")
-    answer = client.get("/publications/1")
-    assert answer.status_code == 429
-    error(answer)
-
-
-def test_an_internal_error_is_500(library: Library) -> None:
-    """service.md#errors: an internal error is 500."""
-    library.fault("status", status=500)
-    answer = library.v3().get("/publications/1")
-    assert answer.status_code == 500
-    error(answer)

@@ -1,4 +1,4 @@
-"""service.md#lists and #rate. ``tests/sandbox`` has the tests of windows and of invalid page numbers."""
+"""service.md#lists and #rate. ``tests/sandbox`` has the tests of windows."""
 
 from __future__ import annotations
 

@@ -117,28 +117,3 @@ def test_the_bearer_token_is_sent_in_the_header(library: Library) -> None:
         refused = client.get("/publications", headers={"Authorization": other})
         assert refused.status_code == 401
         assert refused.headers["WWW-Authenticate"].startswith('Bearer realm="library"')
-
-
-def test_a_missing_resource_is_an_authorization_server_error(library: Library) -> None:
-    """service.md#oauth: a missing `resource` is `invalid_target`, sent to the redirect address."""
-    answer = registered_client(library).page(resource=None)
-    assert answer.headers["Location"].startswith(CALLBACK + "?error=invalid_target&")
-    assert answer_in(answer)["state"] == "a state & more"
-
-
-def test_requests_for_tokens_count_for_the_rate(library: Library) -> None:
-    """Assumption: requests below /oauth/ count for the rate, too."""
-    library.change(requests_per_minute=2)
-    app = library.client()
-    statuses = [app.post("/oauth/token").status_code, app.get("/oauth/authorize").status_code]
-    limited = app.post("/oauth/clients", json={})
-    assert [*statuses, limited.status_code] == [400, 400, 429]
-    assert limited.json()["error"]["code"] == "TooManyRequests"
-
-
-@pytest.mark.parametrize(("method", "path"), [
-    ("GET", "/oauth/clients"), ("GET", "/oauth/token"), ("DELETE", "/oauth/authorize"), ("PUT", "/oauth/clients"),
-])  # fmt: skip
-def test_each_endpoint_has_its_methods(library: Library, method: str, path: str) -> None:
-    """service.md#oauth: the methods of the OAuth endpoints."""
-    assert library.client().request(method, path).status_code == 405

@@ -45,19 +45,6 @@ def test_the_fields_of_a_record(library: Library) -> None:
     assert isinstance(record["title"], str)
 
 
-@pytest.mark.parametrize("kind", ["Book", "Report", "Article", "Something else"])
-def test_any_publishable_type_is_accepted(empty: Library, kind: str) -> None:
-    """service.md#publications: `publishable_type` is Book, Report, Article or another value."""
-    client = empty.v3()
-    created = create(client, publishable_type=kind)
-    assert client.get(f"/publications/{created['id']}").json()["publishable_type"] == kind
-
-
-def test_a_date_is_a_day(empty: Library) -> None:
-    """service.md#publications: `published_on` is a date, YYYY-MM-DD."""
-    assert create(empty.v3(), published_on="2024-02-29")["published_on"] == "2024-02-29"
-
-
 @pytest.mark.parametrize(
     "date", ["2023-02-29", "2024", "2024-1-1", "1 May 2024", "", 2024, "2024-02-29T00:00:00", "２０２４-01-01"]
 )
@@ -75,11 +62,6 @@ def test_authors_have_a_name_and_a_type(empty: Library) -> None:
     """service.md#publications: an author has a `name` and a `type`, `person` or `corporate`."""
     authors = [{"name": "Ada Lovelace", "type": "person"}, {"name": "The Royal Society", "type": "corporate"}]
     assert create(empty.v3(), authors=authors)["authors"] == authors
-
-
-def test_an_author_is_a_person_by_default(empty: Library) -> None:
-    """Assumption: an author without `type` is a person."""
-    assert create(empty.v3(), authors=[{"name": "Ada"}])["authors"] == [{"name": "Ada", "type": "person"}]
 
 
 def test_identifiers_are_a_typed_list(empty: Library) -> None:
@@ -216,16 +198,6 @@ def test_a_cover_is_set_and_removed(empty: Library, version: str) -> None:
     assert unchanged["cover"]["id"] == created["cover"]["id"]
     assert client.patch(address, json={"cover": None}).json()["cover"] is None
     assert client.patch(address, json={"cover": sent}).json()["cover"]["metadata"] == created["cover"]["metadata"]
-
-
-@pytest.mark.parametrize("version", ["v2", "v3"])
-def test_a_cover_that_was_never_uploaded_is_not_found(empty: Library, version: str) -> None:
-    """service.md#upload: the service looks for the upload under `cache/<file.id>`; a wrong id is a storage not-found error."""
-    client = getattr(empty, version)()
-    cover = {"id": "nothing", "storage": "cache", "metadata": {}}
-    assert refusal(client.post("/publications", json={"title": "A", "cover": cover})) == (404, "StorageNotFound")
-    assert refusal(client.patch("/publications/1", json={"cover": cover})) == (404, "RecordNotFound")
-    assert client.get("/publications").json()["records"] == []
 
 
 @pytest.mark.parametrize("field", ["assets", "assets_attributes"])

@@ -29,12 +29,6 @@ def test_identifiers_are_flat(library: Library) -> None:
     assert client.get(address).status_code == 404
 
 
-def test_a_search_by_doi(library: Library) -> None:
-    """service.md#search: v2 searches by `doi` and answers `records`."""
-    body = library.v2().get("/publications?doi=10.1186/s12874-018-0482-1").json()
-    assert [record["id"] for record in body["records"]] == [41]
-
-
 def test_what_one_version_writes_the_other_shows(empty: Library) -> None:
     """service.md#identifiers: the flat fields of v2 replace `identifiers`; both versions show one state."""
     v2, v3 = empty.v2(), empty.v3()
@@ -157,12 +151,6 @@ def test_a_contributor_that_does_not_exist_is_404_in_v2_too(empty: Library) -> N
         "RecordNotFound",
     )
     assert create(client, contributor={"id": 1})["contributor"] == {"id": 1, "name": "Backup"}
-
-
-def test_a_bare_string_as_a_category_is_refused_in_v2_too(empty: Library) -> None:
-    """service.md#references: a bare string as a category is 422."""
-    answer = empty.v2().post("/publications", json={"title": "A", "categories": ["History"]})
-    assert refusal(answer) == (422, "UnprocessableEntity")
 
 
 @pytest.mark.parametrize(

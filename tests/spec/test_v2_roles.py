@@ -117,14 +117,6 @@ def test_a_file_in_a_publication_needs_the_right_to_attach_files(library: Librar
     assert person(library, "librarian", ["librarian"]).post("/publications", json=payload).status_code == 200
 
 
-def test_everybody_sees_the_addresses_of_files(library: Library) -> None:
-    """service.md#v2: version 2 has no scopes, so addresses of files depend on the roles alone. Assumption: each person may read files."""
-    file = {"id": upload(library, presigned(library.v2())), "storage": "cache"}
-    assert library.v2().post("/assets", json={"publication_id": 1, "file": file}).status_code == 200
-    (asset,) = person(library, "nobody", []).get("/publications/1").json()["assets"]
-    assert {"url", "thumb_url", "preview_url"} <= asset.keys()
-
-
 def test_roles_are_the_current_ones(library: Library) -> None:
     """service.md#v2: permissions equal the roles: a change counts from the next request on, and a deleted person is signed out."""
     client = person(library, "changing", [])
@@ -139,18 +131,3 @@ def test_roles_are_the_current_ones(library: Library) -> None:
     assert write() == 403
     library.v2().delete(f"/users/{number}")
     assert write() == 401
-
-
-@pytest.mark.parametrize("roles", [[], ["librarian"], ["admin"]])
-def test_a_browser_session_has_the_roles_of_its_person(library: Library, roles: list[str]) -> None:
-    """service.md#v2: the cookie `_library_session` gives the rights of the person who signed in."""
-    person(library, "visitor", roles)
-    visitor = library.tenant.accounts.with_email("visitor@library.example")
-    assert visitor is not None
-    cookie = library.tenant.accounts.open_session(visitor, library.clock.time + 60)
-    client = library.client("/api/v2", cookies={"_library_session": cookie})
-    assert client.get("/publications").status_code == 200
-    assert client.patch("/publications/1", json={}).status_code == (200 if roles else 403)
-    assert client.post("/users", json={"email": "z@library.example", "name": "Z"}).status_code == (
-        200 if "admin" in roles else 403
-    )

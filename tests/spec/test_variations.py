@@ -72,18 +72,6 @@ def test_extra_fields(empty: Library, version: str) -> None:
     assert set(client.get("/publications/1").json()) - set(plain) == {"pmcid", "language", "links", "review"}
 
 
-def test_a_search_may_lag_behind_what_is_created(empty: Library) -> None:
-    """A search may find a new record later than a plain list and the record itself show it. Setting: `index_lag`."""
-    client = empty.v3()
-    empty.change(index_lag=30)
-    number = create(client, identifiers=[{"type": "doi", "value": "10.1/1"}])["id"]
-    assert client.get(f"/publications/{number}").status_code == 200
-    searches = ("?doi=10.1/1", "?query=title")
-    assert [total(empty, query) for query in ("", *searches)] == [1, 0, 0]
-    empty.clock.time += 30
-    assert [total(empty, query) for query in searches] == [1, 1]
-
-
 @pytest.mark.parametrize(("when", "stored"), [("before", 0), ("after", 1)])
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_an_error_comes_before_or_after_the_effect(empty: Library, status: int, when: str, stored: int) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 import yaml
 
-from tests.sandbox.test_paging import links
-from tests.spec.conftest import Library, plain_transport
+from tests.spec.conftest import Library, links, plain_transport
 
 
 def test_the_version_is_part_of_the_path(library: Library) -> None:
@@ -20,25 +17,6 @@ def test_the_version_is_part_of_the_path(library: Library) -> None:
     assert "identifiers" in library.v3().get("/publications/1").json()
     assert "doi" in library.v2().get("/publications/1").json()
     assert library.client("/api/v1").get("/publications/1").status_code == 404
-
-
-def test_the_versions_differ_in_data_model_and_sign_in(library: Library) -> None:
-    """service.md#overview: two versions exist side by side, with different data models and sign-ins."""
-    assert library.v2().get("/publications/1").json().keys() != library.v3().get("/publications/1").json().keys()
-    account = (library.tenant.account.email, library.tenant.account.password)
-    assert library.client("/api/v3", auth=account).get("/publications/1").status_code == 401
-    headers = {"Authorization": f"Bearer {library.token()}"}
-    assert library.client("/api/v2", headers=headers).get("/publications/1").status_code == 401
-
-
-def test_data_is_json(library: Library) -> None:
-    """service.md#overview: data is exchanged as JSON."""
-    for client in (library.v2(), library.v3()):
-        answers = [client.get("/publications"), client.get("/publications/1"), client.get("/publications/0")]
-        answers.append(client.post("/publications", content=json.dumps({"title": "é"}).encode()))
-        for answer in answers:
-            assert answer.headers["Content-Type"].startswith("application/json")
-            answer.json()
 
 
 @pytest.mark.parametrize("path", ["/publications", "/publications/all", "/publications/1"])
@@ -84,14 +62,6 @@ def test_the_description_of_v2_says_when_it_ends(empty: Library) -> None:
     assert "shut down" not in described["v3"]
 
 
-def test_v2_answers_until_it_is_shut_down(library: Library) -> None:
-    """service.md#shutdown: v2 stays as it is until then: until the last day of 2026 it reads and writes."""
-    library.clock.time = datetime(2026, 12, 31, 23, 0, tzinfo=UTC).timestamp()
-    client = library.v2()
-    assert client.get("/publications").headers["X-Total"] == "60"
-    assert client.patch("/publications/1", json={"abstract": "x"}).json()["abstract"] == "x"
-
-
 @pytest.mark.parametrize("status", [410, 404])
 def test_v2_ends_and_v3_stays(library: Library, status: int) -> None:
     """service.md#shutdown: once v2 has ended it reads, writes and describes nothing; v3 has the same records. Assumption: its status."""
@@ -127,34 +97,6 @@ def test_a_tenant_may_have_a_subdomain(make_library: Callable[..., Library], ver
         assert description["servers"] == [{"url": f"http://{host}/api/{version}"}]
         for stranger in ("other.service.test", "service.test", "127.0.0.1"):
             assert client.get(f"/api/{version}/publications", headers={"Host": stranger}).status_code == 404
-
-
-def test_a_token_of_a_subdomain_is_for_that_address(make_library: Callable[..., Library]) -> None:
-    """service.md#overview: {base_url} may be an assigned subdomain; `resource` of a sign-in to v3 is then below it."""
-    library = make_library(0)
-    client = library.client()
-    client.headers["Host"] = "library.service.test"
-    client.base_url = httpx.URL(library.origin)
-    registered = client.post(
-        "/oauth/clients",
-        json={
-            "client_name": "C",
-            "redirect_uris": ["http://127.0.0.1:8123/callback"],
-            "token_endpoint_auth_method": "none",
-            "scope": "library:read users:read",
-        },
-    ).json()
-    query = {
-        "response_type": "code",
-        "client_id": registered["client_id"],
-        "redirect_uri": "http://127.0.0.1:8123/callback",
-        "code_challenge": "x" * 43,
-        "code_challenge_method": "S256",
-    }
-    right = client.get("/oauth/authorize", params={**query, "resource": "http://library.service.test/api/v3"})
-    wrong = client.get("/oauth/authorize", params={**query, "resource": "http://library.service.test/library/api/v3"})
-    assert (right.status_code, "form_token" in right.text) == (200, True)
-    assert (wrong.status_code, "error=invalid_target" in wrong.headers["Location"]) == (303, True)
 
 
 @pytest.mark.parametrize("version", ["v2", "v3"])

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -34,7 +35,7 @@ class S3:
             "AWS_REGION": "us-east-1",
         }
 
-    @property
+    @cached_property
     def client(self) -> Any:
         """Amazon's client, for changes behind Bookferry's back."""
         return boto3.client(

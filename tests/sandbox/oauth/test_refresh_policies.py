@@ -140,43 +140,6 @@ def test_a_lost_response(library: Library, policy: str, mended: bool) -> None:
     assert works(app, old) == (policy in {"leeway", "until_used"})
 
 
-def test_a_refresh_token_belongs_to_its_client(library: Library) -> None:
-    """RFC 6749, section 10.4. An attempt of another client changes nothing."""
-    app, tokens = signed_in(library, "strict")
-    assert not renews(registered_client(library, "none"), tokens)
-    assert not renews(registered_client(library, "client_secret_post"), tokens)
-    assert renews(app, tokens)
-
-
-def test_fewer_scopes_for_one_access_token(library: Library) -> None:
-    """RFC 6749, section 6: a refresh may narrow the scopes of one access token; the refresh token keeps its scopes."""
-    app = registered_client(library, "none")
-    tokens = app.sign_in(scope="library:read users:read")
-    for wrong in ("library:read tasks:read", "library:write", "library:read  users:read"):
-        answer = app.refresh(tokens["refresh_token"], scope=wrong)
-        assert answer.json()["error"] == "invalid_scope"
-    narrow = app.refresh(tokens["refresh_token"], scope="users:read").json()
-    assert narrow["scope"] == "users:read"
-    assert app.call(narrow["access_token"]).status_code == 403
-    assert app.refresh(narrow["refresh_token"]).json()["scope"] == "library:read users:read"
-
-
-def test_the_target_stays(library: Library) -> None:
-    """RFC 8707, section 2.2: a refresh may name the same resource, and no other."""
-    app = registered_client(library, "none")
-    tokens = app.sign_in()
-    refused = app.refresh(tokens["refresh_token"], resource=f"{library.base_url}/mcp")
-    assert refused.json()["error"] == "invalid_target"
-    assert app.refresh(tokens["refresh_token"], resource=f"{library.base_url}/api/v3").status_code == 200
-
-
-def test_a_client_that_registered_for_codes_only_cannot_refresh(library: Library) -> None:
-    """Assumption: its token response has a refresh token all the same (service.md#tokens)."""
-    app = registered_client(library, "none", grant_types=["authorization_code"])
-    tokens = app.sign_in()
-    assert app.refresh(tokens["refresh_token"]).json()["error"] == "unauthorized_client"
-
-
 def at_once(app: OAuthClient, refresh_token: str, count: int) -> list[httpx.Response]:
     """Sends `count` refreshes with the same token from threads that start together."""
     gate = threading.Barrier(count)

@@ -24,8 +24,9 @@ READ_BY_RAY = """
 import json, ray, sys
 from collections import Counter
 ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-rows = ray.data.read_iceberg(table_identifier=sys.argv[1], catalog_kwargs=json.loads(sys.argv[2]), selected_fields=("tenant", "snapshot"))
-print(json.dumps(sorted([*key, count] for key, count in Counter((row["tenant"], row["snapshot"]) for row in rows.take_all()).items())))
+for table in sys.argv[2:]:
+    rows = ray.data.read_iceberg(table_identifier=table, catalog_kwargs=json.loads(sys.argv[1]), selected_fields=("tenant", "snapshot"))
+    print(json.dumps([*Counter((row["tenant"], row["snapshot"]) for row in rows.take_all()).items()]))
 """
 
 
@@ -76,15 +77,12 @@ def test_ray(three: Library) -> None:
     """An engine of several machines: its workers open the files themselves."""
     chosen = catalogue_settings(three.settings)
     catalogue = json.dumps({"name": NAME, "type": chosen.kind, **chosen.properties})
-    for name in ("publications", "tasks"):
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", READ_BY_RAY, f"library.{name}", catalogue],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert as_counts([tuple(row) for row in json.loads(done.stdout.splitlines()[-1])]) == queried(three, name)
+    names = ("publications", "tasks")
+    command = [sys.executable, "-W", "ignore", "-c", READ_BY_RAY, catalogue, *(f"library.{name}" for name in names)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name, line in zip(names, done.stdout.splitlines()[-len(names) :], strict=True):
+        assert {(tenant, snapshot): rows for (tenant, snapshot), rows in json.loads(line)} == queried(three, name)
 
 
 @pytest.fixture
