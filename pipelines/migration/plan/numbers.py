@@ -11,21 +11,25 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.records.shapes.field_names import is_quantity
+from pipelines.records.shapes.field_names import is_quantity, resource_named, stem_of
+from pipelines.records.shapes.observation import ANY_KEY
 
 MOST_VALUES = 10_000
 """Different numbers of a field that are compared."""
 
-_ADDRESS = re.compile(
-    rf"(?:(?:https?:)?//?\S*/api/v[0-9]+/|/?(?:api/v[0-9]+/)?)(?P<path>{'|'.join(LIST_PATHS.values())})"
-    r"/[^/?#\s]*[0-9][^/?#\s]*(?:[/?#]\S*)?",
-    re.IGNORECASE,
-)
-"""Matches the address of a record in the API, with or without the library's own: `/publications/3`, `https://library/api/v2/users/7`."""
+MOST_OF_ADDRESS = 500
+"""Characters of a text that may be the address of a record."""
 
-_RESOURCES = {path: resource for resource, path in LIST_PATHS.items()}
+_ADDRESS = re.compile(
+    r"(?P<scheme>https?:|//)?(?:\S*[/:])?(?P<name>[A-Za-z_-]+)[/:][^/:?#\s]*[0-9][^/:?#\s]*(?:[/?#]\S*)?"
+)
+"""Matches a text that ends in a name and an id: `/books/3`, `https://library/api/v2/users/7`, `gid://app/Publication/3`, `urn:user:3`."""
+
+_API = re.compile(r"/api/v[0-9]+/", re.IGNORECASE)
+
+_NUMBERS = re.compile(r"#?[1-9][0-9]{0,17}(?:\s*[,;|]\s*#?[1-9][0-9]{0,17})*")
+"""Matches whole numbers as texts, as the service would write ids."""
 
 Path = tuple[str, ...]
 
@@ -43,9 +47,9 @@ def fields_with_ids(
         for name in names:
             for path, value in _values((name,), record.get(name)):
                 if not is_quantity(path[-1]):
-                    _add(values, path, value if type(value) is int and value > 0 else None)
-                if name not in addressed and isinstance(value, str) and (address := _ADDRESS.fullmatch(value)):
-                    addressed[name] = _RESOURCES[address["path"].lower()]
+                    _add(values, path, _numbers(value))
+                if name not in addressed and isinstance(value, str) and (resource := _addressed_resource(value)):
+                    addressed[name] = resource
     return addressed | _owners({path: numbers for path, numbers in values.items() if numbers}, listings)
 
 
@@ -63,11 +67,21 @@ def _owners(found: Mapping[Path, AbstractSet[int]], listings: Mapping[str, Targe
     return owners
 
 
+def _addressed_resource(text: str) -> str | None:
+    """The resource of the record whose address a text is. An address in the web is one only below a path of the API."""
+    address = _ADDRESS.fullmatch(text) if len(text) <= MOST_OF_ADDRESS else None
+    if address is None or (address["scheme"] and not _API.search(text)):
+        return None
+    return resource_named(stem_of(address["name"]))
+
+
 def _values(path: Path, value: object) -> Iterator[tuple[Path, object]]:
-    """Yield the path of each value that is no object and no list, and the value."""
+    """Yield the path of each value that is no object and no list, and the value; keys that are numbers are values, too."""
     if isinstance(value, dict):
         for name, member in value.items():
-            yield from _values((*path, name), member)
+            if _NUMBERS.fullmatch(name):
+                yield path, name
+            yield from _values((*path, ANY_KEY if _NUMBERS.fullmatch(name) else name), member)
     elif isinstance(value, list):
         for entry in value:
             yield from _values(path, entry)
@@ -75,9 +89,17 @@ def _values(path: Path, value: object) -> Iterator[tuple[Path, object]]:
         yield path, value
 
 
-def _add(values: dict[Path, set[int] | None], path: Path, number: int | None) -> None:
+def _numbers(value: object) -> list[int]:
+    """The whole numbers from 1 on that a value is: one, or several in a text; empty for any other value."""
+    if isinstance(value, str):
+        return [int(number) for number in re.findall("[0-9]+", value)] if _NUMBERS.fullmatch(value) else []
+    is_whole = type(value) is int or (type(value) is float and value.is_integer())
+    return [int(value)] if is_whole and value > 0 else []
+
+
+def _add(values: dict[Path, set[int] | None], path: Path, numbers: Collection[int]) -> None:
     known = values.setdefault(path, set())
-    if number is None:
+    if not numbers:
         values[path] = None
     elif known is not None and len(known) < MOST_VALUES:
-        known.add(number)
+        known.update(numbers)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.residue import PICTURES
-from pipelines.records.shapes.observation import OTHERS, FieldShape, Kind, RecordShape
+from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, RecordShape
 
 _NAMED_AFTER = {
     **dict.fromkeys(("publication", "book"), "publications"),
@@ -91,7 +91,8 @@ def may_name_records(name: str, field: FieldShape) -> bool:
 
     Numbers, and ids that are texts, count within one library only, so that such a field is sent only where it is known what it leads to.
     """
-    stem, has_numbers = stem_of(name), Kind.INTEGER in field.kinds or field.digits > 0
+    stem, has_numbers = stem_of(name), not {Kind.INTEGER, Kind.NUMBER}.isdisjoint(field.kinds) or field.digits > 0
+    has_numbers = has_numbers or any(member == ANY_KEY or member.isdigit() for member in field.members)
     if has_numbers and (is_named_as_id(name) or names_records(stem)):
         return True
     if Kind.TEXT in field.kinds and is_named_as_id(name) and (resource_named(stem) is not None or names_own_kind(stem)):

@@ -35,6 +35,8 @@ def learned(resource: str, record: dict[str, Any], schema: ResourceSchema | None
         ("collections", "items", [{"position": 1, "record_id": 7}]),
         ("hard_copies", "holding", {"location_id": 7}),
         ("tasks", "subjectId", 7),
+        ("tasks", "subject_id", 7.0),
+        ("tasks", "book_ids", {"7": True, "8": False}),
         ("tasks", "copies", 3),
         ("tasks", "assignee_id", "A-12"),
         ("tasks", "reviewerId", "A-12"),

@@ -1,0 +1,102 @@
+"""Whatever the form, the depth and the name of a reference: a number of the source is not sent as it stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.migration.model.publication_type import publication_type
+from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
+from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.plan.learned_types import learn_type
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.shapes.model import ResourceSchema
+
+Form = Callable[[Sequence[int]], Any]
+
+FORMS: dict[str, Form] = {
+    "number": lambda ids: ids[0],
+    "decimal": lambda ids: float(ids[0]),
+    "text": lambda ids: str(ids[0]),
+    "with a sign": lambda ids: f"#{ids[0]}",
+    "numbers": list,
+    "texts": lambda ids: [str(number) for number in ids],
+    "one text": lambda ids: ", ".join(map(str, ids)),
+    "lists": lambda ids: [[number] for number in ids],
+    "object": lambda ids: {"id": ids[0], "label": "x"},
+    "objects": lambda ids: [{"id": str(number)} for number in ids],
+    "deep": lambda ids: {"of": {"those": [{"these": number, "note": "x"} for number in ids]}},
+    "keys": lambda ids: {str(number): True for number in ids},
+    "kind and key": lambda ids: {"type": "Location", "key": ids[0]},
+    "JSON:API": lambda ids: {"data": {"type": "locations", "id": str(ids[0])}},
+    "address": lambda ids: f"https://library.example.org/api/v3/hard_copies/locations/{ids[0]}",
+    "path": lambda ids: f"/locations/{ids[0]}",
+    "URI": lambda ids: f"gid://library/Location/{ids[0]}",
+    "URN": lambda ids: f"urn:library:location:{ids[0]}",
+}
+
+NAMES = (
+    *("location", "location_id", "locationIds", "home-location", "Location.ID", "LOCATIONS"),
+    *("shelf", "held_at", "seeAlso", "of", "part-of", "main", "Target"),
+)
+"""Some lead to locations by their words, others nowhere."""
+
+IDS = range(1, 41)
+"""Those of the locations, among them those of every other record here."""
+
+RESOURCES = (PUBLICATIONS, "collections", "tasks", "authorities")
+
+
+def listing(folder: Path, name: str, records: Sequence[dict[str, Any]]) -> TargetListing:
+    """The raw table of some records."""
+    columns = {
+        "id": pa.array([record["id"] for record in records], pa.int64()),
+        "payload": [json.dumps(record) for record in records],
+    }
+    pq.write_table(pa.table(columns), folder / name)
+    return TargetListing(folder / name)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    resource=st.sampled_from(RESOURCES),
+    name=st.sampled_from(NAMES),
+    form=st.sampled_from(sorted(FORMS)),
+    references=st.lists(st.lists(st.sampled_from(IDS), min_size=1, max_size=3, unique=True), min_size=1, max_size=6),
+    reads_locations=st.booleans(),
+)
+def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
+    resource: str, name: str, form: str, references: list[list[int]], reads_locations: bool
+) -> None:
+    """Also without a description, and where the target has the field in the same form."""
+    records = [
+        {"id": number, "name": f"N{number}", "title": f"T{number}", name: FORMS[form](ids)}
+        for number, ids in enumerate(references, 1)
+    ]
+    assumed = publication_type(STANDARD_KINDS) if resource == PUBLICATIONS else RESOURCE_TYPES[resource]
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        own = listing(folder, resource, records)
+        library = {resource: own, "locations": listing(folder, "locations", [{"id": number} for number in IDS])}
+        learned = learn_type(
+            assumed,
+            own,
+            listing(folder, "target", [{**record, "id": record["id"] + 100} for record in records]),
+            ResourceSchema(),
+            same_service=True,
+            read=library if reads_locations else {resource: own},
+            library=lambda: library,
+        )
+    moved = publication_type(STANDARD_KINDS, learned=learned) if resource == PUBLICATIONS else learned
+    for record in records:
+        form_of_record = moved.form(record)
+        sent = {moved.references.get(field) for field in form_of_record.values if name in moved.keys_of(field)}
+        assert sent == {"locations"} or (not sent and name in form_of_record.why)
