@@ -93,8 +93,9 @@ def _numbers(value: object) -> list[int]:
     """The whole numbers from 1 on that a value is: one, or several in a text; empty for any other value."""
     if isinstance(value, str):
         return [int(number) for number in re.findall("[0-9]+", value)] if _NUMBERS.fullmatch(value) else []
-    is_whole = type(value) is int or (type(value) is float and value.is_integer())
-    return [int(value)] if is_whole and value > 0 else []
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return [value] if type(value) is int and value > 0 else []
 
 
 def _add(values: dict[Path, set[int] | None], path: Path, numbers: Collection[int]) -> None:
