@@ -7,7 +7,7 @@ on the snapshot, or on any of its tables, is a whole backup, as every night.
 What Dagster shows of a backup is made from the snapshot, in one way for these steps and for the command line, which has no run.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -123,7 +123,8 @@ def _backed_up(context: dg.AssetExecutionContext, tenant: str, backup: Backup) -
         snapshot = backup.make(tenant, run, on_table=partial(context.log.info, "Made: %s."))
     except Exception as error:
         reason = failure_reason(error)
-        yield from events_of(failure_results(backup.data, tenant, backup.making, reason, now_utc()))
+        planned = {key for one in context.job_def.asset_layer.data for key in one.assets_def.check_keys}
+        yield from events_of(failure_results(backup.data, tenant, backup.making, reason, now_utc(), planned=planned))
         raise dg.Failure(reason, allow_retries=False) from error
     for note in snapshot.manifest.news:
         context.log.warning(note)
@@ -149,27 +150,34 @@ def snapshot_results(data: DataFolder, snapshot: Snapshot, now: datetime) -> Ite
     yield _snapshot_result(snapshot, freshness.freshness_result(data, manifest.tenant, now))
 
 
-def failure_results(data: DataFolder, tenant: str, failed: str, reason: str, now: datetime) -> Iterator[Result]:
+def failure_results(
+    data: DataFolder,
+    tenant: str,
+    failed: str,
+    reason: str,
+    now: datetime,
+    *,
+    planned: Collection[dg.AssetCheckKey] = (),
+) -> Iterator[Result]:
     """The checks that are red where no snapshot was made. `failed`: the table that could not be made, or `files`; may be empty.
 
-    What the snapshot would have said is not known, and the age is that of the last one.
+    What the snapshot would have said is not known, nor are other checks that are `planned`, which Dagster would show as failed. The age is
+    that of the last one.
     """
+    key = tenant_key(tenant, SNAPSHOT)
+    reasons = {dg.AssetCheckKey(key, COMPLETE): f"No snapshot was made. {reason}"}
     if failed:
         check = READABLE if failed.startswith("raw_") else KEPT if failed == FILES else REQUIRED
+        reasons[dg.AssetCheckKey(tenant_key(tenant, failed), check)] = reason
+    others = {check for check in planned if check.asset_key.path[0] == tenant} | {dg.AssetCheckKey(key, NEWS)}
+    for one in sorted({*reasons, *others} - {dg.AssetCheckKey(key, freshness.CHECK)}, key=str):
         yield dg.AssetCheckResult(
-            asset_key=tenant_key(tenant, failed), check_name=check, passed=False, description=reason
+            asset_key=one.asset_key,
+            check_name=one.name,
+            passed=False,
+            severity=dg.AssetCheckSeverity.ERROR if one in reasons else dg.AssetCheckSeverity.WARN,
+            description=reasons.get(one, "Not known: no snapshot was made."),
         )
-    key = tenant_key(tenant, SNAPSHOT)
-    yield dg.AssetCheckResult(
-        asset_key=key, check_name=COMPLETE, passed=False, description=f"No snapshot was made. {reason}"
-    )
-    yield dg.AssetCheckResult(
-        asset_key=key,
-        check_name=NEWS,
-        passed=False,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="Not known: no snapshot was made.",
-    )
     yield freshness.freshness_result(data, tenant, now)
 
 
