@@ -31,6 +31,7 @@ class Library:
     """Publications 1 to `records`, in the order of their ids or the other way round. Pages with one of the `bad` ids get `answer`.
 
     `headers`: both, "total" or "link" alone, or "none". `passes`: the first time only. `size`: of all pages, whatever is asked for.
+    `most`: of the largest page. `allowed`: the sizes that may be asked for.
     """
 
     def __init__(
@@ -42,8 +43,11 @@ class Library:
         newest_first: bool = False,
         records: int = RECORDS,
         size: int = 0,
+        most: int = 50,
+        allowed: Collection[int] = range(1, 51),
     ) -> None:
         self.bad, self.answer, self.headers, self.size = {*bad}, answer, headers, size
+        self.most, self.allowed = most, allowed
         self.ids: Sequence[int] = range(records, 0, -1) if newest_first else range(1, records + 1)
         self.url, self.passes = "", False
 
@@ -51,7 +55,9 @@ class Library:
         """A page of the list; there is no /publications/all."""
         if not request.path.endswith("/publications"):
             return Answer({}, status=404)
-        size, page = self.size or int(request.query["per_page"]), int(request.query["page"])
+        size, page = self.size or min(int(request.query["per_page"]), self.most), int(request.query["page"])
+        if size not in self.allowed:
+            return ANSWERS["422"]
         ids = self.ids[(page - 1) * size : page * size]
         if self.bad.intersection(ids):
             self.bad = set() if self.passes else self.bad
@@ -122,7 +128,32 @@ def test_any_place(tmp_path: Path, answer: str, bad: set[int]) -> None:
     with backed_up(tmp_path, library) as (runner, _server):
         snapshot = runner.back_up()
     assert {row["id"] for row in runner.raw_rows(snapshot)} == {*range(1, RECORDS + 1)} - bad
-    assert sum("cannot send" in problem for problem in snapshot.manifest.problems) == len(bad)
+    gaps = len(bad) - (bad == {120, 121})
+    assert sum("cannot send" in problem for problem in snapshot.manifest.problems) == gaps
+
+
+@pytest.mark.parametrize("headers", ["both", "total"])
+@pytest.mark.parametrize(
+    ("most", "allowed", "which"),
+    [
+        (10, range(1, 51), "record 120 of the list (after id 119, before id 121)"),
+        (20, range(1, 51), "record 120 of the list (after id 119, before id 121)"),
+        (30, range(1, 51), "record 120 of the list (after id 119, before id 121)"),
+        (50, {25, 50}, "records 101 to 125 of the list (after id 100, before id 126)"),
+        (50, range(5, 51), "records 116 to 120 of the list (after id 115, before id 121)"),
+    ],
+)
+def test_other_sizes_of_pages(tmp_path: Path, headers: str, most: int, allowed: Collection[int], which: str) -> None:
+    """A service with a smaller limit, or that refuses some sizes: the smallest pages that it sends, and their places."""
+    library = Library({120}, ANSWERS["422"], headers=headers, most=most, allowed=allowed)
+    with backed_up(tmp_path, library) as (runner, server):
+        snapshot = runner.back_up()
+        assert len(server.received) < RECORDS / most + 30
+    [gap] = [problem for problem in snapshot.manifest.problems if "cannot send" in problem]
+    assert f"cannot send {which}" in gap
+    assert f"per_page={[size for size in (25, 5, 1) if size in library.allowed][-1]}" in gap
+    lacking = {*range(1, RECORDS + 1)} - {row["id"] for row in runner.raw_rows(snapshot)}
+    assert len(lacking) == (1 if "record " in which else 25 if 25 in {*allowed} and 24 not in allowed else 5)
 
 
 @pytest.mark.parametrize(

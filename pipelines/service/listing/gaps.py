@@ -5,16 +5,19 @@ Pure: nothing here sends a request.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import httpx
 import msgspec
 
 from pipelines.errors import AccessDeniedError, BookferryError, ProtocolError, RefusedError, TemporaryError
 
-PART_SIZES = (10, 2, 1)
-"""Records of the smaller pages around a record that cannot be sent (service.md#lists allows any size): each divides the one before it, so
-that a gap of one record costs a dozen requests."""
+_PART_SIZES = (25, 10, 5, 2, 1)
 
-MOST_GAPS = 20
+HALVES = 2
+"""So many smaller pages may each have a record that cannot be sent; where more fail and none is read, it is their size that is refused."""
+
+GAP_SIZE, MOST_GAPS = 10, 20
 """Pages of ten records around whose gaps one walk reads; beyond that, the list itself is out of order."""
 
 _OF_A_RECORD = frozenset({httpx.codes.BAD_REQUEST, httpx.codes.UNPROCESSABLE_ENTITY})
@@ -54,6 +57,16 @@ def may_be_of_the_list(error: BookferryError) -> bool:
 def is_missing(error: BookferryError) -> bool:
     """Whether the service says that nothing is there."""
     return isinstance(error, RefusedError) and error.status == httpx.codes.NOT_FOUND
+
+
+def part_sizes(size: int) -> Iterator[int]:
+    """The sizes of smaller pages around a record that cannot be sent, each a divisor of the one before it, the first of `size`.
+
+    The service allows any (service.md#lists). A gap of one record in a page of 50 costs a dozen requests.
+    """
+    for part in _PART_SIZES:
+        if part < size and size % part == 0:
+            yield (size := part)
 
 
 def part_at(url: httpx.URL, place: int, size: int) -> httpx.URL:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import httpx
 import msgspec
+from msgspec.structs import replace
 
 from pipelines.errors import AccessDeniedError, BookferryError, ProtocolError, RefusedError, TemporaryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.paging import may_be_last, page_at, page_number
 from pipelines.service.listing.gaps import (
+    GAP_SIZE,
+    HALVES,
     MOST_GAPS,
-    PART_SIZES,
     Gap,
     is_missing,
     may_be_of_a_record,
     may_be_of_the_list,
     part_at,
+    part_sizes,
 )
 from pipelines.service.listing.page_checkpoint import SavedPage, joined
 from pipelines.service.redaction import outside_text
-from pipelines.service_limits import DEFAULT_PER_PAGE, PER_PAGE
+from pipelines.service_limits import PER_PAGE
 
 UNREADABLE = (TemporaryError, RefusedError, ProtocolError, AccessDeniedError)
 """The errors of a page that cannot be read."""
@@ -84,7 +87,7 @@ class PageRequests:
     @property
     def page_size(self) -> int:
         """Records of a full page: what is asked for, or fewer if the service sends its own number."""
-        return self._largest if 0 < self._largest <= DEFAULT_PER_PAGE else PER_PAGE
+        return self._largest or PER_PAGE
 
     def _first_page(self, endpoint: str) -> httpx.URL:
         return httpx.URL(f"{self._client.api_url}/{endpoint}", params={"per_page": PER_PAGE, "page": 1})
@@ -113,19 +116,20 @@ class PageRequests:
         parts, failed, size = self._in_parts(page, error)
         if not parts and not page.is_served:
             raise error
-        self._gaps += len({(place - 1) // PART_SIZES[0] for place in failed})
+        self._gaps += len({at // GAP_SIZE for place in failed for at in range(place - 1, place - 1 + size)})
         if not parts and self._total is None and page.behind is None:
             self._gaps = MOST_GAPS  # where the list ends is unknown
             raise error
         if not parts:
             failed, size = {page.begin: error}, self.page_size
-        known = (parts or page.beside).items()
-        ids = {begin + offset: record_id for begin, part in known for offset, record_id in enumerate(part.ids)}
-        gaps = []
+        ids, gaps = _ids_by_place(parts or page.beside), list[Gap]()
         for place, refusal in failed.items():
             last = min(place + size - 1, self._total or place + size - 1)
-            before, after = (ids[at] if at in ids else page.id_outside(at) for at in (place - 1, last + 1))
-            gaps.append(Gap(place, last, before, after, str(refusal)))
+            first = gaps.pop() if gaps and gaps[-1].last == place - 1 else Gap(place, last, None, None, str(refusal))
+            gaps.append(replace(first, last=last))
+        gaps = [
+            replace(gap, before=page.id_at(gap.place - 1, ids), after=page.id_at(gap.last + 1, ids)) for gap in gaps
+        ]
         return joined(page.url, parts, gaps, size=self.page_size, total=self._total)
 
     def _in_parts(
@@ -133,12 +137,9 @@ class PageRequests:
     ) -> tuple[dict[int, SavedPage], dict[int, BookferryError], int]:
         """Return smaller pages by their places, and the places and the size of those that cannot be read."""
         parts, failed, size = dict[int, SavedPage](), {page.begin: error}, self.page_size
-        smaller = PART_SIZES if page.url.params.get("per_page") == str(size) == str(PER_PAGE) else ()
-        for step in smaller:
-            if len(failed) > MOST_GAPS or (step < PART_SIZES[0] and not parts and not page.is_served):
-                break
+        for step in part_sizes(size):
             places = [part for place in failed for part in range(place, place + size, step)]
-            failed, size = {}, step
+            larger, failed, size, known = (failed, size), {}, step, len(parts)
             for place in places:
                 try:
                     part = self.read(part_at(page.url, place, step), briefly=True)
@@ -155,6 +156,8 @@ class PageRequests:
                 if place <= (self._total or place)
                 and (self._total or behind or place < highest or not is_missing(refusal))
             }
+            if len(parts) == known and (len(places) > HALVES or not (parts or page.is_served)):
+                return parts, *larger  # no page of this size is served, or no page at all
         return parts, failed, size
 
     def read(self, url: httpx.URL, *, briefly: bool = False) -> SavedPage:
@@ -174,6 +177,11 @@ class PageRequests:
         if not briefly:
             self._newest, self._largest = page, max(self._largest, len(page.records))
         return page
+
+
+def _ids_by_place(pages: Mapping[int, SavedPage]) -> dict[int, int | None]:
+    """The ids of pages that begin at these places, by their own places."""
+    return {begin + offset: record_id for begin, page in pages.items() for offset, record_id in enumerate(page.ids)}
 
 
 class _UnreadablePage:
@@ -218,12 +226,12 @@ class _UnreadablePage:
         """Whether other pages of the list can be read."""
         return bool(self.beside or self.elsewhere)
 
-    def id_outside(self, place: int) -> int | None:
-        """The id of a record before or behind the page; `None` if it is a record of the page or cannot be read."""
-        if place < 1 or self.begin <= place < self.begin + self._size:
-            return None
-        page = self._try(part_at(self.url, place, 1))
-        return page.ids[0] if page is not None and len(page.ids) == 1 else None
+    def id_at(self, place: int, ids: Mapping[int, int | None]) -> int | None:
+        """The id of a record: one of these by their places, or one before or behind the page; `None` if it cannot be read."""
+        if place in ids or place < 1 or self.begin <= place < self.begin + self._size:
+            return ids.get(place)
+        single = self._try(part_at(self.url, place, 1))
+        return single.ids[0] if single is not None and len(single.ids) == 1 else _ids_by_place(self.beside).get(place)
 
     def _other(self, number: int) -> SavedPage | None:
         return self._try(page_at(self.url, number)) if number else None
