@@ -6,7 +6,7 @@ import re
 
 import httpx
 
-from pipelines.errors import BookferryError, ProtocolError, SignInPageError
+from pipelines.errors import BookferryError, ProtocolError, SignInPageError, TemporaryError
 from pipelines.service.http.failures import describe_request
 from pipelines.service.http.transport import path_of
 from pipelines.service.redaction import outside_text
@@ -14,7 +14,10 @@ from pipelines.service.redaction import outside_text
 CHECK_SIGN_IN = "Check user name and password (or the session cookie) where bookferry.toml takes them from"
 
 _OF_AN_API = re.compile(r"/api(/v\d+(/|$)|/?$)")
-_OF_A_SIGN_IN = re.compile(r"auth|idp|log|sign|sso")
+_OF_A_SIGN_IN = re.compile(
+    r"log[-_]?[io]n(?![a-z])|(?<![a-z])(sign[-_]?[io]n|o?auth[0-9]*|authenticat\w*|authori[sz]e|cas|idp|saml[0-9]*|sessions?|sso)(?![a-z])",
+    re.IGNORECASE,
+)
 
 
 def at_other_slash(response: httpx.Response) -> httpx.URL | None:
@@ -48,24 +51,23 @@ def _target(response: httpx.Response) -> httpx.URL | None:
         return None
 
 
-def _is_elsewhere(url: httpx.URL, target: httpx.URL) -> bool:
-    """Whether a redirect leads to an API, or to another host as such; else it leads to a page for people."""
-    other_host = target.netloc != url.netloc and target.path in ("", "/") and not _OF_A_SIGN_IN.search(target.host)
-    return other_host or _OF_AN_API.search(target.path) is not None
-
-
 def redirect_error(response: httpx.Response) -> BookferryError:
-    """Returns the error for a redirect that is not followed: the API has moved, or a page for people is shown instead of it."""
+    """Returns the error for a redirect that is not followed: the API has moved, a person has to sign in, or the service is away."""
     request, target = response.request, _target(response)
-    line = f"{describe_request(request)} redirects to"
-    if target is None or _is_elsewhere(request.url, target):
-        to = outside_text(response.headers["location"])
+    line, to = f"{describe_request(request)} redirects to", outside_text(response.headers["location"])
+    if target is None or _OF_AN_API.search(target.path):
         if at_other_slash(response) is not None:
             return ProtocolError(f"{line} {to}, and that address back to it. Write to the library's operators.")
         unsent = "" if request.method == "GET" else " Bookferry does not send a write on."
         return ProtocolError(f"{line} {to}. If the library moved there, correct base_url.{unsent}")
+    page = outside_text(target.copy_with(query=None, fragment=None))
+    if not _OF_A_SIGN_IN.search(f"{target.host}{target.path}"):
+        return TemporaryError(
+            f"{line} {page}, which is no API: perhaps the service is away. Look there, and run the same command again when the service "
+            "answers. If the library moved there, correct base_url."
+        )
     check = "Sign in again with `bookferry login`" if "/api/v3/" in request.url.path else CHECK_SIGN_IN
     return SignInPageError(
-        f"{line} {outside_text(target.copy_with(query=None, fragment=None))}, a page for people to sign in: the service does not accept "
-        f"the sign-in for that. {check}; if the library moved, correct base_url."
+        f"{line} {page}, a page for people to sign in: the service does not accept the sign-in for that. {check}; if the library moved, "
+        "correct base_url."
     )

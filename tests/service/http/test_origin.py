@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from urllib.parse import unquote, urlsplit
 
@@ -17,6 +18,7 @@ from pipelines.errors import (
     ProtocolError,
     RefusedError,
     SignInError,
+    TemporaryError,
     UnclearError,
 )
 from pipelines.service.client import LibraryClient, SessionCookieAuth
@@ -280,7 +282,7 @@ def test_a_redirect_that_changes_a_slash_is_followed(
         "http://{host}/storage/..{path}//",
         "http://{host}{path}/?page=7",
         "http://{host}/other{path}/",
-        "http://[",
+        "http://{host}/api/v3/publications",
     ],
 )
 def test_no_other_redirect_is_followed(serve: Serve, client_for: ClientFor, location: str) -> None:
@@ -306,8 +308,11 @@ def test_redirects_in_a_circle_end(serve: Serve, client_for: ClientFor) -> None:
     [
         "/login",
         "/users/sign_in?return_to=%2Fapi",
-        "/",
+        "/session/new?return_to=%2Fapi",
+        "/Account/Logon",
         "https://sso.example/",
+        "https://login.example/common",
+        "https://idp.example/saml2/?SAMLRequest=x",
         "https://elsewhere.example/api/auth/signin",
     ],
 )
@@ -320,6 +325,28 @@ def test_a_redirect_to_a_page_for_people_is_a_refused_sign_in(serve: Serve, clie
         list(Listing(client_for(own.url), ["publications"]).pages())
     assert caught.value.exit_status is ExitStatus.SIGN_IN
     assert "return_to" not in str(caught.value)
+    assert len(own.received) == 1
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/",
+        "/maintenance.html?return_to=%2Fapi",
+        "/blog/index",
+        "/authors",
+        "/plans/upgrade",
+        "https://status.example/",
+        "https://design.example/catalog/index",
+    ],
+)
+def test_a_redirect_to_another_page_is_a_service_that_is_away(serve: Serve, client_for: ClientFor, target: str) -> None:
+    """It may come back. The page is named, and nothing is sent there."""
+    own = serve(lambda _: Answer(status=302, headers={"Location": target}))
+    shown = re.escape(target.partition("?")[0])
+    with pytest.raises(TemporaryError, match=rf"redirects to \S*{shown}, which is no API") as caught:
+        client_for(own.url).get(f"{own.url}/api/v2/publications")
+    assert caught.value.exit_status is ExitStatus.FAILED
     assert len(own.received) == 1
 
 
