@@ -51,36 +51,19 @@ def test_the_sandbox_runs_until_sigterm(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_web_interface_shows_what_the_command_line_made(library: BackedUp) -> None:
-    """One instance for both; SIGTERM ends the interface and every process it started, also where a script's `&` ignores Ctrl-C."""
-    with WebInterface(library, "--json", preexec_fn=_in_the_background) as interface:
-        pages = interface.ask(PAGES)["assetNodes"]
-        shown = {
-            (page["assetKey"]["path"][-1], check["name"]): check["executionForLatestMaterialization"]["status"]
-            for page in pages
-            for check in page["assetChecksOrError"].get("checks", ())
-            if check["executionForLatestMaterialization"]
-        }
-        made = {page["assetKey"]["path"][-1] for page in pages if page["assetMaterializations"]}
-        assert {"raw_publications", "publications", "files", "snapshot", "report"} <= made
-        assert {shown["snapshot", "complete"], shown["raw_publications", "ids_unique"], shown["report", "made"]} == {
-            "SUCCEEDED"
-        }
-        assert interface.runs() == []
-        out, err = interface.stop()
-        assert json.loads(out)["url"] == interface.url
-        assert "Warning" not in err
+def test_the_web_interface_shows_what_the_command_line_made_and_a_library_that_is_added(
+    sandbox: SandboxProcess, tmp_path: Path
+) -> None:
+    """One instance for both. `init`, `doctor` and `status` say to restart it; a file that is not valid does not end it.
 
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_a_library_that_is_added_while_it_runs(sandbox: SandboxProcess, tmp_path: Path) -> None:
-    """`init`, `doctor` and `status` say to restart it, until that was done; a file that is not valid does not end it."""
+    SIGTERM ends the interface and every process it started, also where a script's `&` ignores Ctrl-C.
+    """
     installation = Installation.make(tmp_path, sandbox, "small")
     added = ("--tenant", "bare", "--base-url", sandbox.base_url("bare"))
     config = tmp_path / "bookferry.toml"
     installation.run("backup", "small")
-    with WebInterface(installation) as interface:
+    with WebInterface(installation, "--json", preexec_fn=_in_the_background) as interface:
+        _check_what_it_shows(interface)
         _wait_until(lambda: _ticks(interface) == ["bookferry.toml is as it was loaded."])
         done = installation.run("init", *added, "--api", "v3")
         assert "4. restart `bookferry ui`, which does not know 'bare' yet" in done.out
@@ -96,11 +79,29 @@ def test_a_library_that_is_added_while_it_runs(sandbox: SandboxProcess, tmp_path
         config.write_text(f"{valid}\nmistake = 1")
         _wait_until(lambda: "unknown key" in _ticks(interface)[0])
         config.write_text(valid)
-        interface.stop()
+        out, err = interface.stop()
+    assert json.loads(out)["url"] == interface.url
+    assert "Warning" not in err
     with WebInterface(installation) as interface:
         _wait_until(lambda: "bare" not in installation.run("status", "--json").document["outdated"])
         assert installation.run("status", "--json").document["outdated"] == []
         interface.stop()
+
+
+def _check_what_it_shows(interface: WebInterface) -> None:
+    pages = interface.ask(PAGES)["assetNodes"]
+    shown = {
+        (page["assetKey"]["path"][-1], check["name"]): check["executionForLatestMaterialization"]["status"]
+        for page in pages
+        for check in page["assetChecksOrError"].get("checks", ())
+        if check["executionForLatestMaterialization"]
+    }
+    made = {page["assetKey"]["path"][-1] for page in pages if page["assetMaterializations"]}
+    assert {"raw_publications", "publications", "files", "snapshot", "report"} <= made
+    assert {shown["snapshot", "complete"], shown["raw_publications", "ids_unique"], shown["report", "made"]} == {
+        "SUCCEEDED"
+    }
+    assert interface.runs() == []
 
 
 TICKS = """{sensorOrError(sensorSelector: {

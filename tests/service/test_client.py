@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from pipelines.errors import (
@@ -85,23 +83,6 @@ def test_a_probe_gets_any_status(serve: Serve, client_for: ClientFor, status: in
     assert len(server.received) == 1
 
 
-@pytest.mark.long
-def test_a_requested_pause_is_reported_with_its_end(
-    serve: Serve, configured: Callable[[str], Path], tmp_path: Path
-) -> None:
-    """The report names the service's 429, so that a person can ask who else uses the library."""
-    answers = [Answer(ERROR, status=429, headers={"Retry-After": "3"}), Answer({"records": []})]
-    server = serve(lambda _: answers.pop(0))
-    waits: list[Waiting] = []
-    settings = load_settings(configured(server.url))
-    with open_client(settings, "old", state=LocalState(tmp_path / "state.db"), on_wait=waits.append) as client:
-        client.get(f"{client.api_url}/publications")
-    assert any(
-        re.fullmatch(r"the service asked to wait \(429\), until \d\d:\d\d:\d\d", wait.reason) for wait in waits
-    ), waits
-    assert not any("used up" in wait.reason for wait in waits)
-
-
 @pytest.mark.parametrize("signed_in", [True, False], ids=["signed in", "not signed in"])
 @pytest.mark.parametrize(("status", "tries"), [(503, 2), (429, 1)])
 def test_a_probe_does_not_wait_for_long(
@@ -122,14 +103,6 @@ def test_a_question_without_a_sign_in_carries_none(serve: Serve, client_for: Cli
     assert "authorization" not in server.received[0].headers
     with pytest.raises(ForeignOriginError):
         client.ask(f"{server.url}/api")
-
-
-def test_a_wrong_password_is_a_sign_in_error(sandbox: SandboxProcess, client_for: ClientFor) -> None:
-    """A wrong password: exit status 4 from the sandbox's own 401, requested once."""
-    client = client_for(sandbox.base_url(), auth=httpx.BasicAuth(USER, "wrong"))
-    with pytest.raises(SignInError, match=r"401: .*\(Unauthorized: .*Check user name and password"):
-        list(Listing(client, ["publications/all", "publications"]).pages())
-    assert sandbox.counts()["requests"] == 1
 
 
 def test_an_unreachable_host_is_an_error_after_a_minute(client_for: ClientFor, clock: ManualClock) -> None:

@@ -23,7 +23,6 @@ from pipelines.errors import (
 )
 from pipelines.service.client import LibraryClient
 from pipelines.service.redaction import keep_secret
-from tests.sandbox.process import SandboxProcess
 from tests.service.conftest import PASSWORD, USER
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
@@ -297,25 +296,3 @@ def test_both_ends_of_a_list_are_read_inwards_to_an_older_record(
     found = client_for(server.url).list_ends("tasks", lambda page: any(one["id"] // 50 + 1 in old for one in page))
     assert [int(one.query["page"]) for one in server.received] == pages
     assert {one["id"] // 50 + 1 for one in found} == ({*pages} if total else set())
-
-
-@pytest.mark.long
-def test_a_record_is_made_changed_found_and_removed(sandbox: SandboxProcess, client_for: ClientFor) -> None:
-    """Everything together against the sandbox, with an unclear create that is looked up."""
-    client = client_for(sandbox.base_url())
-    made: dict[str, Any] = client.write("POST", "publications", {"title": "One", "doi": "10.5555/writes-1"})
-    path = f"publications/{made['id']}"
-    assert client.write("PATCH", path, {"title": "Two"})["title"] == "Two"
-    assert client.get_record(path)["title"] == "Two"
-    sandbox.fault("status", status=500, when="after", method="POST")
-    with pytest.raises(UnclearError):
-        client.write("POST", "publications", {"title": "Three", "doi": "10.5555/writes-2"})
-    [created] = [record for record in client.list_ends("publications") if record["title"] == "Three"]
-    for number, when in ((made["id"], "after"), (created["id"], "before")):
-        sandbox.fault("reset", when=when, method="DELETE")
-        client.write("DELETE", f"publications/{number}")
-        with pytest.raises(RefusedError, match="404"):
-            client.write("DELETE", f"publications/{number}")
-    with pytest.raises(RefusedError) as caught:
-        client.write("PATCH", path, {"title": "x"})
-    assert (caught.value.status, caught.value.code) == (404, "RecordNotFound")

@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,8 +26,6 @@ from pipelines.service.files.presigned_form import CHUNK, PresignedForm
 from pipelines.service.files.storage_client import TRIES
 from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
 from sandbox.objects.forms import boundary_of, read_form
-from tests.sandbox.process import SandboxProcess
-from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
 Serve = Callable[[Script], ScriptedServer]
@@ -161,15 +158,6 @@ def test_a_temporary_failure_is_tried_again_with_a_new_form(
     place = Place(serve, client_for, *faults, Answer(b"<PostResponse/>", status=201))
     assert place.upload()["id"] == f"assets/cache/{len(faults) + 1}.pdf"
     assert len(place.library.received) == len(place.storage.received) == len(faults) + 1
-
-
-@pytest.mark.long
-def test_a_storage_that_asks_to_wait_is_waited_for(serve: Serve, client_for: ClientFor, clock: ManualClock) -> None:
-    """The client waits for Retry-After; an expired form is replaced without a wait."""
-    place = Place(serve, client_for, EXPIRED, Answer(b"", status=503, headers={"Retry-After": "17"}), STORED)
-    begun = clock.monotonic()
-    place.upload()
-    assert 17 <= clock.monotonic() - begun < 18
 
 
 @pytest.mark.parametrize(
@@ -470,34 +458,3 @@ def test_no_file_name_breaks_out_of_its_part(filename: str, content_type: str) -
         escaped.encode(errors="replace").decode().replace("%22", '"')
     )  # which the reader undoes, as browsers' forms have it
     assert (read.file.filename, body[read.file.start : read.file.stop]) == (expected, content)
-
-
-@pytest.mark.long
-def test_a_file_and_a_cover_through_the_local_service(sandbox: SandboxProcess, client_for: ClientFor) -> None:
-    """The whole upload sequence, to bytes that can be downloaded again; a form expires and the storage service fails on the way."""
-    client = client_for(sandbox.base_url())
-    made = client.write("POST", "publications", {"title": "With a file"})
-    hostile = 'Ü "x"\r\n; ../b.pdf'
-    with Uploads(client) as uploads:
-        sandbox.fault("jump", seconds=4000, path="^/storage/", method="POST")
-        sandbox.fault("status", status=503, path="^/storage/", method="POST")
-        stored = uploads.upload(opened(), presign="assets/presign", **{**WANTED, "filename": hostile})
-        cover = uploads.upload(
-            opened(b"\x89PNG"), presign="publications/cover/presign", filename="c.png", content_type="image/png", size=4
-        )
-    assert "cache/" in stored["id"], "service.md#upload: only the leading one was removed"
-    asset = client.write(
-        "POST",
-        "assets",
-        {"publication_id": made["id"], "name": hostile, "content_type": "application/pdf", "file": stored},
-    )
-    client.write("PATCH", f"publications/{made['id']}", {"cover": cover})
-    record = client.get_record(f"publications/{made['id']}")
-    [listed] = record["assets"]
-    assert (listed["id"], listed["file"]["metadata"]) == (asset["id"], stored["metadata"])
-    assert httpx.get(listed["url"], trust_env=False).content == CONTENT
-    assert record["cover"]["metadata"] == cover["metadata"]
-    client.write("DELETE", f"publications/{made['id']}")
-    sandbox.change(upload_bytes=10)
-    with Uploads(client) as uploads, pytest.raises(RefusedError, match="EntityTooLarge"):
-        uploads.upload(opened(), presign="assets/presign", **WANTED)

@@ -447,16 +447,6 @@ def test_a_signal_ends_the_wait(place: Place, interrupt_soon: Callable[[], None]
     assert shared.used() == 0
 
 
-def test_it_works_again_after_close(place: Place, clock: ManualClock) -> None:
-    shared = budget(place, clock, 2)
-    grant = shared.acquire()
-    shared.close()
-    grant.sent()
-    shared.close()
-    shared.close()
-    assert budget(place, clock, 2).used() == 1
-
-
 def output_of(script: str, path: Path | str) -> tuple[str, str]:
     """Runs a Python process; returns its standard output and standard error."""
     command: list[str | Path] = [sys.executable, "-c", script, path]
@@ -516,11 +506,6 @@ def test_a_file_that_is_no_database_is_a_storage_error(path: Path, clock: Manual
     path.write_bytes(b"this is not a database, but long enough for a database " * 100)
     with pytest.raises(StorageError, match=r"state\.db .*not a database.* restore it from a copy"):
         file_budget(path, clock)
-
-
-def test_a_missing_folder_is_a_storage_error(path: Path, clock: ManualClock) -> None:
-    with pytest.raises(StorageError, match=r"unable to open database file.*Does its folder exist"):
-        file_budget(path / "below", clock)
 
 
 def test_a_locked_file_is_a_storage_error(path: Path, clock: ManualClock) -> None:

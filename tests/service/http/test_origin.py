@@ -100,12 +100,6 @@ def test_every_other_address_is_refused(url: str) -> None:
     assert not goes_through(url)
 
 
-def test_an_ipv6_address_is_an_origin_like_any_other() -> None:
-    """I2: brackets and the default port of the scheme are only spelling."""
-    assert goes_through("http://[::1]:80/api/v2/publications", "http://[::1]")
-    assert not goes_through("http://[::1]:81/api/v2/publications", "http://[::1]")
-
-
 addresses = st.builds(
     lambda scheme, user, host, port, path, rest: f"{scheme}{user}{host}{port}{path}{rest}",
     st.sampled_from(["https://", "http://", "//", "HTTPS://", "https:", ""]),
@@ -384,14 +378,6 @@ def test_the_sign_in_goes_to_the_own_origin(serve: Serve, client_for: ClientFor)
     own = serve(lambda _: Answer([]))
     client_for(own.url, auth=httpx.BasicAuth("Aladdin", "open sesame")).get(f"{own.url}/api/v2/publications")
     assert own.received[0].headers["Authorization"] == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
-
-
-def test_the_session_cookie_is_sent_as_it_is(serve: Serve, client_for: ClientFor) -> None:
-    """service.md#v2: the session cookie `_library_session`."""
-    own = serve(lambda _: Answer([]))
-    client_for(own.url, auth=SessionCookieAuth(SessionCookie("ab12"))).get(f"{own.url}/api/v2/publications")
-    assert own.received[0].headers["Cookie"] == "_library_session=ab12"
-    assert "Authorization" not in own.received[0].headers
 
 
 @pytest.mark.parametrize("auth", [httpx.BasicAuth("me", "pw"), SessionCookieAuth(SessionCookie("ab12"))])

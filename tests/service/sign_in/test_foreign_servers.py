@@ -103,15 +103,6 @@ def test_liberties_of_an_authorization_server(visit: Visit, liberties: Liberties
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["refresh_expires_in", "refresh_token_expires_in"])
-def test_the_end_of_a_refresh_token_is_kept(visit: Visit, name: str) -> None:
-    """No RFC has this field; servers use these two names. `bookferry doctor` warns before that time."""
-    home, service = visit(Liberties(token=with_(**{name: 1800})))
-    grant = sign_in(home, service)
-    assert grant.ends_at == pytest.approx(grant.obtained.wall + 1800, abs=1)
-
-
-@pytest.mark.long
 def test_a_server_that_forgets_the_refresh_token(visit: Visit) -> None:
     """service.md#tokens: a refresh token is issued; without one, the sign-in lasts as long as its access token, and then says so."""
     home, service = visit(Liberties(token=without("refresh_token")))
@@ -218,16 +209,6 @@ def test_a_registration_that_is_refused(
     with signing_in(home.settings, "new", state=home.state, clock=clock) as login, pytest.raises(kind, match=expected):
         login.ask(SCOPES)
     assert service.count("/oauth/clients") == 1
-
-
-@pytest.mark.long
-def test_a_registration_waits_as_long_as_the_library_asks(visit: Visit) -> None:
-    """A 429 that names seconds is about the rate of requests, and such a request had no effect."""
-    home, service = visit(Liberties(registrations_refused=[(429, {"Retry-After": "7"})]))
-    clock = ManualClock(5_000.0)
-    with signing_in(home.settings, "new", state=home.state, clock=clock) as login:
-        login.ask(SCOPES)
-    assert (service.count("/oauth/clients"), clock.monotonic()) == (2, pytest.approx(5_007, abs=0.5))
 
 
 def test_a_library_that_cannot_be_reached_is_tried_for_fifteen_seconds(tmp_path: Path) -> None:
@@ -354,15 +335,6 @@ def test_an_answer_that_is_refused(visit: Visit, changes: dict[str, str | None],
     assert home.grant == before
 
 
-@pytest.mark.long
-def test_an_issuer_that_is_the_library(visit: Visit) -> None:
-    """RFC 9207: the issuer is of the library's own origin, whatever its path."""
-    home, service = visit()
-    for issuer in (service.base_url, service.base_url + "/", service.base_url.removesuffix("/lib")):
-        service.liberties.iss = issuer
-        sign_in(home, service)
-
-
 @pytest.mark.parametrize(
     ("refusal", "kind", "expected"),
     [
@@ -411,18 +383,6 @@ def test_a_token_for_something_else(visit: Visit) -> None:
     with pytest.raises(SignInError, match=r"audience mismatch.*REST API.*bookferry login new"):
         home.read()
     assert service.tokens_asked("refresh_token") == []
-
-
-@pytest.mark.long
-def test_a_library_that_accepts_no_token(visit: Visit) -> None:
-    """A 401 for new tokens, too: a few refreshes, then a person must look."""
-    home, service = visit()
-    sign_in(home, service)
-    service.liberties.token = lambda answer: {**answer, "access_token": f"never-good-{answer['access_token']}"}
-    service.access.clear()
-    with pytest.raises(SignInError, match=r"answered 401, with a token that is new, too.*bookferry login new"):
-        home.read()
-    assert len(service.tokens_asked("refresh_token")) == MAX_REJECTED
 
 
 @pytest.mark.long

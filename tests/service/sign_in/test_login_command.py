@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-import httpx
 import pytest
 
 from cli import login
@@ -25,9 +24,7 @@ from cli.commands.sign_in import STOPPED
 from cli.output import Output
 from pipelines.errors import SignInError
 from pipelines.scopes import SCOPES
-from pipelines.service.sign_in.loopback_redirect import free_addresses, pasted_parameters
 from pipelines.service.sign_in.loopback_redirect import query_parameters as read_answer
-from pipelines.settings.loading import load_settings
 from tests.cli import command
 from tests.cli.command import BOOKFERRY, Outcome, environment
 from tests.sandbox.process import SandboxProcess
@@ -332,18 +329,6 @@ def test_pasting_the_code_at_a_terminal(home: Home, terminal: tuple[int, subproc
 
 
 @pytest.mark.long
-def test_the_browser_may_also_come_by_itself(home: Home, terminal: tuple[int, subprocess.Popen[bytes]]) -> None:
-    """`--no-browser` on a machine that has a browser: nothing has to be pasted."""
-    ours, process = terminal
-    address = re.search(r"(?m)^http\S+$", read_until(ours, r"paste it here:"))
-    assert address
-    assert home.sandbox is not None
-    assert httpx.get(consent(address[0], home.sandbox), timeout=SECONDS).status_code == 200
-    read_until(ours, r"Signed in to")
-    assert process.wait(SECONDS) == 0
-
-
-@pytest.mark.long
 def test_whoami(home: Home, sandbox: SandboxProcess) -> None:
     """User, scopes, jobs, ages; and the command to run if nobody is signed in."""
     run(home, "whoami", "new", "--json").assert_failed(4, "Nobody has signed in to 'new'", "bookferry login new")
@@ -383,67 +368,9 @@ def test_too_many_registrations(home: Home, browser: Callable[..., dict[str, str
     assert run(home, "login", "new", variables=browser()).status in (0, 1)
 
 
-@pytest.mark.long
-def test_a_registration_that_is_refused_without_a_wait_is_asked_once(
-    home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess
-) -> None:
-    """service.md#clients: registrations are few a day. A 429 without Retry-After is about them, and another try helps nobody."""
-    sandbox.change(oauth={"registrations_per_day": 0, "registration_wait": "absent"})
-    before = sum(seen["path"].endswith("/oauth/clients") for seen in sandbox.requests())
-    done = run(home, "login", "new", "--new-client", variables=browser())
-    done.assert_failed(1, "/oauth/clients answered 429", "no more registrations today", "again tomorrow")
-    assert sum(seen["path"].endswith("/oauth/clients") for seen in sandbox.requests()) == before + 1
-
-
-@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_an_issued_client(
-    home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess, method: str
-) -> None:
-    """A confidential client of an administrator, with the redirect address of its registration."""
-    address = free_addresses(1)[0]
-    body = {
-        "tenant": "library",
-        "client_name": "Connector",
-        "redirect_uris": [address],
-        "scope": "library:read users:read",
-    }
-    client = sandbox.control("POST", "oauth/clients", {**body, "token_endpoint_auth_method": method})
-    more = f'client_id = "{client["client_id"]}"\nclient_secret_env = "ISSUED"\nclient_auth = "{method}"\nredirect_uri = "{address}"'
-    issued = Home.make(home.folder, home.base_url, sandbox, more)
-    variables = {"ISSUED": client["client_secret"], **browser()}
-    done = run(issued, "login", "new", "--json", variables=variables)
-    assert (done.status, done.document["scopes"]) == (0, ["library:read", "users:read"]), done.err
-    assert run(issued, "whoami", "new", variables=variables).status == 0
-    assert client["client_secret"] not in done.out + done.err + repr(list((home.folder / "sign-ins").iterdir()))
-    run(issued, "whoami", "new").assert_failed(2, "ISSUED, which is not set")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("http://127.0.0.1:1/callback?code=a%2Fb&state=s", {"code": "a/b", "state": "s"}),
-        ("https://connector.example/callback?code=a&state=s#top", {"code": "a", "state": "s"}),
-        ("code=a&state=s", {"code": "a", "state": "s"}),
-        ("?code=a&state=", {"code": "a", "state": ""}),
-        ("a-code", {"code": "a-code"}),
-        ("", {}),
-        ("http://127.0.0.1:1/callback?code=a&code=b", {"code": "a"}),
-    ],
-)
-def test_pasted_texts(text: str, expected: dict[str, str]) -> None:
-    assert pasted_parameters(text) == expected
-
-
 def test_an_answer_is_never_read_without_end() -> None:
     """I13: hostile input."""
     assert len(urlencode(read_answer("code=" + "a" * 1_000_000))) < 20_000
-
-
-def test_init_for_v3(tmp_path: Path) -> None:
-    """A configuration that loads, and the command to sign in."""
-    done = run(Home(tmp_path, "https://library.example.org"), "init", "--tenant", "new", "--api", "v3", "--json")
-    assert done.document["next"].endswith("login new")
-    assert load_settings(tmp_path / "bookferry.toml").tenant("new").api == "v3"
 
 
 def test_json_is_json(home: Home) -> None:

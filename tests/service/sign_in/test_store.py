@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import stat
@@ -98,10 +97,6 @@ def another_process(store_for: Open, code: str) -> subprocess.Popen[str]:
 
 
 HOLD = "with store.locked(SystemClock()) as locked:\n    print('held', flush=True)\n    sys.stdin.readline()\n"
-
-
-def test_nothing_is_kept_at_first(store_for: Open) -> None:
-    assert store_for().read() == StoredSignIn(BASE_URL, "new")
 
 
 def test_a_written_sign_in_is_read_back(store_for: Open) -> None:
@@ -321,11 +316,3 @@ def test_the_age_of_a_token_survives_a_clock_that_jumps() -> None:
     assert then.age(ClockReading(900.0, 5.0, "b")) == float("inf")
     assert ClockReading(1000.0, 50.0, "").age(ClockReading(1005.0, 51.0, "")) == 5
     assert ClockReading.now(ManualClock(5.0)).steady == 5
-
-
-def test_the_file_is_json_that_a_person_can_read(tmp_path: Path) -> None:
-    """Its version stays: with another one, people would have to sign in again after an update."""
-    store = FileTokens(tmp_path, "new", BASE_URL)
-    write(store, connection())
-    document = json.loads(Path(store.place).read_text())
-    assert (document["tenant"], document["version"]) == ("new", 1)
