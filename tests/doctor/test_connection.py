@@ -18,7 +18,7 @@ from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, Registration, StoredSignIn
 from pipelines.settings.loading import load_settings
-from tests.doctor.conftest import Patient, ShiftedClock
+from tests.doctor.conftest import Patient
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import TENANT
 from tests.service.sign_in.home import Home as SignInHome
@@ -142,13 +142,6 @@ def test_a_sign_in_that_is_being_renewed(signed_in: SignedIn) -> None:
     assert found["token"].status is CheckStatus.OK
 
 
-def test_a_sign_in_that_has_ended(signed_in: SignedIn) -> None:
-    signed_in.keep(*SCOPES, connection={"ended": "The grant was revoked. Run `bookferry login library`."})
-    examined, found = signed_in.findings()
-    assert "revoked" in found["token"].message
-    assert worst(examined.findings) is ExitStatus.SIGN_IN
-
-
 def test_a_token_that_the_service_does_not_know(signed_in: SignedIn) -> None:
     """Whatever the store says, the service has the last word."""
     signed_in.keep(*SCOPES, access_token="made-up-access-token", refresh_token=None)
@@ -234,16 +227,6 @@ def test_a_store_that_is_damaged(signed_in: SignedIn) -> None:
     examined, found = signed_in.findings()
     assert "bookferry login library" in found["token"].message
     assert worst(examined.findings) is ExitStatus.SIGN_IN
-
-
-@pytest.mark.long
-def test_a_wrong_clock_is_told(signed_in: SignedIn) -> None:
-    """Tokens are aged by the machine's steady clock, so an hour's difference ends nothing."""
-    signed_in.keep(*SCOPES)
-    shifted = signed_in.patient.amid(clock=ShiftedClock(timedelta(hours=2)))
-    found = {finding.name: finding for finding in shifted.examine().findings}
-    assert found["clock"].status is CheckStatus.WARNING
-    assert found["token"].status in (CheckStatus.OK, CheckStatus.WARNING)
 
 
 def look_at(person: SignInHome) -> Examination:

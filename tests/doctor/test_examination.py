@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,17 +16,11 @@ from pipelines.errors import ExitStatus
 from pipelines.settings.credentials import BasicCredentials
 from pipelines.settings.loading import load_settings
 from pipelines.store.encryption import PersonalKey
-from tests.cli.command import PASSWORD
 from tests.doctor.conftest import Patient, ShiftedClock
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, Script, ScriptedServer
 
 PatientOf = Callable[..., Patient]
-
-
-def statuses(patient: Patient) -> dict[str, CheckStatus]:
-    """Name → status of every finding."""
-    return {finding.name: finding.status for finding in patient.examine().findings}
 
 
 @pytest.mark.long
@@ -52,26 +45,6 @@ def test_it_only_reads(patient: Patient) -> None:
     seen = patient.sandbox.requests()
     assert {request["method"] for request in seen} == {"GET"}
     assert {request["sign_in"] for request in seen if "/api/v3/" in request["path"]} <= {None}
-
-
-@pytest.mark.long
-def test_an_empty_library(service: SandboxProcess, patient_of: PatientOf) -> None:
-    """Nothing to be seen of records, and no reason to fail."""
-    examined = patient_of(service, tenant="bare").examine()
-    assert worst(examined.findings) is ExitStatus.COMPLETE
-    assert [finding.name for finding in examined.findings if finding.unchecked] == ["file addresses"]
-
-
-@pytest.mark.long
-def test_a_wrong_password(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit 4, and nothing more is asked of a service that refuses us."""
-    monkeypatch.setenv("TEST_PASSWORD", PASSWORD)
-    examined = patient.examine()
-    (found,) = [finding for finding in examined.findings if finding.name == "sign-in"]
-    assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, ExitStatus.SIGN_IN)
-    assert "401" in found.message
-    assert PASSWORD not in str([finding.document for finding in examined.findings])
-    assert examined.requests == 1
 
 
 def test_a_missing_variable(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,13 +145,6 @@ def test_a_wrong_base_url_is_not_the_end_of_v2(patient: Patient) -> None:
         == "Neither version 2 nor version 3 is there. Is base_url the library's address, without /api?"
     )
     assert found["end of v2"].status is CheckStatus.WARNING
-
-
-@pytest.mark.long
-def test_the_rate_is_above_what_the_service_asks_for(patient: Patient) -> None:
-    patient.configure(base_url=patient.sandbox.base_url(), requests_per_minute=600)
-    found = patient.find("rate")
-    assert (found.status, found.facts["requests_per_minute"]) == (CheckStatus.WARNING, 600)
 
 
 @pytest.mark.long
@@ -396,12 +362,6 @@ def test_odd_records_are_told_not_tripped_over(
     found = {finding.name: finding for finding in patient_of(service, server.url).examine().findings}
     assert [name for name, finding in found.items() if "in Bookferry" in finding.message] == []
     assert found["page links"].status is CheckStatus.PROBLEM
-
-
-@pytest.mark.long
-def test_the_same_person_reads_it_twice(patient: Patient, tmp_path: Path) -> None:
-    """Examining changes nothing but the budget's account: the second time says what the first said."""
-    assert statuses(patient) == statuses(patient)
 
 
 @pytest.mark.long

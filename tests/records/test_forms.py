@@ -18,7 +18,6 @@ from pipelines.records.matching import comparable, differing, fingerprint, ident
 from pipelines.records.residue import ADDRESSES, residue_json, without_addresses
 from pipelines.records.values import decode_record, partial_date
 from pipelines.settings.identifier_types import IdentifierSettings
-from tests.records.identifiers import texts
 from tests.records.json_values import records, text_of
 from tests.records.version_2 import v2_of
 
@@ -91,14 +90,6 @@ def test_the_record_of_version_2_comes_back() -> None:
     back = v2_of(changed, found.residue)
     assert (back["title"], back["categories"]) == ("Another", [{"name": "Thrillers"}])
     assert back["isbn"] == "61231401"
-
-
-def test_an_identifier_of_the_list_is_no_residue_where_it_is_enough() -> None:
-    """A value that is sent as it stands comes back from the list; one that was corrected keeps its text."""
-    as_it_stands = {"doi": "10.1000/182", "isbn": "9780306406157", "pmid": None}
-    assert not form_of({"id": 1, **as_it_stands}).residue.keys() & as_it_stands.keys()
-    corrected = {"doi": "doi:10.1000/ABC", "isbn": "9780306406157", "pmid": None}
-    assert form_of({"id": 1, **corrected}).residue["doi"] == "doi:10.1000/ABC"
 
 
 def test_no_address_leaves_the_record() -> None:
@@ -260,15 +251,6 @@ class TestMatching:
     def test_what_counts_as_different(self, changes: dict[str, Any], differ: list[str]) -> None:
         """Absent, null and empty are equal; categories and identifiers have no order; everything else must agree in every character."""
         assert differing(comparable(form().fields), comparable(form(**changes).fields)) == differ
-
-    @pytest.mark.long
-    @given(st.lists(texts.valid, max_size=6, unique=True), st.randoms(use_true_random=False))
-    def test_the_order_of_identifiers_says_nothing(self, pairs: list[tuple[str, str]], random: Any) -> None:
-        """Two services may return them in different orders."""
-        entries = [{"type": kind, "value": value} for kind, value in pairs]
-        mixed = random.sample(entries, len(entries))
-        one, other = (comparable(form_of({"identifiers": each}).fields) for each in (entries, mixed))
-        assert one == other
 
 
 def test_values_that_are_no_identifiers_are_sent_as_they_stand_where_all_are() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from pipelines.publication_fields import (
     PUBLICATION_FIELDS,
-    FieldType,
 )
 from pipelines.records.batches import batch_of_columns
 from pipelines.records.tables.publications import (
@@ -73,21 +72,6 @@ def test_every_place_has_every_field(field: object) -> None:
     """The place that cannot follow from the description: the tests' own records."""
     name = getattr(field, "name", "")
     assert name in SHAPE, f"add {name} to SHAPE in tests/records/json_values.py, so that hostile records have it"
-
-
-def test_the_columns_of_publications_follow_the_names_of_the_fields() -> None:
-    """`name`, `name_raw`, `name_id` or `name_name`, by the type of the field; of a date also its year and precision."""
-    endings = {
-        FieldType.TEXT: ("",),
-        FieldType.DATE: ("", "_raw"),
-        FieldType.REFERENCE: ("_id", "_name"),
-        FieldType.COVER: ("_id",),
-    }
-    for field in PUBLICATION_FIELDS:
-        expected = [f"{field.name}{ending}" for ending in endings.get(field.type, ())]
-        if field.type is FieldType.DATE:
-            expected += [f"{field.name.removesuffix('_on')}_{part}" for part in ("year", "precision")]
-        assert list(field.columns) == expected
 
 
 def test_staged_columns_that_differ_from_the_description_are_named() -> None:

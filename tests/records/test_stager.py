@@ -27,7 +27,7 @@ from pipelines.records.residue import (
     without_addresses,
 )
 from pipelines.records.stager import Stager
-from pipelines.records.tables.registry import STAGED, TABLES
+from pipelines.records.tables.registry import TABLES
 from pipelines.records.values import decode_record, record_ids
 from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.json_values import SHAPE, Members, anything, has_one_id, meaning, records, text_of
@@ -309,14 +309,6 @@ class TestSecrets:
         assert not any(signed in json.dumps(rows(staged, name), default=str) for name in staged.tables)
         assert staged.residue == {}
 
-    def test_no_address_of_the_real_library_leaves_the_payload(self, real_payloads: list[str]) -> None:
-        """The same for every real record that has a file."""
-        signed = [payload for payload in real_payloads if "ignature=" in payload]
-        assert signed, "the sandbox signs its addresses"
-        staged = stage(signed)
-        for name in staged.tables:
-            assert "ignature=" not in json.dumps(rows(staged, name), default=str)
-
 
 class TestBatches:
     """The size of batches changes the speed, never the content."""
@@ -332,29 +324,6 @@ class TestBatches:
     def test_the_real_library_in_one_batch_or_in_pieces(self, real_payloads: list[str], size: int) -> None:
         """Pieces of any size give the same rows and the same counts."""
         assert_same_in_pieces(real_payloads, size)
-
-    @given(st.lists(records, max_size=4))
-    def test_twice_is_the_same_as_once(self, values: list[Any]) -> None:
-        """Staging again gives the same rows (I7: idempotent), so it can be repeated from the raw table at will."""
-        payloads = [text_of(value) for value in values]
-        assert stage(payloads) == stage(payloads)
-
-    def test_no_records_are_tables_without_rows(self) -> None:
-        """An empty library has all tables, with their columns."""
-        assert {name: batch.num_rows for name, batch in stage([]).tables.items()} == {
-            table.name: 0 for table in STAGED["publications"]
-        }
-
-
-def test_every_table_has_a_key_of_its_own_columns_and_a_sentence_for_each() -> None:
-    """Each table is described once: name, Arrow schema, key, a comment for each column."""
-    for tables in STAGED.values():
-        for table in tables:
-            names = [column.name for column in table.columns]
-            assert set(table.key) <= set(names)
-            assert len(names) == len(set(names))
-            assert all(column.comment.endswith(".") for column in table.columns)
-            assert table.comment.endswith(".")
 
 
 def assert_same_in_pieces(payloads: list[str], size: int) -> None:

@@ -26,7 +26,7 @@ from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 from tests.assets_defs.test_definitions import settings_for
-from tests.report.library import NOW, lines_of, real_records, report_of, snapshot_of
+from tests.report.library import NOW, lines_of, snapshot_of
 from tests.store.conftest import objects, s3, shared_s3, stored
 from tests.store.snapshot_factory import STARTED_AT, files_below, make_snapshot
 
@@ -65,18 +65,6 @@ def test_page_and_workbook_have_one_count(real: Report) -> None:
     assert f"The last {real.repaired:,} lines there are about what Bookferry repaired itself." in text
     assert f"{real.figures.same_identifier.records:,} records in {codes['shared']:,} lines of issues.xlsx" in text
     assert text.index("Publications") < text.index("What changed") < text.index("What to look at")
-
-
-def test_what_is_for_the_person_who_runs_it_comes_last(data: DataFolder) -> None:
-    """A librarian begins with the collection, and not with the news of the API."""
-    report = report_of(data, real_records()[:3])
-    assert report.manifest.api == "v2"
-    text = Path(report.paths.html).read_text("utf-8")
-    assert (
-        text.index("Other fields of the records")
-        < text.index("For the person who runs Bookferry")
-        < text.index("Version 2 of the API ends")
-    )
 
 
 @pytest.mark.long

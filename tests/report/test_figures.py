@@ -16,7 +16,6 @@ from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.report.pages import Report
-from pipelines.store.findings import DuplicateCounts
 from tests.report.library import lines_of, real_records
 
 FOUND = [(record, one) for record in real_records() for one in identify(record)]
@@ -38,10 +37,6 @@ def groups(pairs: Iterable[tuple[object, int]]) -> dict[object, set[int]]:
     for key, number in pairs:
         found[key].add(number)
     return {key: numbers for key, numbers in found.items() if len(numbers) > 1}
-
-
-def duplicates(found: dict[object, set[int]]) -> DuplicateCounts:
-    return DuplicateCounts(len(found), len(set().union(*found.values())))
 
 
 def shared() -> dict[object, set[int]]:
@@ -77,15 +72,6 @@ def test_verdicts_by_field(real: Report) -> None:
     assert real.figures.identifiers == len(FOUND)
 
 
-def test_rules_by_field(real: Report) -> None:
-    expected: dict[str, Counter[str]] = defaultdict(Counter)
-    for _record, one in FOUND:
-        for rule in one.rule.split("+") if one.rule else ():
-            expected[rule][one.source_field] += 1
-    expected["date_order"]["published_on"] = sum(map(is_repaired_date, real_records()))
-    assert real.figures.rules == {rule: dict(fields) for rule, fields in expected.items()}
-
-
 def test_publications_without_identifiers(real: Report) -> None:
     with_one = {record["id"] for record, one in FOUND if one.verdict in GOOD}
     kinds = Counter(record["publishable_type"] for record in real_records())
@@ -97,12 +83,6 @@ def test_publications_without_identifiers(real: Report) -> None:
         kind: (count, without[kind]) for kind, count in kinds.items()
     }
     assert figures.without_date == sum(record["published_on"] is None for record in real_records())
-
-
-@pytest.mark.long
-def test_duplicates(real: Report) -> None:
-    assert real.figures.same_identifier == duplicates(shared())
-    assert real.figures.same_title_and_year == duplicates(same_titles())
 
 
 @pytest.mark.long

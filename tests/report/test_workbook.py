@@ -85,11 +85,6 @@ def test_a_long_table_continues_on_another_sheet(tmp_path: Path) -> None:
     assert [sheet.auto_filter.ref for sheet in sheets] == ["A1:B4", "A1:B4", "A1:B2"]
 
 
-def test_an_empty_table_is_a_heading(tmp_path: Path) -> None:
-    [sheet] = written(tmp_path / "a.xlsx", [])
-    assert list(sheet.iter_rows(values_only=True)) == [("record", "link")]
-
-
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text() | st.sampled_from(HOSTILE) | st.just("x" * 40_000), min_size=1))
 def test_any_text_is_a_text(tmp_path: Path, texts: list[str]) -> None:

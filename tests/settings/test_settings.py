@@ -333,20 +333,6 @@ def test_data_in_a_bucket(tmp_path: Path, data: str) -> None:
     assert re.fullmatch("bucket-some-prefix-[0-9a-f]{8}", settings.data.name)
 
 
-def test_the_folder_of_work_may_be_named(tmp_path: Path) -> None:
-    """Relative to the file, like all folders in it."""
-    (tmp_path / "bookferry.toml").write_text('data = "gs://bucket"\nwork = "here"\n')
-    settings = load_settings(tmp_path / "bookferry.toml", {})
-    assert (settings.bucket, settings.data) == ("gs://bucket", tmp_path / "here")
-
-
-def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    """Editors on Windows write a byte order mark."""
-    path = tmp_path / "bookferry.toml"
-    path.write_bytes(b'\xef\xbb\xbfdata = "here"')
-    assert load_settings(path).data == tmp_path / "here"
-
-
 @pytest.mark.parametrize("content", [b'data = "\xe9"', None])
 def test_an_unreadable_file_is_reported(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "bookferry.toml"
@@ -354,12 +340,6 @@ def test_an_unreadable_file_is_reported(tmp_path: Path, content: bytes | None) -
         path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=r"bookferry\.toml: cannot be read"):
         load_settings(path)
-
-
-def test_a_folder_may_be_anywhere(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert load('data = "~/library"').data == tmp_path / "home" / "library"
-    assert load('data = "/srv/../library"').data == Path("/library")
 
 
 # ---- sign-in ----------------------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,7 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.examples import example
 from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES, raw_table
 from pipelines.records.tables.shared_columns import VIEW_COLUMNS
-from pipelines.store import catalogue
-from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, open_catalogue, rebuild_catalogue
+from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.manifest import encode_manifest
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 from tests.store.snapshot_factory import (
@@ -122,48 +121,6 @@ class TestViews:
         ((comment,),) = query(two_tenants, "SELECT comment FROM duckdb_views() WHERE view_name = 'hard_copies'")
         assert comment.endswith(" Not read in the newest one of: old, other.")
 
-    @pytest.mark.long
-    def test_every_view_and_column_has_a_comment(self, two_tenants: DataFolder) -> None:
-        """A client that shows comments thereby shows the data dictionary."""
-        with open_plainly(two_tenants) as database:
-            views = dict(
-                database.execute("SELECT view_name, comment FROM duckdb_views() WHERE NOT internal").fetchall()
-            )
-            columns = database.execute(
-                "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal ORDER BY table_name, column_index"
-            ).fetchall()
-        assert set(views) == {
-            SNAPSHOTS.name,
-            TABLES_READ.name,
-            *(f"{table.name}{end}" for table in VIEWS for end in ("", "_history")),
-            *(f"{tables[0].name}_deleted" for tables in STAGED.values()),
-        }
-        assert all(text for _view, _column, text in columns)
-        newest = "Newest complete snapshot of each tenant that holds it; tables_read says which did not read it."
-        assert views["publications"] == f"{TABLES['publications'].comment} {newest}"
-        assert views["publications_history"] == f"{TABLES['publications'].comment} Every complete snapshot."
-        for table in VIEWS:
-            expected = [(column.name, column.comment) for column in (*VIEW_COLUMNS, *table.columns)]
-            for end in ("", "_history"):
-                assert [(name, text) for view, name, text in columns if view == f"{table.name}{end}"] == expected
-
-    @pytest.mark.long
-    def test_one_old_snapshot_is_read_from_its_own_files_only(self, two_tenants: DataFolder) -> None:
-        """A query about one snapshot does not become slower with the number of snapshots."""
-        with open_catalogue(two_tenants) as database:
-            [(_, plan)] = database.execute(
-                f"EXPLAIN SELECT count(id) FROM publications_history WHERE tenant = 'old' AND snapshot = '{SNAPSHOT_ID}'"
-            ).fetchall()
-        assert "Scanning Files: 1/3" in plan
-
-    @pytest.mark.long
-    def test_times_are_shown_in_utc(self, two_tenants: DataFolder) -> None:
-        """Independent of the machine's time zone."""
-        assert query(
-            two_tenants,
-            f"SELECT started_at::VARCHAR FROM snapshots WHERE tenant = 'old' AND snapshot = '{SNAPSHOT_ID}'",
-        ) == [("2026-11-20 02:00:00+00",)]
-
 
 @pytest.mark.long
 class TestTimesPast:
@@ -233,12 +190,6 @@ class TestTypes:
                     assert [str(kind) for kind in database.table(view).types] == expected
                     assert bool(database.table(view).fetchall()) is (filled and table in FILLED)
 
-    def test_a_complete_snapshot_without_records(self, data: DataFolder) -> None:
-        """An empty library has a complete snapshot and empty views."""
-        make_snapshot_and_catalogue(data, [])
-        assert query(data, "SELECT count(*), max(id) FROM publications") == [(0, None)]
-        assert query(data, "SELECT complete, records FROM snapshots") == [(True, 0)]
-
     def test_an_older_snapshot_lacks_a_newer_column(self, data: DataFolder) -> None:
         """Rows that were staged before a column existed have null in it, alone and beside newer ones."""
         old = make_snapshot_and_catalogue(data)
@@ -307,14 +258,6 @@ class TestUpToDate:
         files.skip_files(capture)
         data.publish(capture, STARTED_AT + timedelta(days=1))
         assert rows_by_snapshot(data, "publications") == [("old", "20261121T020000Z", 4)]
-
-    @pytest.mark.long
-    def test_an_update_of_bookferry_is_noticed(self, data: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A catalogue of an older version, with other views, is rebuilt."""
-        with monkeypatch.context() as older:
-            older.setattr(catalogue, "STAGED", {})
-            make_snapshot_and_catalogue(data)
-        assert rows_by_snapshot(data, "publication_authors") == [("old", SNAPSHOT_ID, 3)]
 
     @pytest.mark.parametrize("content", [b"", b"not a database", None])
     def test_a_missing_or_damaged_file_is_rebuilt(self, data: DataFolder, content: bytes | None) -> None:
@@ -414,12 +357,3 @@ def test_many_snapshots(data: DataFolder) -> None:
     rebuild_catalogue(data)
     assert query(data, "SELECT count(*), count(*) FILTER (complete) FROM snapshots") == [(1200, 1)]
     assert rows_by_snapshot(data, "publications") == [("old", SNAPSHOT_ID, 3)]
-
-
-@pytest.mark.long
-def test_instants_of_any_zone(data: DataFolder) -> None:
-    """A snapshot's name is its instant in UTC, in whatever zone the clock was read."""
-    assert (
-        make_snapshot_and_catalogue(data, now=datetime.fromisoformat("2026-03-29T01:30:00+02:00")).manifest.snapshot
-        == "20260328T233000Z"
-    )

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pipelines.migration.apply.target_records import FRESH_SECONDS, TargetRecords
+from pipelines.migration.apply.target_records import TargetRecords
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.service.client import LibraryClient
 from pipelines.store.encryption import PersonalKey
@@ -95,11 +95,3 @@ def test_a_record_that_was_created_since_is_found(library: Library, records: Tar
     records.changed("authorities", 9)
     assert records.current("authorities", 9) == {"id": 9, "name": "New"}
     assert records.current("authorities", 10) is None
-
-
-def test_a_list_grows_old(library: Library, records: TargetRecords, clock: ManualClock) -> None:
-    for number in library.records:
-        records.current("authorities", number)
-    library.records[5] = {"id": 5, "name": "Edited by somebody"}
-    clock.sleep(FRESH_SECONDS + 1)
-    assert records.current("authorities", 5) == {"id": 5, "name": "Edited by somebody"}

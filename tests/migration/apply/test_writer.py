@@ -299,16 +299,6 @@ def test_a_lost_response_of_a_record_whose_id_is_no_number_is_parked(home: Home,
     assert home.states()[CREATE, 0] == PARKED
 
 
-@pytest.mark.long
-def test_a_record_that_was_not_created_is_sent_again_once_that_is_certain(home: Home, library: SmallLibrary) -> None:
-    library.order("POST publications", "dropped")
-    before = home.client.clock.monotonic()
-    applied = home.apply([new(files=[file(1)])])
-    assert (applied.created, applied.files_uploaded, applied.complete) == (1, 1, True)
-    assert home.client.clock.monotonic() - before >= home.client.lost_write_seconds
-    assert (len(library.sent("POST publications")), len(library.records)) == (2, 1)
-
-
 def test_a_record_is_sent_a_few_times_and_then_given_up_until_the_next_apply(home: Home, library: SmallLibrary) -> None:
     library.order("POST publications", *["dropped"] * TRIES)
     applied = home.apply([new()])
@@ -333,26 +323,6 @@ def test_a_request_of_a_killed_process_is_waited_for_and_found(home: Home, libra
     applied = home.apply([row])
     assert (applied.files_uploaded, applied.complete) == (1, True)
     assert (library.sent("POST publications"), len(library.records)) == ([], 1)
-
-
-def test_an_intent_that_never_left_is_sent_at_once(home: Home, library: SmallLibrary) -> None:
-    home.journal.intend("plan", "publications", 1, CREATE)
-    before = home.client.clock.monotonic()
-    assert home.apply([new()]).complete
-    assert (home.client.clock.monotonic() - before, len(library.records)) == (0, 1)
-
-
-@pytest.mark.long
-def test_a_record_that_was_there_before_or_that_another_row_created_is_not_taken_for_it(
-    home: Home, library: SmallLibrary
-) -> None:
-    home.before = {library.add(dict(BOOK))["id"]}
-    assert home.apply([new(2)]).created == 1
-    library.order("POST publications", "dropped")
-    applied = home.apply([new(1), new(2)])
-    assert (applied.created, applied.unchanged, len(library.records)) == (1, 1, 3)
-    targets = {home.entries(source_id)[CREATE, 0].target_id for source_id in (1, 2)}
-    assert targets == set(library.records) - home.before
 
 
 @pytest.mark.long
@@ -402,36 +372,6 @@ def test_a_refused_record_fails_alone_and_is_tried_by_the_next_apply(home: Home,
     assert (again.created, again.unchanged, again.files_uploaded, again.complete) == (1, 1, 1, True)
 
 
-def test_a_plan_whose_records_cannot_all_be_sent_is_never_complete(home: Home, library: SmallLibrary) -> None:
-    for rows, unfit in (([new(), row(2, Action.QUARANTINED, reason="no_title")], 0), ([new()], 1)):
-        applied = home.apply(rows, unfit=unfit)
-        assert (applied.quarantined, applied.failed, applied.complete) == (1, 0, False)
-    assert len(library.records) == 1
-
-
-@pytest.mark.long
-def test_a_record_whose_fields_the_service_changed_is_lacking_them(home: Home, library: SmallLibrary) -> None:
-    library.changes = lambda fields: {**fields, "title": "Shortened"}
-    assert home.apply([new()]).created == 1
-    entry = home.entries()[CREATE, 0]
-    assert (entry.message or "").startswith("title:")
-    assert (entry.held["title"], entry.held["identifiers"]) == (
-        expected({"title": "Shortened"})["title"],
-        expected(BOOK)["identifiers"],
-    )
-
-
-@pytest.mark.long
-def test_a_cover_that_the_response_lacks_is_set_again(home: Home, library: SmallLibrary) -> None:
-    """The service made the record without it."""
-    library.changes = lambda fields: {**fields, "cover": None} if "title" in fields else fields
-    applied = home.apply([new(files=[cover()])])
-    [record] = library.records.values()
-    assert (applied.created, applied.files_uploaded, applied.complete) == (1, 1, True)
-    assert record["cover"]["metadata"]["filename"] == "cover.jpg"
-    assert [method for method, _, _ in library.writes] == ["POST", "PATCH"]
-
-
 def test_a_file_that_cannot_be_uploaded_costs_neither_the_record_nor_other_files(
     home: Home, library: SmallLibrary
 ) -> None:
@@ -456,15 +396,6 @@ def test_a_file_whose_response_was_lost_is_found(home: Home, library: SmallLibra
     [record] = library.records.values()
     ids = {home.entries()[A_FILE, number].asset_id for number in (1, 2)}
     assert ids == {asset["id"] for asset in record["assets"]}
-
-
-@pytest.mark.long
-def test_two_files_alike_with_lost_responses_are_both_found(home: Home, library: SmallLibrary) -> None:
-    library.order("POST assets", "lost", "lost")
-    alike = [file(number, name="Part", filename="part.pdf") for number in (1, 2)]
-    applied = home.apply([new(files=alike)])
-    assert (applied.files_uploaded, applied.failed, len(library.sent("POST assets"))) == (2, 0, 2)
-    assert len({home.entries()[A_FILE, number].asset_id for number in (1, 2)}) == 2
 
 
 def test_a_file_that_was_not_attached_is_sent_again_and_then_given_up(home: Home, library: SmallLibrary) -> None:
@@ -515,37 +446,6 @@ def test_an_empty_file_name_is_sent_as_it_is_and_replaced_where_it_is_refused(
     assert "another file name and name" in (home.entries(2)[A_FILE, 1].message or "")
 
 
-def test_fields_and_cover_of_a_record_are_changed_in_one_request(home: Home, library: SmallLibrary) -> None:
-    there = library.add({"title": "Old"})
-    rows = [changed(there["id"], {"title": "New"}, before={"title": "Old"}, files=[cover()])]
-    applied = home.apply(rows)
-    assert (applied.patched, applied.created, applied.files_uploaded, applied.complete) == (1, 0, 1, True)
-    [(method, path, body)] = library.writes
-    assert (method, path, body["title"], set(body)) == (
-        "PATCH",
-        f"publications/{there['id']}",
-        "New",
-        {"title", "cover"},
-    )
-    entry = home.entries()[PATCH, 0]
-    assert (entry.before, entry.held, entry.target_id) == ({"title": "Old"}, entry.wanted, there["id"])
-    assert home.states() == {(PATCH, 0): DONE, (A_COVER, 0): DONE}
-    assert (home.apply(rows).unchanged, len(library.writes)) == (1, 1)
-
-
-def test_a_refused_change_is_refused_with_its_cover(home: Home, library: SmallLibrary) -> None:
-    there = library.add({"title": "Old"})
-    library.order("PATCH .*", refusal(422, "Invalid", "no such title"))
-    applied = home.apply([changed(there["id"], {"title": "New"}, files=[cover(), file(1)])])
-    assert (applied.patched, applied.failed, applied.files_uploaded) == (0, 1, 0)
-    assert home.states() == {(PATCH, 0): REFUSED, (A_COVER, 0): REFUSED}
-    assert {entry.target_id for entry in home.entries().values()} == {there["id"]}, (
-        "the record counts as ours meanwhile"
-    )
-    assert "no such title" in (home.entries()[A_COVER, 0].message or "")
-    assert (there["title"], there["assets"]) == ("Old", [])
-
-
 def test_a_change_that_the_service_did_not_keep_is_lacking(home: Home, library: SmallLibrary) -> None:
     there = library.add({"title": "Old"})
     library.changes = lambda _: {}
@@ -555,24 +455,6 @@ def test_a_change_that_the_service_did_not_keep_is_lacking(home: Home, library: 
         True,
         {"title": expected({"title": "Old"})["title"]},
     )
-
-
-@pytest.mark.long
-def test_a_cover_that_the_service_changed_is_named(home: Home, library: SmallLibrary) -> None:
-    """Whether it was sent with a new record or with a change."""
-
-    def renamed(fields: dict[str, Any]) -> dict[str, Any]:
-        if "cover" not in fields:
-            return fields
-        metadata = {**fields["cover"]["metadata"], "filename": "1.jpg"}
-        return {**fields, "cover": {**fields["cover"], "metadata": metadata}}
-
-    there = library.add({"title": "Old"})
-    library.changes = renamed
-    home.apply([changed(there["id"], {"title": "New"}, files=[cover()]), new(2, files=[cover()])])
-    for source_id in (1, 2):
-        entry = home.entries(source_id)[A_COVER, 0]
-        assert (entry.state, "another file name" in (entry.message or "")) == (DONE, True)
 
 
 def test_a_record_that_is_refused_with_its_cover_is_sent_without_it(home: Home, library: SmallLibrary) -> None:

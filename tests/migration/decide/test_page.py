@@ -34,17 +34,6 @@ ALREADY_TAKEN = {("publication 7", word) for word in ("source", "target", "match
 """What is not possible any more after it was decided about the publication before, which fits the same record."""
 
 
-BROKEN_WORDS = """
-return [...document.querySelectorAll('#decide button')].filter(button => {
-  const range = document.createRange();
-  range.selectNodeContents(button);
-  const lines = new Set([...range.getClientRects()].filter(one => one.width).map(one => Math.round(one.bottom / 12)));
-  return lines.size > button.textContent.trim().split(/\\s+/).length;
-}).map(button => button.textContent);
-"""
-"""The buttons whose words are broken in two."""
-
-
 def written(path: Path) -> dict[tuple[str, int], str]:
     """Record → its decision, as Bookferry reads a file."""
     return {(one.resource, one.source_id): one.written for one in read_decisions(path)}
@@ -360,31 +349,6 @@ def test_it_reads_as_before_without_scripts(librarian: Librarian, tmp_path: Path
     assert "open it in a browser that runs scripts" in text
     assert "A history of printing" in text
     assert not librarian.find("#decide").is_displayed()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_is_wider_than_the_screen(librarian: Librarian, tmp_path: Path, width: int) -> None:
-    """Nor is a column of a conflict narrower than a few words."""
-    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    librarian.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    librarian.open(page_of(tmp_path / "plan", [*usual(), *hostile()]).path(HTML))
-    assert librarian.browser.execute_script("return document.documentElement.scrollWidth") <= width
-    assert min(cell.size["width"] for cell in librarian.all(".sides td")) >= 120
-    assert librarian.browser.execute_script(BROKEN_WORDS) == [], "a button is as wide as its longest word"
-
-
-def test_each_conflict_is_listed_once(librarian: Librarian, tmp_path: Path) -> None:
-    """The examples of each kind stand for the list where no script runs, and on paper."""
-    librarian.open(
-        page_of(tmp_path / "plan", [fits(number, number * 10, number * 11) for number in range(1, 31)]).path(HTML)
-    )
-    text = librarian.find("main").text
-    assert [text.count(f"publication {number} Title") for number in (1, 5, 30)] == [1, 1, 1]
-    librarian.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    assert [
-        len([one for one in librarian.all(css) if one.is_displayed()]) for css in (".card", "#examples .record")
-    ] == [0, 5]
 
 
 def test_numbers_lead_to_the_pages_of_records(librarian: Librarian, tmp_path: Path) -> None:

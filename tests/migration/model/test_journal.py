@@ -82,38 +82,6 @@ def test_who_reads_waits_for_nobody_who_writes(
         assert journal.counts("plan") == {(CREATE, WriteState.DONE): 1}
 
 
-def test_only_what_was_created_before_a_moment_is_older(journal: Journal, clock: ManualClock) -> None:
-    """A lookup reads a list back to a record that is certainly older than the request."""
-    create(journal, 1, 10)
-    clock.sleep(1)
-    number = journal.intend("plan", "publications", 2, CREATE)
-    begun = journal.of_record("publications", 2)[0].begun_at
-    journal.done(number, target_id=20)
-    clock.sleep(1)
-    create(journal, 3, 30)
-    journal.done(journal.intend("plan", "publications", 4, PATCH), target_id=40)
-    assert journal.created_before("publications", IDS, begun) == {10}
-    assert journal.created_before("publications", [20, 30], begun) == set()
-    assert journal.created_before("users", IDS, begun) == set()
-
-
-def test_a_reference_leads_to_the_record_that_was_written_last(
-    journal: Journal, journal_of: Callable[[str, str], Journal]
-) -> None:
-    create(journal, 1, 10, "first")
-    last = create(journal, 1, 20, "second")
-    journal.done(journal.intend("third", "publications", 1, ASSET), target_id=99, asset_id=5)
-    journal.intend("third", "publications", 1, PATCH, target_id=98)
-    create(journal, 1, 97, resource="users")
-    create(journal, 2, 96)
-    create(journal_of("https://another", NEW), 1, 95)
-    create(journal_of(OLD, "https://elsewhere"), 1, 94)
-    assert journal.target_id_of("publications", 1) == 20
-    journal.undone(last)
-    assert journal.target_id_of("publications", 1) == 10
-    assert journal.target_id_of("publications", 3) is None
-
-
 def test_a_repetition_keeps_the_values_from_before_the_first_request(journal: Journal) -> None:
     """Undo restores them; what the target has after the first request is our own value."""
     key = ("plan", "publications", 1, PATCH)
@@ -133,22 +101,6 @@ def test_a_repetition_keeps_the_values_from_before_the_first_request(journal: Jo
     journal.intend(*key, target_id=6, before={"title": "Theirs, later"})
     [entry] = journal.of_record("publications", 1)
     assert (entry.before, entry.held) == ({"title": "Theirs, later"}, {})
-
-
-def test_a_response_ends_the_doubt_about_a_request_and_parking_does_not(journal: Journal) -> None:
-    numbers = [journal.intend("plan", "publications", source_id, CREATE) for source_id in range(6)]
-    assert journal.unanswered() == []
-    journal.sent(*numbers)
-    assert [entry.number for entry in journal.unanswered()] == numbers
-    answered, done, refused, parked, undone, left = numbers
-    journal.answered(answered)
-    journal.done(done, target_id=1)
-    journal.refused(refused, "no")
-    journal.parked(parked, "unknown")
-    journal.undone(undone)
-    assert [entry.number for entry in journal.unanswered()] == [parked, left]
-    [entry] = journal.of_record("publications", 3)
-    assert (entry.state, entry.message, entry.sent_at is None) == (WriteState.PARKED, "unknown", False)
 
 
 def test_an_intent_is_withdrawn_only_while_it_is_one(journal: Journal) -> None:
@@ -188,27 +140,6 @@ def test_whether_an_entry_is_looked_up_before_it_is_sent(journal: Journal) -> No
     assert unsettled() == (True, False)
 
 
-def test_a_record_is_what_all_plans_together_wrote_of_it(journal: Journal) -> None:
-    """Fields of the last creation and of the changes after it; a later plan compares with them what people changed."""
-    first = journal.intend("a", "publications", 1, CREATE, wanted={"title": "1", "abstract": "2"})
-    journal.done(first, target_id=10, held={"title": "1", "abstract": "3"})
-    change = journal.intend("b", "publications", 1, PATCH, target_id=10, wanted={"title": "4"})
-    journal.done(change, target_id=10, held={"title": "5"})
-    create(journal, 2, 20)
-    journal.done(journal.intend("a", "publications", 3, PATCH, wanted={"title": "6"}), target_id=30)
-    journal.done(journal.intend("b", "publications", 3, PATCH, wanted={"abstract": "7"}), target_id=31)
-    journal.refused(journal.intend("a", "publications", 4, CREATE, wanted={"title": "8"}), "no")
-    found = [(one.source_id, one.target_id, one.wanted, one.held) for one in journal.written("publications")]
-    assert found == [
-        (1, 10, {"title": "4", "abstract": "2"}, {"title": "5", "abstract": "3"}),
-        (2, 20, {}, {}),
-        (3, 31, {"abstract": "7"}, {}),
-    ]
-    again = journal.intend("c", "publications", 1, CREATE, wanted={"title": "9"})
-    journal.done(again, target_id=10, held={"title": "9"})
-    assert next(journal.written("publications")).wanted == {"title": "9"}, "it was created anew"
-
-
 @pytest.mark.long
 def test_a_plan_of_more_entries_than_one_reading_has_all_of_them_once(journal: Journal) -> None:
     numbers = [journal.intend("plan", "publications", source_id, CREATE) for source_id in range(1003)]
@@ -217,40 +148,3 @@ def test_a_plan_of_more_entries_than_one_reading_has_all_of_them_once(journal: J
     assert [entry.number for entry in journal.of_plan("plan")] == numbers
     assert [entry.number for entry in journal.of_plan("plan", WriteState.REFUSED)] == [numbers[1001]]
     assert journal.counts("plan") == {(CREATE, WriteState.INTENDED): 1002, (CREATE, WriteState.REFUSED): 1}
-
-
-def test_what_plans_created_is_told_from_what_they_changed(
-    journal: Journal, journal_of: Callable[[str, str], Journal]
-) -> None:
-    create(journal, 1, 10)
-    journal.done(journal.intend("plan", "publications", 1, ASSET, "a"), target_id=10, asset_id=7)
-    create(journal_of("https://another", NEW), 1, 20)
-    journal.done(journal.intend("plan", "publications", 2, PATCH), target_id=30)
-    journal.done(journal.intend("plan", "publications", 2, COVER, "c"), target_id=30)
-    journal.undone(create(journal, 3, 40))
-    create(journal, 4, 50, resource="users")
-    create(journal_of(OLD, "https://elsewhere"), 5, 60)
-    assert sorted(journal.created_records("publications"), key=str) == [(10, 7), (10, None), (20, None)]
-
-
-def test_the_records_with_the_newest_files_come_first(journal: Journal) -> None:
-    for number in range(1, 6):
-        entry = journal.intend("plan", "publications", number, ASSET)
-        if number != 5:
-            journal.done(entry, target_id=number * 10, asset_id=number)
-    create(journal, 6, 60)
-    assert journal.ids_with_new_files() == [40, 30, 20]
-
-
-def test_the_last_change_of_a_plan_is_when_it_was_begun_or_settled_last(journal: Journal, clock: ManualClock) -> None:
-    assert journal.last_change("plan") == ""
-    first = journal.intend("plan", "publications", 1, CREATE)
-    clock.sleep(5)
-    journal.intend("plan", "publications", 2, CREATE)
-    assert journal.last_change("plan") == journal.of_record("publications", 2)[0].begun_at
-    clock.sleep(5)
-    journal.done(first, target_id=1)
-    assert journal.last_change("plan") == journal.of_record("publications", 1)[0].ended_at
-    clock.sleep(5)
-    journal.intend("another", "publications", 1, PATCH)
-    assert journal.last_change("plan") == journal.of_record("publications", 1)[0].ended_at

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
-import duckdb
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import digest
@@ -117,9 +113,3 @@ def test_nobody_edits_what_the_service_filled_itself() -> None:
     assert merge_field(None, B, written=filled) == KEPT
     assert merge_field(C, A, written=filled) == PATCH
     assert merge_field(C, B, written=filled) == CONFLICT
-
-
-@given(st.text())
-def test_a_digest_is_what_duckdb_says(text: str) -> None:
-    body = json.dumps(text)
-    assert duckdb.execute("SELECT md5_number(?)::VARCHAR", [body]).fetchall() == [(digest(body),)]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.actions import FileAction
 from pipelines.migration.model.journal_entries import WriteKind, WriteState, WrittenFile
 from pipelines.migration.model.plan import PlannedFile
-from pipelines.migration.plan.files import OCTETS, part_of, planned_files, requests_of
-from pipelines.records.files import ASSET, COVER, FAILED, KEPT, AttachedFile
+from pipelines.migration.plan.files import planned_files
+from pipelines.records.files import ASSET, COVER, KEPT, AttachedFile
 
 SHA, OTHER_SHA = "a" * 64, "b" * 64
 UPLOAD, THERE, MISSING = FileAction.UPLOAD, FileAction.THERE, FileAction.MISSING
@@ -43,27 +43,6 @@ def actions(planned: list[PlannedFile]) -> list[tuple[FileAction, int | None]]:
     return [(file.action, file.target_asset_id) for file in planned]
 
 
-def test_a_new_file_is_uploaded_as_it_is_described() -> None:
-    source = described(name="Contents", content_type="application/pdf", mime_type="text/plain")
-    [planned] = planned_files([source], [content(bytes=12)], [], [])
-    assert planned == PlannedFile(
-        kind=ASSET,
-        position=0,
-        action=UPLOAD,
-        asset_id=1,
-        name="Contents",
-        content_type="application/pdf",
-        filename="text.pdf",
-        size=12,
-        sha256=SHA,
-    )
-    types = [
-        planned_files([described(**given)], [content()], [], [])[0].content_type
-        for given in ({"mime_type": "text/plain"}, {})
-    ]
-    assert types == ["text/plain", OCTETS]
-
-
 @pytest.mark.parametrize(("filename", "action"), [("text.pdf", MISSING), ("data.tar.GZ", UPLOAD)])
 def test_packed_bytes_are_uploaded_under_the_name_of_a_packed_file_only(filename: str, action: FileAction) -> None:
     """A gzip stream that is called a PDF opens nowhere."""
@@ -71,12 +50,6 @@ def test_packed_bytes_are_uploaded_under_the_name_of_a_packed_file_only(filename
     [planned] = planned_files([described(filename=filename)], [packed], [], [])
     assert planned.action == action
     assert planned.problem == (packed["problem"] if action == MISSING else None)
-
-
-def test_each_file_gets_its_own_content() -> None:
-    files = [described(COVER), described(ASSET, 0), described(ASSET, 1)]
-    contents = [content(ASSET, 1, sha256="2"), content(COVER, 0, sha256="c"), content(ASSET, 0, sha256="1")]
-    assert [file.sha256 for file in planned_files(files, contents, [], [])] == ["c", "1", "2"]
 
 
 def test_a_file_of_the_target_stands_for_one_file_of_the_source() -> None:
@@ -108,11 +81,6 @@ def test_a_file_of_the_target_is_recognised_by_size_and_name(other: dict[str, An
     assert (planned.action, planned.target_asset_id) == ((THERE, 70) if same else (UPLOAD, None))
 
 
-def test_the_size_of_the_content_counts_where_the_record_declares_another_one() -> None:
-    [planned] = planned_files([described(size=9)], [content(bytes=10)], [described(asset_id=70, size=10)], [])
-    assert (planned.action, planned.target_asset_id) == (THERE, 70)
-
-
 def test_what_an_earlier_plan_attached_is_not_attached_again_even_where_people_removed_it() -> None:
     part = f"asset/1/{SHA}"
     written = [entry(WriteKind.ASSET, part, 70)]
@@ -121,12 +89,6 @@ def test_what_an_earlier_plan_attached_is_not_attached_again_even_where_people_r
     for state in (WriteState.UNDONE, WriteState.REFUSED, WriteState.INTENDED):
         taken_back = [entry(WriteKind.ASSET, part, 70, state)]
         assert actions(planned_files([described()], [content()], [], taken_back)) == [(UPLOAD, None)]
-
-
-def test_a_file_that_an_earlier_plan_attached_stands_for_no_other_one() -> None:
-    """New content under the same name is new, although the target has a file of that name and size."""
-    written = [entry(WriteKind.ASSET, f"asset/1/{OTHER_SHA}", 70)]
-    assert actions(planned_files([described()], [content()], [described(asset_id=70)], written)) == [(UPLOAD, None)]
 
 
 def test_a_cover_of_the_target_stays_unless_it_is_our_own() -> None:
@@ -142,16 +104,6 @@ def test_a_cover_of_the_target_stays_unless_it_is_our_own() -> None:
     assert actions(planned_files([cover], stored, [described(COVER)], same)) == [(THERE, None)]
 
 
-def test_a_file_without_content_is_missing_with_the_reason() -> None:
-    failed = content(status=FAILED, sha256=SHA, problem="the storage answered 404 Not Found")
-    [planned] = planned_files([described()], [failed], [], [])
-    assert (planned.action, planned.problem, planned.sha256, planned.size) == (MISSING, failed["problem"], None, 10)
-    [planned] = planned_files([described()], [], [], [])
-    assert (planned.action, planned.problem) == (MISSING, "its content was not fetched")
-    [planned] = planned_files([described()], [content(sha256=None)], [], [])
-    assert planned.action == MISSING
-
-
 def test_a_file_without_content_is_there_where_an_earlier_plan_attached_it() -> None:
     written = [entry(WriteKind.ASSET, f"asset/1/{SHA}", 70)]
     there = [described(asset_id=70)]
@@ -163,29 +115,3 @@ def test_a_file_without_content_is_there_where_an_earlier_plan_attached_it() -> 
     assert actions(planned_files([described()], [], there, of_another)) == [(MISSING, None)]
     cover = [entry(WriteKind.COVER, f"cover/at0/{SHA}")]
     assert actions(planned_files([described(COVER)], [], [described(COVER)], cover)) == [(THERE, None)]
-
-
-def test_parts_of_a_record_have_different_names() -> None:
-    files = [described(COVER), described(ASSET, 0), described(ASSET, 1), described(ASSET, 2, asset_id=None)]
-    parts = {part_of(file) for file in planned_files(files, [], [], [])}
-    assert parts == {"cover/at0/None", "asset/1/None", "asset/2/None", "asset/at2/None"}
-
-
-@pytest.mark.parametrize(
-    ("action", "payload", "files", "requests"),
-    [
-        (Action.CREATE, {}, [], 1),
-        (Action.CREATE, {"title": "A"}, [COVER, ASSET, ASSET], 1 + 1 + 2 * 2),
-        (Action.PATCH, {"title": "A"}, [ASSET], 1 + 2),
-        (Action.PATCH, {}, [COVER], 1 + 1),
-        (Action.PATCH, {}, [ASSET], 2),
-        (Action.UNCHANGED, {}, [ASSET], 2),
-        (Action.UNCHANGED, {}, [], 0),
-    ],
-)
-def test_the_requests_of_a_record_are_counted(
-    action: Action, payload: dict[str, Any], files: list[str], requests: int
-) -> None:
-    planned = [PlannedFile(kind=kind, position=0, action=UPLOAD) for kind in files]
-    planned += [PlannedFile(kind=kind, position=0, action=one) for kind in (ASSET, COVER) for one in (THERE, MISSING)]
-    assert requests_of(action, payload, planned) == requests

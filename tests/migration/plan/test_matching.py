@@ -170,41 +170,6 @@ def test_the_sql_agrees_with_plain_python(
 
 
 @pytest.mark.long
-def test_one_identifier_in_common_is_a_match() -> None:
-    found = matched(Side().add(1, doi="10.1/a"), Side().add(7, doi="10.1/a").add(8))
-    assert found == Found({1: (7, "identifier")}, {})
-
-
-@pytest.mark.long
-def test_two_records_of_the_target_are_ambiguous() -> None:
-    found = matched(Side().add(1, doi="10.1/a"), Side().add(7, doi="10.1/a").add(8, doi="10.1/a"))
-    assert found == Found({}, {1: ((7, 8), "several_targets")})
-
-
-@pytest.mark.long
-def test_two_records_of_the_source_are_ambiguous() -> None:
-    found = matched(Side().add(1, doi="10.1/a").add(2, doi="10.1/a"), Side().add(7, doi="10.1/a"))
-    assert found == Found({}, {1: ((7,), "several_sources"), 2: ((7,), "several_sources")})
-
-
-@pytest.mark.long
-def test_a_doi_that_agrees_and_an_isbn_that_does_not() -> None:
-    found = matched(Side().add(1, doi="10.1/a", isbn="1"), Side().add(7, doi="10.1/a", isbn="2"))
-    assert found == Found({}, {1: ((7,), "identifiers_disagree")})
-
-
-@pytest.mark.long
-def test_equal_titles_of_works_with_other_identifiers_are_two_works() -> None:
-    assert matched(Side().add(1, "editorial", doi="10.1/a"), Side().add(7, "editorial", doi="10.1/b")) == Found({}, {})
-
-
-@pytest.mark.long
-def test_an_equal_fingerprint_is_a_match_where_no_identifier_is() -> None:
-    found = matched(Side().add(1, "a title", doi="10.1/a"), Side().add(7, "a title"))
-    assert found == Found({1: (7, "fingerprint")}, {})
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("how", ["doi", "fingerprint"])
 def test_a_key_that_hundreds_share_matches_nothing_and_creates_nothing(how: str) -> None:
     source, target = Side(), Side()
@@ -224,26 +189,6 @@ def test_what_a_person_is_asked_about_is_nobody_elses_and_makes_no_new_record() 
 
 
 # ---- the strongest evidence comes first
-
-
-@pytest.mark.long
-def test_the_journal_distinguishes_twins() -> None:
-    source = Side().add(1, doi="10.1/a").add(2, doi="10.1/a")
-    target = Side().add(7, doi="10.1/a").add(8, doi="10.1/a")
-    assert matched(source, target, {1: 8, 2: 7}).matched == {1: (8, "journal"), 2: (7, "journal")}
-
-
-@pytest.mark.long
-def test_a_written_record_that_is_gone_is_a_conflict() -> None:
-    found = matched(Side().add(1, doi="10.1/a"), Side(), {1: 8})
-    assert found == Found({}, {1: ((8,), "deleted_in_target")})
-
-
-@pytest.mark.long
-def test_ids_count_within_one_library_only() -> None:
-    one, other = Side().add(1), Side().add(1)
-    assert matched(one, other, same_library=True).matched == {1: (1, "id")}
-    assert not matched(one, other).matched
 
 
 @pytest.mark.long

@@ -76,14 +76,6 @@ def test_the_margin_counts_from_the_end_of_the_work_in_the_zone_of_the_reader(no
     assert display_text == ["1 publication will be created.", f"3,600 requests, 1 h 0 min at 60 a minute: {end}"]
 
 
-def test_a_plan_of_nothing_says_so() -> None:
-    plan = facts(counts={"publications": {"unchanged": 5445}})
-    assert headline(plan, NOW) == [
-        "No publication will be created or changed; 5,445 are there already.",
-        "There is nothing to write.",
-    ]
-
-
 def test_the_page_lists_replaced_values_unsent_values_and_conflicts(usual: Plan) -> None:
     """It has the effects on people and on existing values, unsent values, conflicts and notes."""
     text = text_of(usual, HTML)
@@ -184,14 +176,6 @@ def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:
         page = text_of(with_pages(plan, datetime(2026, 12, day, 23, 0, tzinfo=UTC)), HTML)
         assert ('class="alarm"' in page) == (words is not None)
         assert words is None or words in page
-
-
-def test_evidence_of_one_kind_is_a_number(tmp_path: Path) -> None:
-    """A chart compares; of one kind there is none to draw."""
-    plan = with_pages(example(tmp_path / "plan", [row(5, Action.UNCHANGED, target_id=50, matched_by="content")]))
-    section = text_of(plan, HTML).partition("How records were matched</h2>")[2].partition("</section>")[0]
-    assert "<i " not in section
-    assert '<td class="n">1</td>' in section
 
 
 def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:

@@ -102,14 +102,6 @@ def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryCli
     return run
 
 
-@pytest.mark.long
-def test_each_file_is_compared_with_its_own_bytes(check: Check, library: Library) -> None:
-    """A cover and two files of one record, from their addresses in the listing."""
-    assert check(("cover", None, ANOTHER), ("asset", FIRST, CONTENT), ("asset", SECOND, ANOTHER)) == (3, [])
-    assert library.progress == [(1, 3), (2, 3), (3, 3)]
-    assert library.server.received == []
-
-
 @pytest.mark.parametrize(("kind", "number", "field"), [("cover", None, "cover"), ("asset", SECOND, "files")])
 def test_other_bytes_of_the_same_size_are_found(check: Check, kind: str, number: int | None, field: str) -> None:
     found = f"17 bytes with the SHA-256 {hashlib.sha256(ANOTHER).hexdigest()}"

@@ -49,12 +49,6 @@ def compare(
     )
 
 
-def test_each_file_is_found_by_the_journal_or_by_the_plan() -> None:
-    ours, theirs = planned(position=0), planned(position=1, action=THERE, target_asset_id=71)
-    now = [found(70, position=0), found(71, position=1)]
-    assert compare([ours, theirs], now, {70, 71}, attached(ours, 70)) == ([], [(0, 70), (1, 71)])
-
-
 def test_a_file_that_is_not_there_is_missing_with_the_reason() -> None:
     file = planned()
     for entry, reason in (
@@ -80,12 +74,6 @@ def test_a_file_that_people_replaced_by_a_like_one_is_there_and_another_one_is_n
         "99 belongs to another file"
     )
     assert compare([file], [found(None, COVER)], (), attached(file, 70)) == ([("missing", 0)], [])
-
-
-def test_one_file_of_the_target_does_not_stand_for_two() -> None:
-    two = [planned(position=0), planned(position=0, asset_id=2)]
-    assert compare(two, [found(99)]) == ([("missing", 0)], [(0, 99)])
-    assert compare(two, [found(99), found(98)]) == ([], [(0, 99), (0, 98)])
 
 
 def test_a_file_beside_the_planned_one_and_like_it_is_a_duplicate() -> None:
@@ -152,10 +140,3 @@ def test_a_file_that_the_plan_could_not_send_is_lacking_until_somebody_attached_
 )
 def test_files_are_alike_by_size_and_by_file_name_or_else_by_name(there: dict[str, Any], like: bool) -> None:
     assert is_like(planned(), found(70, **there)) is like
-
-
-def test_a_planned_file_without_any_name_is_alike_by_its_size() -> None:
-    assert is_like(planned(filename=None, name=None), found(70))
-    assert not is_like(planned(filename=None, name=None), found(70, size=11))
-    assert is_like(planned(filename=None), found(70)), "by its name"
-    assert not is_like(planned(filename=None), found(70, name="Other"))

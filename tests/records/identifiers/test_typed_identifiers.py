@@ -16,17 +16,6 @@ RECORD = {
 }
 
 
-def test_each_value_has_its_place_and_its_story() -> None:
-    """Issue of every value: type, value, raw, source field, position, verdict, rule."""
-    assert [tuple(one) for one in identify(RECORD)] == [
-        ("doi", "10.1000/abc", RECORD["doi"], "doi", 0, "repaired", "address+case"),
-        ("isbn", "9780306406157", RECORD["isbn"], "isbn", 1, "repaired", "split+qualifier+isbn_10+repeated"),
-        ("isbn", "9.78e+12", RECORD["isbn"], "isbn", 2, "invalid", "digits_lost"),
-        ("issn", "1521-4095", RECORD["isbn"], "isbn", 3, "repaired", "split+other_type"),
-        ("pmid", "18243976", "18243976", "pmid", 4, "valid", ""),
-    ]
-
-
 def test_v3_is_sent_good_values_once_and_others_only_if_wanted() -> None:
     found = identify(RECORD)
     good = [

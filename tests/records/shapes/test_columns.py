@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,10 +78,6 @@ def test_a_scalar_is_a_column_of_the_type_of_all_its_values(
     assert [row["residue"] for row in staged(records)] == [None] * len(values)
 
 
-def test_a_field_that_is_always_null_is_no_column() -> None:
-    assert types_of(observed([{"id": 1, "further": None}])) == {}
-
-
 def test_an_object_with_an_id_is_two_columns() -> None:
     """`location` instead of `location_id` fills the described column, so that joins work; its name is a column of its own."""
     records = [
@@ -120,28 +115,6 @@ def test_entries_of_a_described_list_that_say_more_are_kept_as_json() -> None:
     assert json.loads(row["variants"]) == [{"name": "Clemens", "language": "en"}]
     assert row["residue"] is None
     assert types_of(observed([{"id": 1, "variants": ["Clemens"]}], "authorities")) == {}
-
-
-def test_a_column_that_was_seen_stays() -> None:
-    """The next night has the same columns, with the day on which each was first seen."""
-    first = observed([{"id": 1, "shelf": {"row": 4}, "color": "red"}]).columns
-    second = observed([{"id": 1, "shelf": {"row": 5, "side": "left"}}], earlier=first, today=TOMORROW)
-    assert {column.name: column.since for column in second.columns} == {
-        "color": TODAY,
-        "shelf_row": TODAY,
-        "shelf_side": TOMORROW,
-    }
-    assert second.widened == ()
-    assert staged([{"id": 2}], columns=second.columns)[0]["color"] is None
-
-
-def test_a_type_widens_and_stays_wide() -> None:
-    first = observed([{"id": 1, "due": "2026-01-31"}]).columns
-    second = observed([{"id": 1, "due": "soon"}], earlier=first, today=TOMORROW)
-    assert [(column.name, column.type, before) for column, before in second.widened] == [("due", "text", "date")]
-    third = observed([{"id": 1, "due": "2026-01-31"}], earlier=second.columns)
-    assert types_of(third) == {"due": "text"}
-    assert third.widened == ()
 
 
 def test_names_are_told_apart_without_case() -> None:
@@ -259,11 +232,3 @@ def _text(value: Any) -> str:
     if isinstance(value, int | float):
         return repr(float(value)) if abs(value) < 2**53 else repr(value)
     return value.isoformat() if isinstance(value, date) else str(value)
-
-
-def test_types_have_arrow_types() -> None:
-    """Each observed type has its own type in Parquet."""
-    table = with_columns(
-        STAGED["tasks"][0], observed([{"id": 1, "a": True, "b": 1, "c": 1.5, "d": "2026-01-31"}]).columns
-    )
-    assert [table.schema.field(name).type for name in "abcd"] == [pa.bool_(), pa.int64(), pa.float64(), pa.date32()]

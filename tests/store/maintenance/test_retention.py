@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.errors import StorageError, TenantBusyError
+from pipelines.errors import StorageError
 from pipelines.state.local import LocalState
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.results import VERIFICATIONS
@@ -256,25 +256,6 @@ def test_a_run_that_lost_its_lease_takes_nothing_from_other_tables(week: DataFol
 
 
 @pytest.mark.long
-def test_the_catalogue_has_the_remaining_snapshots(week: DataFolder) -> None:
-    """Other clients of the file see the same."""
-    pruned(week, last=1)
-    with open_catalogue(week) as database:
-        rows = database.execute(
-            "SELECT tenant, count(*) FROM publications_history GROUP BY ALL ORDER BY ALL"
-        ).fetchall()
-    assert rows == [("old", 3), ("other", 2)]
-
-
-@pytest.mark.long
-def test_one_tenant_only(week: DataFolder) -> None:
-    pruned(week, tenant="other", last=1)
-    assert len(names(week)) == 5
-    pruned(week, tenant="old", last=1)
-    assert names(week) == ["other 20", "old 22", "old 23"]
-
-
-@pytest.mark.long
 def test_the_results_of_verifications_are_removed_too(week: DataFolder) -> None:
     first, *_, last = week.snapshots("old")
     for one in (first, last):
@@ -282,14 +263,6 @@ def test_the_results_of_verifications_are_removed_too(week: DataFolder) -> None:
     pruned(week, last=1)
     assert VERIFICATIONS.last(week, *first.name.split("/")) is None
     assert VERIFICATIONS.last(week, *last.name.split("/")) is not None
-
-
-@pytest.mark.long
-def test_nothing_is_removed_while_a_backup_runs(week: DataFolder) -> None:
-    before = files_below(week.path / "snapshots")
-    with week.lease("old"), pytest.raises(TenantBusyError):
-        pruned(week, tenant="old", last=1)
-    assert files_below(week.path / "snapshots") == before
 
 
 def test_a_tenant_at_work_is_passed_over(week: DataFolder) -> None:

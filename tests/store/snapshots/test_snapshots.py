@@ -12,9 +12,6 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-import duckdb
-import pandas as pd
-import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
@@ -319,10 +316,6 @@ class TestManifests:
         monkeypatch.setattr(DataFolder, "snapshot_keys", lambda *_: listed)
         assert [one.manifest.snapshot for one in data.snapshots()] == ["20261121T020000Z"]
 
-    def test_no_folder_yet(self, data: DataFolder) -> None:
-        """Before the first backup there are no snapshots, which is no error."""
-        assert data.snapshots() == []
-
 
 class TestFinding:
     """`tenant/id`, the id alone, or a tenant for its newest complete snapshot."""
@@ -370,34 +363,3 @@ class TestFinding:
             "poor/20261125T020000Z",
         ]
         assert [one.name for one in filled.snapshots("other")] == ["other/20261120T020000Z"]
-
-
-class TestReadWithoutBookferry:
-    """Any engine that reads Hive-partitioned Parquet can read the tables without Bookferry."""
-
-    @pytest.mark.long
-    def test_duckdb(self, folder: Path) -> None:
-        """The folder names become columns, for staged tables and raw records alike."""
-        sql = "SELECT tenant, snapshot::VARCHAR, count(*) FROM read_parquet(?, hive_partitioning = true) GROUP BY ALL ORDER BY ALL"
-        for table in ("publications", "raw/publications"):
-            with duckdb.connect() as database:
-                assert database.execute(sql, [f"{folder}/*/*/{table}.parquet"]).fetchall() == [
-                    ("old", "20261120T020000Z", 3),
-                    ("old", "20261121T020000Z", 4),
-                    ("other", "20261120T020000Z", 5),
-                ]
-
-    def test_pyarrow(self, folder: Path) -> None:
-        """Every table is a data set over all snapshots."""
-        for table in STAGED["publications"]:
-            files = [str(path) for path in folder.glob(f"*/*/{table.name}.parquet")]
-            found = pyarrow.dataset.dataset(files, partitioning="hive", partition_base_dir=str(folder))
-            assert set(found.schema.names) == {"tenant", "snapshot", *table.schema.names}
-            assert found.count_rows(filter=pyarrow.dataset.field("tenant") == "other") == 5
-
-    def test_pandas(self, folder: Path) -> None:
-        """One file is a data frame."""
-        frame = pd.read_parquet(
-            folder / "tenant=old" / f"snapshot={SNAPSHOT_ID}" / "publications.parquet", dtype_backend="pyarrow"
-        )
-        assert list(frame["title"]) == ["Title 1", "Title 2", "Title 3"]
