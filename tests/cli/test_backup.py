@@ -80,10 +80,6 @@ def test_a_service_without_the_backup_endpoint_costs_one_more_request(small: Bac
     assert last.endswith(f" Snapshot small/{Path(path).name.removeprefix('snapshot=')}.")
 
 
-@pytest.mark.long
-def test_an_empty_library_is_backed_up(sandbox: SandboxProcess, tmp_path: Path) -> None:
-    document = Installation.make(tmp_path, sandbox, "bare").backup("--json").document
-    assert (document["complete"], document["counts"]) == (True, {"publications": 0})
 
 
 @pytest.mark.long

@@ -80,9 +80,6 @@ def test_commands_in_a_strangers_folder(stranger: Stranger) -> None:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
-    status, out, err = stranger.finished("demo", "--backup-only")
-    assert status == 0, err
-    assert "Complete: 5,445 publications" in out
     assert stranger.marks == []
 
 

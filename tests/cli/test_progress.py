@@ -14,7 +14,7 @@ from termios import TIOCSWINSZ
 
 import pytest
 
-from cli.progress import LINE_SECONDS, ProgressDisplay
+from cli.progress import ProgressDisplay
 from pipelines.backup.read import Progress
 from pipelines.service.client import Waiting
 from tests.cli.command import PATIENCE, Installation
@@ -48,18 +48,6 @@ def _at(records: int, requests: int, expected: int | None = 6000, requests_per_m
     return Progress("publications", records, expected, requests, left)
 
 
-def test_before_the_first_page_it_is_starting(display: ProgressDisplay) -> None:
-    assert (display.subject, display.numbers, display.pause) == ("starting", "", "")
-
-
-def test_numbers_are_records_rate_requests_and_time_left(display: ProgressDisplay, clock: Clock) -> None:
-    display.progress(_at(50, 1))
-    clock.now += 10
-    display.progress(_at(500, 10))
-    assert display.subject == "publications"
-    assert display.numbers == "500 of 6,000, 50/s, 10 requests, 1 min 50 s left"
-
-
 def test_time_left_is_that_of_the_budget_or_of_a_service_that_is_slower(display: ProgressDisplay, clock: Clock) -> None:
     """110 pages are 110 seconds of the budget; at 5 records a second they are 18 minutes."""
     display.progress(_at(50, 1))
@@ -79,17 +67,6 @@ def test_time_left_counts_down_while_nothing_comes(display: ProgressDisplay, clo
     assert display.numbers.endswith("60 requests"), "no promise that has been broken"
 
 
-def test_without_a_total_nothing_is_promised(display: ProgressDisplay, clock: Clock) -> None:
-    display.progress(_at(50, 1, expected=None))
-    clock.now += 1
-    assert display.numbers == "50, 50/s, 1 request"
-
-
-def test_after_the_last_page_the_tables_are_made(display: ProgressDisplay) -> None:
-    display.progress(_at(6000, 120))
-    assert display.numbers == "6,000 read, 120 requests; making the tables"
-
-
 def test_a_wait_without_progress_is_shown_and_counts_down(display: ProgressDisplay, clock: Clock) -> None:
     display.progress(_at(3000, 60))
     display.waiting(Waiting("the budget is used up", 57))
@@ -102,22 +79,6 @@ def test_a_wait_without_progress_is_shown_and_counts_down(display: ProgressDispl
     assert display.pause == ""
     clock.now += 50
     assert display.pause == "", "a wait that is over"
-
-
-def test_short_waits_are_the_budget_at_work(display: ProgressDisplay, clock: Clock) -> None:
-    clock.now += 10
-    display.waiting(Waiting("the budget is used up", 2.9))
-    assert display.pause == ""
-
-
-def test_trouble_before_the_first_page_is_shown(display: ProgressDisplay, clock: Clock) -> None:
-    clock.now += 2
-    display.waiting(Waiting("cannot connect: [Errno 111] Connection refused", 8))
-    assert display.pause == "waiting 8 s: cannot connect: [Errno 111] Connection refused"
-
-
-def test_lines_are_ten_seconds_apart_at_least() -> None:
-    assert min(LINE_SECONDS) >= 10
 
 
 @pytest.fixture(scope="module")

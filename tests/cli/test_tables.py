@@ -11,7 +11,7 @@ from cli.output import Output, print_table
 from tests.cli.conftest import BackedUp
 from tests.cli.terminal import printed
 
-WIDTHS = (60, 80, 120)
+WIDTHS = (60, 120)
 
 
 @pytest.mark.long
@@ -30,7 +30,7 @@ def test_a_list_of_snapshots_is_whole(library: BackedUp, columns: int) -> None:
 @pytest.mark.parametrize("columns", [80])
 @pytest.mark.parametrize(
     "command",
-    [("snapshots", "show", "library"), ("tables",), ("tables", "publications"), ("query", "--list-examples")],
+    [("snapshots", "show", "library"), ("tables", "publications")],
     ids=" ".join,
 )
 def test_no_table_is_wider_than_the_terminal(library: BackedUp, command: tuple[str, ...], columns: int) -> None:
@@ -53,16 +53,6 @@ def test_what_a_query_finds_can_be_copied(library: BackedUp, columns: int) -> No
     assert max(map(len, lines)) <= columns
     lines = printed("query", f"SELECT '{long}' AS doi, 'a title' AS title", folder=library.folder, columns=columns)
     assert f"doi    {long}" in lines
-
-
-def test_a_cut_title_ends_in_an_ellipsis(library: BackedUp) -> None:
-    rows = library.run("query", "--example", "publications_with_most_files", "--json").document["rows"]
-    sql = "SELECT id, title FROM publications"
-    titles = {row["id"]: row["title"] for row in library.run("query", sql, "--json").document["rows"]}
-    assert {len(row["title"]) > 60 for row in rows} == {len(titles[row["id"]]) > 60 for row in rows}
-    for row in rows:
-        title = titles[row["id"]]
-        assert row["title"] == (title if len(title) <= 60 else f"{title[:60]}…")
 
 
 @pytest.mark.parametrize("width", [20, 47, 80, 129])

@@ -70,8 +70,7 @@ def test_help_names_every_command_and_the_exit_statuses(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_its_help(command: str, tmp_path: Path) -> None:
-    done = run(*command.split(), "--help", folder=tmp_path)
-    assert run(*command.split(), "-h", folder=tmp_path) == done
+    done = run(*command.split(), "-h", folder=tmp_path)
     assert (done.status, done.err) == (0, "")
     assert "usage:" in done.out.lower()
     assert "<bool>" not in done.out

@@ -10,7 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
+from pyarrow.parquet.encryption import create_decryption_properties
 
 from pipelines.backup import staging
 from pipelines.errors import ConfigurationError
@@ -213,6 +215,16 @@ class TestAtRest:
         )
         other = make_snapshot_and_catalogue(folder(data, KEY), now=STARTED_AT + timedelta(days=1)).manifest.tables
         assert not any(facts.encrypted or facts.key for facts in other.values())
+
+    @pytest.mark.long
+    def test_pyarrow_alone_reads_a_snapshot_with_the_key(self, data: DataFolder) -> None:
+        """Encrypted tables are readable without Bookferry."""
+        snapshot = users_snapshot(data, 1, 2)
+        key = create_decryption_properties(footer_key=KEY.secret)
+        rows = pq.read_table(snapshot.path / "users.parquet", decryption_properties=key).to_pylist()
+        assert [row["email"] for row in rows] == [f"person1@{MARK}.example", f"person2@{MARK}.example"]
+        raw = pq.read_table(snapshot.path / "raw" / "users.parquet", decryption_properties=key).to_pylist()
+        assert [row["payload"] for row in raw] == user_payloads(1, 2)  # byte for byte (I6)
 
     def test_a_capture_continues_with_its_own_key_only(self, data: DataFolder) -> None:
         """Another key cannot finish it."""
