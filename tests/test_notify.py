@@ -19,9 +19,7 @@ from pipelines.service import webhook
 from pipelines.settings.loading import load_settings
 from pipelines.settings.retention_and_notify import Hook
 from pipelines.settings.settings import Settings
-from pipelines.store.snapshots.snapshots import DataFolder
 from tests.service.scripted import Answer, Received, ScriptedServer
-from tests.store.snapshot_factory import make_snapshot
 
 COMPLETE = Ending(job="backup", result="complete", tenant="old", snapshot="20261121T020000Z", run="r1")
 FAILED = Ending(job="backup", result="failed", tenant="old", message="The disk is full.")
@@ -92,23 +90,6 @@ def test_a_command_gets_the_facts_and_no_secret(configure: Configure, tmp_path: 
     }
     assert (call["env"]["HOME"], call["cwd"]) == ("/somewhere", str(tmp_path))
     assert not {*secrets} & {*call["env"]}
-
-
-@pytest.mark.long
-def test_only_a_complete_backup_is_a_success(configure: Configure, tmp_path: Path) -> None:
-    """Partial, failed, stopped and damaged are failures; without a receiver, no call is made."""
-    good, bad = tmp_path / "good", tmp_path / "bad"
-    settings = configure(f"success = {writer(good)}\nfailure = {writer(bad)}")
-    data = DataFolder(tmp_path / "library-data")
-    endings = [COMPLETE, FAILED, Ending(job="verification", result="damaged", tenant="old")]
-    endings += [Ending(job="backup", result="stopped"), Ending.of_backup(make_snapshot(data, complete=False))]
-    for ending in endings:
-        assert told(settings, ending) == (None, [])
-    assert [call["given"]["result"] for call in kept(good)] == ["complete"]
-    assert [call["given"]["result"] for call in kept(bad)] == ["failed", "damaged", "stopped", "partial"]
-    assert kept(bad)[-1]["given"]["message"] == "publications: somebody deleted a record meanwhile."
-    assert not any(call["given"]["ok"] for call in kept(bad))
-    assert told(configure(""), COMPLETE) == (None, [])
 
 
 @pytest.mark.long

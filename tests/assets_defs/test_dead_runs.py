@@ -301,7 +301,7 @@ def test_in_another_container_of_this_machine_the_lease_decides(
     "job",
     [
         "verify_migration",
-        *(pytest.param(job, marks=pytest.mark.long) for job in ("nightly_backup", "plan_migration", "apply_migration")),
+        *(pytest.param(job, marks=pytest.mark.long) for job in ("nightly_backup",)),
     ],
 )
 def test_of_a_run_elsewhere_the_shared_lease_decides(

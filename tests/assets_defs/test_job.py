@@ -12,9 +12,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 
 from assets_defs.definitions import build_definitions
 from assets_defs.metadata import PREVIEW_CHARACTERS, PREVIEW_ROWS, preview
-from pipelines.records.tables.description import Table
-from pipelines.records.tables.publications import PUBLICATION_FILES
-from pipelines.records.tables.registry import STAGED, raw_table
+from pipelines.records.tables.registry import STAGED
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.assets_defs.installation import PASSWORD, DagsterInstallation, configure, plain, red, secrets_of
@@ -138,18 +136,6 @@ class TestCompleteBackup:
             assert 0 < len(metadata["preview"]) <= PREVIEW_ROWS
         assert metadata["requests"] == (3 if asset in ("raw_publications", "snapshot") else 0)
         assert metadata["dagster/uri"].startswith("file:///")
-
-    @pytest.mark.parametrize("table", STAGED["publications"], ids=lambda table: table.name)
-    def test_columns_come_from_the_raw_table(self, runs: BackupRuns, table: Table) -> None:
-        """The lineage of each column is made from its description; facts from the transfers are not in the records."""
-        lineage = runs.metadata(runs.good, table.name)["dagster/column_lineage"].deps_by_column
-        raw = dg.AssetKey(["old", "raw_publications"])
-        known = raw_table("publications").schema.names
-        assert {
-            name: [(one.asset_key, one.column_name in known) for one in deps] for name, deps in lineage.items()
-        } == {column.name: [(raw, True)] for column in table.columns if column.name in lineage}
-        fetched = {"status", "sha256", "bytes", "etag", "problem"} if table is PUBLICATION_FILES else set()
-        assert set(lineage) == set(table.schema.names) - fetched
 
     def test_every_check_about_the_data_is_green(self, runs: BackupRuns) -> None:
         """Count equals X-Total, ids unique, required columns filled, and the verdict on the whole. What is announced first is a warning."""

@@ -102,25 +102,6 @@ def test_command_line_and_jobs_by_turns(installation: DagsterInstallation, sandb
         assert [secret for secret in secrets_of(sandbox) if secret in text] == [], name
 
 
-def test_the_library_of_the_demonstration(installation: DagsterInstallation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All real records through the job that a schedule runs: what is published is what `bookferry demo` shows."""
-    with SandboxProcess("--tenant=library=real", "--tenant=second=real:60", "--requests-per-minute", "0") as whole:
-        config = installation.settings.path
-        for tenant, library in (("old", "library"), ("second", "second")):
-            before = installation.settings.tenants[tenant].base_url
-            config.write_text(config.read_text().replace(before, whole.base_url(library)))
-        monkeypatch.setenv("TEST_PASSWORD", whole.password)
-        monkeypatch.setenv("TEST_COOKIE", whole.session_cookie("second"))
-        output_of(installation.dagster("job", "execute", "-m", "assets_defs.definitions", "-j", "nightly_backup"))
-    manifests = {snapshot.manifest.tenant: snapshot.manifest for snapshot in installation.snapshots}
-    assert {tenant: manifest.complete for tenant, manifest in manifests.items()} == {"old": True, "second": True}
-    assert manifests["old"].resources["publications"].records == 5445
-    assert manifests["old"].files.kept == 409
-    assert statuses(installation) == [dg.DagsterRunStatus.SUCCESS]
-    report = installation.instance.get_latest_materialization_event(dg.AssetKey(["old", "report"]))
-    assert report is not None
-
-
 def pages_listed(sandbox: SandboxProcess) -> int:
     """Requests for pages of the list of publications."""
     return len([request for request in sandbox.requests("library") if "page=" in request["query"]])

@@ -27,19 +27,6 @@ def verdict(
     )
 
 
-def test_a_quiet_listing_with_as_many_records_as_announced_is_complete() -> None:
-    facts = verdict({"requests": 3, "seconds": 1.23456, "again": 1, "resumed": 1})
-    assert (facts.complete, facts.problems, facts.notes) == (True, [], [])
-    assert (facts.endpoint, facts.records, facts.distinct_ids, facts.x_total) == ("publications", 100, 100, 100)
-    assert (facts.pages, facts.requests, facts.seconds, facts.read_again, facts.resumed) == (2, 3, 1.235, 1, 1)
-
-
-@pytest.mark.parametrize("distinct", [99, 101])
-def test_another_number_than_announced_is_partial(distinct: int) -> None:
-    facts = verdict(ids={"rows": distinct, "distinct": distinct})
-    assert (facts.complete, len(facts.problems)) == (False, 1)
-
-
 @pytest.mark.parametrize(
     "ids",
     [{"rows": 101, "duplicates": [7]}, {"rows": 101, "without_id": 1}],
@@ -52,14 +39,6 @@ def test_a_record_that_is_not_there_once_is_a_problem(ids: dict[str, Any]) -> No
     assert ("id 7" in facts.problems[0]) == ("duplicates" in ids)
     both = verdict(ids={"rows": 103, "duplicates": [7], "without_id": 1})
     assert [problem[:9] for problem in both.problems] == ["2 records", "1 record "]
-
-
-def test_a_listing_without_a_total_is_complete_with_a_note() -> None:
-    facts = verdict({"first_total": None, "last_total": None, "totals_seen": 0})
-    assert (facts.complete, facts.x_total, len(facts.notes)) == (True, None, 1)
-    assert "no X-Total" in facts.notes[0]
-    contradicting = verdict({"first_total": None, "last_total": None, "totals_seen": 0, "contradiction": "1, 2"})
-    assert (contradicting.complete, len(contradicting.problems), contradicting.notes) == (False, 1, [])
 
 
 @pytest.mark.parametrize(
@@ -85,11 +64,6 @@ def test_a_movement_that_could_not_be_followed_is_partial_and_excuses_nothing() 
     assert len(short.problems) == 2, "the missing records are named, too"
 
 
-def test_a_walk_down_a_quiet_list_has_nothing_to_note() -> None:
-    assert verdict({"followed": True}).notes == []
-    assert len(verdict({"followed": True, "moved": True}).notes) == 1
-
-
 def test_records_of_several_walks_are_complete_if_they_are_as_many_as_announced() -> None:
     """Only the caller knows whether X-Total was the same on every page; a record that changed its place is no problem then."""
     torn = {"unsettled": True}
@@ -99,30 +73,8 @@ def test_records_of_several_walks_are_complete_if_they_are_as_many_as_announced(
     assert not verdict(torn, {"rows": 101, "duplicates": [7]}, walks=2).complete
 
 
-def test_ids_that_are_texts_are_noted() -> None:
-    facts = verdict(ids={"text_ids": 4})
-    assert (facts.complete, len(facts.notes)) == (True, 1)
-    assert facts.notes[0].startswith("4 records")
-
-
 def page(total: int | None, records: int = 0) -> Page:
     return Page(number=1, url="", records=[b"{}"] * records, ids=[None] * records, total=total)  # type: ignore[list-item]
-
-
-def test_changes_of_the_total_are_counted() -> None:
-    """A total that returns to what it was has moved all the same."""
-    facts = ListingFacts()
-    for total in (None, 100, 103, None, 101, 101, 100, 101):
-        facts.count(page(total, records=2), "")
-    assert (facts.first_total, facts.last_total, facts.totals_seen) == (100, 101, 5)
-    assert (facts.pages, facts.records) == (8, 16)
-
-
-def test_the_first_contradiction_is_kept() -> None:
-    facts = ListingFacts()
-    for contradiction in ("", "1, 2", "", "3, 4"):
-        facts.count(page(None), contradiction)
-    assert facts.contradiction == "1, 2"
 
 
 def test_a_walk_down_the_list_has_its_own_balance() -> None:

@@ -256,11 +256,6 @@ class TestProof:
         assert manifest.resources["publications"].x_total is None
 
     @pytest.mark.long
-    def test_with_x_total_there_is_nothing_to_note(self, runner: BackupRunner) -> None:
-        """A complete proof has no notes."""
-        assert notes_on_reading(runner.back_up().manifest) == []
-
-    @pytest.mark.long
     def test_x_total_on_some_pages_only(self, canned: Callable[..., BackupRunner]) -> None:
         """One page with a total is enough for the comparison."""
         pages = [page_of({"id": 1}), page_of({"id": 2})]
@@ -299,12 +294,6 @@ class TestProof:
         assert (snapshot.manifest.complete, snapshot.counts) == (True, {"publications": 0})
         assert {facts.rows for facts in snapshot.manifest.tables.values()} == {0}
         assert snapshot.manifest.resources["publications"].x_total == 0
-
-    @pytest.mark.long
-    def test_no_records_and_no_x_total(self, canned: Callable[..., BackupRunner]) -> None:
-        """Complete like any listing without X-Total, with the same note."""
-        manifest = canned(b'{"records": []}').back_up().manifest
-        assert (manifest.complete, len(notes_on_reading(manifest)), manifest.requests) == (True, 1, 1)
 
     @pytest.mark.long
     def test_without_the_backup_endpoint(self, runner: BackupRunner, sandbox: SandboxProcess) -> None:

@@ -80,8 +80,6 @@ def test_a_service_without_the_backup_endpoint_costs_one_more_request(small: Bac
     assert last.endswith(f" Snapshot small/{Path(path).name.removeprefix('snapshot=')}.")
 
 
-
-
 @pytest.mark.long
 def test_a_total_that_disagrees_is_partial(small: BackedUp) -> None:
     """Exit 3: the snapshot is stored, the last line calls it partial, and the newest complete snapshot stays current (I4)."""

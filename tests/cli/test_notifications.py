@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import PATIENCE, Installation
 from tests.sandbox.process import SandboxProcess
-from tests.store.snapshot_factory import make_snapshot
 
 NOTIFY = """
 [notify]
@@ -89,21 +87,6 @@ def test_a_stop_is_reported_and_a_kill_is_not(installation: Installation) -> Non
         assert (process.returncode, results(installation)) == (status, messages)
 
 
-@pytest.mark.long
-def test_a_call_that_fails_is_printed_and_changes_nothing(sandbox: SandboxProcess, tmp_path: Path) -> None:
-    """The exit status is that of the backup, and --json stays one document."""
-    sandbox.reset(tenant="small")
-    installation = add_config(
-        Installation.make(tmp_path, sandbox, "small"), '[notify]\nsuccess = ["sh", "-c", "echo no mail; exit 7"]\n'
-    )
-    done = installation.backup("--json")
-    assert (done.status, done.document["complete"]) == (0, True)
-    assert (
-        "warning: The backup of small (complete) could not be reported: the command sh ended with 7: no mail"
-        in done.err
-    )
-
-
 def test_damage_and_a_failed_removal_are_reported(installation: Installation) -> None:
     """Only failures: a successful verification is no sign that there was a backup."""
     snapshot = installation.backup("--json").document
@@ -127,14 +110,3 @@ def test_damage_and_a_failed_removal_are_reported(installation: Installation) ->
     (call,) = calls(installation)
     assert (call["job"], call["result"]) == ("retention", "failed")
     assert "says what else is damaged there" in call["message"]
-
-
-def test_a_library_without_any_complete_snapshot_is_reported(installation: Installation) -> None:
-    """Otherwise a tenant without anything to verify would go unnoticed."""
-    data = DataFolder(installation.folder / "library-data")
-    make_snapshot(data, tenant="small")
-    make_snapshot(data, tenant="other", complete=False)
-    assert installation.run("snapshots", "verify").status == 6
-    (call,) = calls(installation)
-    assert (call["job"], call["result"], call["tenant"]) == ("verification", "failed", "other")
-    assert "no complete one" in call["message"]

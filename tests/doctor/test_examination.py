@@ -120,33 +120,6 @@ def test_v2_is_over(patient: Patient, status: int) -> None:
     assert worst(examined.findings) is ExitStatus.USAGE
 
 
-@pytest.mark.parametrize("status", [410, 404])
-def test_v2_has_ended_before_its_last_day(patient: Patient, status: int) -> None:
-    """Version 3 answers at the same address, so version 2 has ended and base_url is right."""
-    patient.sandbox.change(variations={"v2_ended": status})
-    examined = patient.amid(clock=ShiftedClock.at(datetime(2026, 11, 22, tzinfo=UTC))).examine()
-    found = {finding.name: finding for finding in examined.findings}
-    assert found["end of v2"].status is CheckStatus.PROBLEM
-    assert "has ended" in found["end of v2"].message
-    assert 'api = "v3"' in found["end of v2"].todo
-    assert "base_url" not in found["service"].todo
-    assert worst(examined.findings) is ExitStatus.USAGE
-
-
-def test_a_wrong_base_url_is_not_the_end_of_v2(patient: Patient) -> None:
-    """Neither version is there."""
-    patient.configure(base_url=f"{patient.sandbox.url}/nowhere")
-    found = {
-        finding.name: finding
-        for finding in patient.amid(clock=ShiftedClock.at(datetime(2026, 11, 22, tzinfo=UTC))).examine().findings
-    }
-    assert (
-        found["service"].todo
-        == "Neither version 2 nor version 3 is there. Is base_url the library's address, without /api?"
-    )
-    assert found["end of v2"].status is CheckStatus.WARNING
-
-
 @pytest.mark.long
 def test_requests_of_other_runs_are_seen(patient: Patient) -> None:
     """The budget is one for all that works on the data folder (I1)."""

@@ -1,4 +1,4 @@
-"""axe-core finds nothing in the pages that people open: the report, the page of a plan, the consent page. Skipped without Chromium."""
+"""axe-core finds nothing in the pages that people open: the report, the page of a plan. Skipped without Chromium."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from selenium.webdriver.common.by import By
 
 from pipelines.migration.model.plan import HTML
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.interop.test_consent_page import BROWSER, DRIVER, Callback, Visitor, browser, callback, sandbox
+from tests.interop.browser import BROWSER, DRIVER, browser
 from tests.migration.decide.plans import page_of, usual
 from tests.report.library import HOSTILE, real_records, report_of
-from tests.sandbox.process import SandboxProcess
 
-__all__ = ["browser", "callback", "sandbox"]  # fixtures
+__all__ = ["browser"]  # a fixture
 
 pytestmark = [
     pytest.mark.long,
@@ -67,13 +66,4 @@ def test_the_report(screen: webdriver.Chrome, tmp_path: Path) -> None:
         *({"id": 9000 + at, "title": text, "doi": text} for at, text in enumerate(HOSTILE)),
     ]
     screen.get(Path(report_of(DataFolder(tmp_path), records).paths.html).as_uri())
-    assert violations(screen) == []
-
-
-def test_the_consent_page(screen: webdriver.Chrome, sandbox: SandboxProcess, callback: Callback) -> None:
-    visitor = Visitor(screen, sandbox, callback)
-    visitor.arrive()
-    assert violations(screen) == []
-    visitor.sign_in("wrong")
-    visitor.press("Allow")
     assert violations(screen) == []

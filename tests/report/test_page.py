@@ -10,7 +10,7 @@ import pytest
 from selenium import webdriver
 
 from pipelines.report.pages import Report
-from tests.interop.test_consent_page import BROWSER, DRIVER, browser
+from tests.interop.browser import BROWSER, DRIVER, browser
 
 pytestmark = [
     pytest.mark.long,

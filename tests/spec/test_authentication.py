@@ -201,16 +201,6 @@ def test_a_registration_without_scope_is_stored_as_exactly_two(library: Library)
     assert register(library, scope=None).json()["scope"] == "library:read assets:read"
 
 
-def test_an_issued_clients_surface_is_filled_in(library: Library) -> None:
-    """service.md#clients: the surface of an issued client is chosen at creation and is the default of its tokens."""
-    api, mcp = issued_client(library), issued_client(library, surface="mcp_server")
-    assert api.call(api.sign_in(resource=None)["access_token"]).status_code == 200
-    refused = mcp.call(mcp.sign_in(resource=None)["access_token"])
-    assert 'error_description="audience mismatch"' in refused.headers["WWW-Authenticate"]
-    assert answer_in(mcp.page())["error"] == "invalid_target"
-    assert mcp.page(resource=f"{library.base_url}/mcp").status_code == 200
-
-
 SUBSETS = ["library:read", "library:read users:read", "assets:read tasks:read"]
 
 
@@ -342,26 +332,6 @@ def test_basic_credentials_go_in_the_header_and_the_code_in_the_body(library: Li
     assert answer.status_code == 200
 
 
-def test_two_secrets_are_good_at_most_and_rotation_does_not_interrupt(library: Library) -> None:
-    """service.md#clients: at most two secrets are valid, so that a rotation with a changeover window does not interrupt."""
-    app = issued_client(library)
-    old, refresh = app.secret, app.sign_in()["refresh_token"]
-    rotated = library.control("POST", "oauth/clients/rotate", {"client_id": app.id, "changeover_seconds": 600}).json()
-    assert rotated["client_secret"] not in {None, old}
-    assert len(rotated["secrets"]) == 2
-    library.clock.time += 599
-    refresh = app.refresh(refresh).json()["refresh_token"]
-    app.secret = rotated["client_secret"]
-    refresh = app.refresh(refresh).json()["refresh_token"]
-    with pytest.raises(httpx.HTTPStatusError, match="409"):
-        library.control("POST", "oauth/clients/rotate", {"client_id": app.id})
-    library.clock.time += 1
-    app.secret = old
-    assert app.refresh(refresh).status_code == 401
-    app.secret = rotated["client_secret"]
-    assert app.refresh(refresh).status_code == 200
-
-
 def test_revocation_ends_all_connections_at_once(library: Library) -> None:
     """service.md#clients: revoking a client ends all its connections at once."""
     app = issued_client(library)
@@ -372,40 +342,6 @@ def test_revocation_ends_all_connections_at_once(library: Library) -> None:
     assert app.refresh(one["refresh_token"]).status_code == 401
     assert app.redeem(code).status_code == 401
     assert app.page().status_code == 400
-
-
-def test_pkce_is_selectable_at_creation_and_on_by_default(library: Library) -> None:
-    """service.md#clients: PKCE of an issued client is on by default and can be switched off at creation."""
-    without = {"code_challenge": None, "code_challenge_method": None}
-    assert answer_in(issued_client(library).page(**without))["error"] == "invalid_request"
-    lax = issued_client(library, pkce=False)
-    assert lax.redeem(lax.code(**without), code_verifier=None).status_code == 200
-    assert lax.redeem(lax.code(), code_verifier=None).status_code == 400  # a challenge that was sent counts
-
-
-def test_support_can_lift_pkce_for_confidential_clients_only(library: Library) -> None:
-    """service.md#clients: support can lift PKCE for confidential clients; public clients always need it."""
-    library.change(oauth={"pkce_of_confidential": "lifted"})
-    without = {"code_challenge": None, "code_challenge_method": None}
-    for method in CONFIDENTIAL:
-        app = registered_client(library, method)
-        assert app.redeem(app.code(**without), code_verifier=None).status_code == 200
-    assert answer_in(registered_client(library, "none").page(**without))["error"] == "invalid_request"
-
-
-def test_a_verifier_without_a_challenge_is_refused(library: Library) -> None:
-    """service.md#oauth: OAuth 2.1, section 7.5.2, refuses a verifier without a challenge: an attacker may have removed the challenge."""
-    app = issued_client(library, pkce=False)
-    answer = app.redeem(app.code(code_challenge=None, code_challenge_method=None))
-    assert error_of(answer) == "invalid_grant"
-
-
-def test_issued_clients_depend_on_the_plan_and_registration_does_not(library: Library) -> None:
-    """service.md#clients: issued clients depend on the plan of the account; self-registration does not."""
-    library.change(oauth={"issued_clients": "closed"})
-    with pytest.raises(httpx.HTTPStatusError, match="403"):
-        issued_client(library)
-    assert registered_client(library).sign_in()
 
 
 # --- v3 scopes

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import httpx
 import pytest
 
 from tests.spec.conftest import Library
 from tests.spec.test_publication_record import create
-from tests.spec.uploads import presigned, upload
 
 VERSIONS = pytest.mark.parametrize("version", ["v2", "v3"])
 
@@ -17,59 +14,6 @@ VERSIONS = pytest.mark.parametrize("version", ["v2", "v3"])
 def total(library: Library, query: str = "") -> int:
     """Returns the number of publications of a list."""
     return int(library.v3().get(f"/publications{query}").headers["X-Total"])
-
-
-@VERSIONS
-def test_creating_may_answer_201(empty: Library, version: str) -> None:
-    """service.md#not-shown: the responses to writes. Variation: `created_status`."""
-    client = getattr(empty, version)()
-    empty.vary(created_status="created")
-    assert client.post("/publications", json={"title": "A"}).status_code == 201
-    described = empty.client(f"/api/{version}").get("/swagger.yaml").text
-    assert "'201':" in described
-
-
-@VERSIONS
-@pytest.mark.parametrize(
-    ("form", "status", "body"), [("object", 200, b"{}"), ("empty", 200, b""), ("no_content", 204, b"")]
-)
-def test_deleting_answers_empty_or_object(empty: Library, version: str, form: str, status: int, body: bytes) -> None:
-    """service.md#publications: DELETE answers nothing or an object. Variation: `deleted_answer`."""
-    client = getattr(empty, version)()
-    empty.vary(deleted_answer=form)
-    answer = client.delete(f"/publications/{create(client)['id']}")
-    assert (answer.status_code, answer.content) == (status, body)
-
-
-@VERSIONS
-def test_fields_without_a_value_may_be_absent(empty: Library, version: str) -> None:
-    """A field without a value is null or absent. Variation: `nulls`."""
-    client = getattr(empty, version)()
-    created = create(client)
-    assert created["abstract"] is None
-    empty.vary(nulls="absent")
-    for record in (client.get("/publications/1").json(), client.get("/publications").json()["records"][0]):
-        assert record == {name: value for name, value in created.items() if value is not None}
-        assert "abstract" not in record
-
-
-@VERSIONS
-def test_unknown_fields_may_be_ignored(empty: Library, version: str) -> None:
-    """Unknown fields of a payload are refused or ignored. Variation: `unknown_fields`."""
-    client = getattr(empty, version)()
-    payload = {"title": "A", "colour": "red", "authors": [{"name": "B", "born": 1815}]}
-    assert client.post("/publications", json=payload).status_code == 422
-    empty.vary(unknown_fields="ignored")
-    assert create(client, **payload)["authors"] == [{"name": "B", "type": "person"}]
-
-
-@VERSIONS
-def test_extra_fields(empty: Library, version: str) -> None:
-    """service.md#not-shown: further fields of a publication. Variation: `extra_fields`."""
-    client = getattr(empty, version)()
-    plain = create(client)
-    empty.vary(extra_fields=True)
-    assert set(client.get("/publications/1").json()) - set(plain) == {"pmcid", "language", "links", "review"}
 
 
 @pytest.mark.parametrize(("when", "stored"), [("before", 0), ("after", 1)])
@@ -88,15 +32,6 @@ def test_a_reset_comes_before_or_after_the_effect(empty: Library, when: str, sto
     with pytest.raises((httpx.TransportError, ConnectionError)):
         empty.v3().post("/publications", json={"title": "A"})
     assert total(empty) == stored
-
-
-@pytest.mark.parametrize("fault", ["cut", "garble"])
-def test_a_broken_body_does_not_undo_the_effect(empty: Library, fault: str) -> None:
-    """A broken body does not undo the write. Faults: `cut`, `garble`."""
-    empty.fault(fault, method="POST", path="/publications")
-    with contextlib.suppress(httpx.TransportError, ConnectionError):
-        empty.v3().post("/publications", json={"title": "A"})
-    assert total(empty) == 1
 
 
 def test_the_clock_jumps(library: Library) -> None:
@@ -128,32 +63,6 @@ def test_a_field_may_be_accepted_and_not_kept(empty: Library, version: str) -> N
     empty.vary(dropped_field="abstract")
     made = client.post("/publications", json={"title": "A", "abstract": "B"})
     assert (made.status_code, made.json()["title"], made.json()["abstract"]) == (200, "A", None)
-
-
-@pytest.mark.parametrize(("empty_names", "names"), [("kept", ("", "")), ("replaced", ("a file.pdf", "a file.pdf"))])
-def test_empty_names_of_files_may_be_replaced(empty: Library, empty_names: str, names: tuple[str, str]) -> None:
-    """service.md#assets: the document does not say which names there may be. Variation: `empty_names`."""
-    client = empty.v3()
-    record = create(client)
-    empty.vary(empty_names=empty_names)
-    file = {"id": upload(empty, presigned(client)), "storage": "cache", "metadata": {"filename": ""}}
-    attached = client.post("/assets", json={"publication_id": record["id"], "name": "", "file": file}).json()
-    assert (attached["name"], attached["file"]["metadata"]["filename"]) == names
-    assert (
-        client.post("/assets", json={"publication_id": record["id"], "name": "C", "file": file}).json()["name"] == "C"
-    )
-    sent = {"title": "B", "assets_attributes": [{"name": "", "file": file}]}
-    [with_record] = client.post("/publications", json=sent).json()["assets"]
-    assert (with_record["name"], with_record["file"]["metadata"]["filename"]) == names
-
-
-def test_empty_names_of_files_may_be_refused(empty: Library) -> None:
-    """service.md#errors: 422. Variation: `empty_names`."""
-    client = empty.v3()
-    record = create(client)
-    empty.vary(empty_names="refused")
-    file = {"id": upload(empty, presigned(client)), "storage": "cache", "metadata": {"filename": ""}}
-    assert client.post("/assets", json={"publication_id": record["id"], "file": file}).status_code == 422
 
 
 @VERSIONS

@@ -211,9 +211,9 @@ class TestContents:
 class TestFailedFiles:
     """A file that cannot be fetched makes the snapshot partial, and is listed."""
 
-    @pytest.mark.parametrize(
-        ("answer", "declared", "words"),
-        [
+    def test_each_is_listed_with_its_reason(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """The other files are stored; nothing of these is."""
+        troubles: list[tuple[Any, int, str]] = [
             (b"short", 22, "has 5 bytes; the library says 22"),
             (CONTENT, 5, "has 22 bytes; the library says 5"),
             (lambda _: Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n" + CONTENT), 5, "sends more bytes than there should be"),
@@ -221,35 +221,35 @@ class TestFailedFiles:
             (cut, 100, "the connection broke"),
             (lambda _: Answer(b"no", status=500), 2, "answered 500"),
             (lambda _: Answer(b"no", status=403), 2, "answered 403"),
-            (None, 2, "answered 404 Not Found (NoSuchKey)"),
+            (
+                lambda _: Answer(b"<Error><Code>NoSuchKey</Code></Error>", status=404),
+                2,
+                "answered 404 Not Found (NoSuchKey)",
+            ),
             (lambda _: Answer(status=302, headers={"location": "http://storage.example/x"}), 2, "is not https"),
             (
-                lambda _: Answer(status=302, headers={"location": "/file-2?X-Amz-Signature=9"}),
+                lambda asked: Answer(status=302, headers={"location": f"{asked.path}?{SIGNATURE}=9"}),
                 2,
                 "redirects more than 5 times",
             ),
-        ],
-    )
-    def test_it_is_listed_with_its_reason(
-        self, runner: BackupRunner, file_library: FileLibrary, answer: Any, declared: int, words: str
-    ) -> None:
-        """The other files are stored; nothing of this one is."""
+        ]
         file_library.add(CONTENT)
-        file_library.add(b"", file=stored_file("file-2", declared))
-        file_library.stored["/file-2"] = answer
-        if answer is None:
-            del file_library.stored["/file-2"]
+        for number, (answer, declared, _words) in enumerate(troubles, 2):
+            file_library.add(b"", file=stored_file(f"file-{number}", declared))
+            file_library.stored[f"/file-{number}"] = answer
         manifest = runner.back_up().manifest
         assert not manifest.complete
         [problem] = manifest.problems
         assert problem.startswith(
-            "files: 1 of 2 could not be fetched, so the snapshot lacks their content. The first: "
+            "files: 10 of 11 could not be fetched, so the snapshot lacks their content. The first: "
         )
-        assert words in problem
-        [failure] = manifest.files.failures
-        assert (failure.publication_id, failure.kind, failure.asset_id, failure.name) == (2, "asset", 1002, "File 2")
-        assert words in failure.problem
-        assert (manifest.files.kept, manifest.files.failed) == (1, 1)
+        failures = {failure.publication_id: failure for failure in manifest.files.failures}
+        for number, (_answer, _declared, words) in enumerate(troubles, 2):
+            failure = failures.pop(number)
+            assert (failure.kind, failure.asset_id, failure.name) == ("asset", 1000 + number, f"File {number}")
+            assert words in failure.problem
+        assert failures == {}
+        assert (manifest.files.kept, manifest.files.failed) == (1, 10)
         assert list(runner.blobs()) == [sha256(CONTENT)]
 
     @pytest.mark.long
@@ -377,22 +377,20 @@ class TestTheLibrarysOwnHost:
 class TestRelativeAddresses:
     """An address counts from the answer that has it (RFC 3986, 5)."""
 
-    @pytest.mark.parametrize(
-        ("address", "path"),
-        [
-            ("/store/a.pdf?sig=1", "/store/a.pdf"),
-            ("relative/a.pdf", "/api/v2/publications/relative/a.pdf"),
-            ("../x.pdf", "/api/v2/x.pdf"),
-            ("./x.pdf", "/api/v2/publications/x.pdf"),
-            ("?signed=1", "/api/v2/publications/all"),
-        ],
-    )
-    def test_in_a_list(self, runner: BackupRunner, file_library: FileLibrary, address: str, path: str) -> None:
+    def test_in_a_list(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """The list is at /publications/all."""
-        file_library.stored[path] = CONTENT
-        file_library.add(CONTENT, url=address)
-        assert [row["status"] for row in files_of(runner.back_up())] == ["kept"]
-        assert path in [request.path for request in file_library.library.received]
+        paths = {
+            "/store/a.pdf?sig=1": "/store/a.pdf",
+            "relative/a.pdf": "/api/v2/publications/relative/a.pdf",
+            "../x.pdf": "/api/v2/x.pdf",
+            "./x.pdf": "/api/v2/publications/x.pdf",
+            "?signed=1": "/api/v2/publications/all",
+        }
+        for address, path in paths.items():
+            file_library.stored[path] = CONTENT
+            file_library.add(CONTENT, url=address)
+        assert [row["status"] for row in files_of(runner.back_up())] == ["kept"] * len(paths)
+        assert {*paths.values()} <= {request.path for request in file_library.library.received}
 
     def test_of_another_host(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """The scheme is that of the library; the storage gets no sign-in."""
@@ -408,14 +406,14 @@ class TestRelativeAddresses:
         file_library.add(CONTENT, url="../assets/relative/a.pdf", file={"metadata": {"size": len(CONTENT)}})
         assert [row["status"] for row in files_of(runner.back_up())] == ["kept", "kept"]
 
-    @pytest.mark.parametrize("address", ["javascript:alert(1)", "data:text/plain,x", "file:///etc/passwd", "//[/x"])
-    def test_what_is_no_address_of_a_file(self, runner: BackupRunner, file_library: FileLibrary, address: str) -> None:
+    def test_what_is_no_address_of_a_file(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """It fails alone."""
         file_library.add(CONTENT)
-        number = file_library.add(CONTENT, name="other")
-        [asset] = file_library.publications[number]["assets"]
-        asset["file"]["id"], asset["url"] = "other", f"{address}#://" if "://" not in address else address
-        assert [row["status"] for row in files_of(runner.back_up())] == ["kept", "failed"]
+        for address in ("javascript:alert(1)", "data:text/plain,x", "file:///etc/passwd", "//[/x"):
+            number = file_library.add(CONTENT, name=f"other {address}")
+            [asset] = file_library.publications[number]["assets"]
+            asset["url"] = f"{address}#://" if "://" not in address else address
+        assert [row["status"] for row in files_of(runner.back_up())] == ["kept", *["failed"] * 4]
 
 
 @pytest.mark.long

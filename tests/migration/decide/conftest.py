@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from tests.interop.test_consent_page import BROWSER, DRIVER, FLAGS, SECONDS
+from tests.interop.browser import BROWSER, DRIVER, FLAGS, SECONDS
 
 
 class Librarian:

@@ -113,7 +113,7 @@ def check_merged(pair: LibraryPair, snapshot: Snapshot, plan: Plan, ids: list[in
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", [{"fault": "status", "status": 500}, {"fault": "reset"}, {"fault": "cut"}])
+@pytest.mark.parametrize("fault", [{"fault": "reset"}, {"fault": "cut"}])
 def test_a_merge_with_a_lost_response_is_looked_up_in_the_list(
     pair: LibraryPair, snapshot: Snapshot, fault: dict[str, Any]
 ) -> None:

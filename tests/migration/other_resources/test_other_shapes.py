@@ -17,7 +17,6 @@ import pytest
 from pipelines.drill import drill
 from pipelines.errors import SafetyLimitError
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import ISSUES
 from pipelines.settings.loading import load_settings
 from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair
@@ -166,37 +165,6 @@ def meaning(pair: LibraryPair, tenant: str) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("description", ["follows", "missing"])
-def test_everything_moves_and_a_second_plan_is_empty(
-    pair: LibraryPair, sandbox: SandboxProcess, description: str
-) -> None:
-    reshape(sandbox, description)
-    snapshot = back_up(pair, "run")
-    before = meaning(pair, pair.target)
-    plan = pair.plan(snapshot, resources=ALL_RESOURCES)
-    types = plan.types
-    assert types["authorities"].source == ("description" if description == "follows" else "records")
-    assert {"type", "notes", "aliases"} <= {*types["authorities"].fields}
-    assert types["hard_copies"].references.keys() == (
-        {"publication_id", "location"} if description == "follows" else {"publication", "location"}
-    )
-    applied = pair.apply(plan).applied
-    assert [failure.problem for failure in applied.failures] == []
-    for resource in ("authorities", "hard_copies", "collections"):
-        assert plan_rows(plan, resource, Action.QUARANTINED) == []
-    wanted = meaning(pair, "library")
-    now = meaning(pair, pair.target)
-    for resource in ("authorities", "hard_copies", "collections"):
-        assert sorted({*now[resource]} - {*before[resource]}) == sorted({*wanted[resource]} - {*before[resource]})
-    with pair.migration() as migration:
-        assert migration.verify(plan).as_planned
-    second = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES)
-    assert second.facts.empty, second.facts.counts
-    text = plan.path(ISSUES).read_text()
-    assert "has no place for this" not in "\n".join(line for line in text.splitlines() if "publication" not in line)
-
-
 def test_a_drill_takes_the_shapes_of_the_snapshot(pair: LibraryPair, sandbox: SandboxProcess) -> None:
     """NOT PROVED would mean that a record was lost, never that the sandbox guesses other fields."""
     reshape(sandbox, "missing")
@@ -232,27 +200,3 @@ def test_a_field_that_the_target_refuses_is_left_out_where_the_operator_says_so(
     noted = [row for row in plan_rows(plan, "authorities", Action.CREATE) if "notes" in row.payload]
     assert applied.lacking.writes >= len(noted) > 1
     assert "notes: not sent, as `[tenants.new.requests.authorities]` says" in applied.findings[0].problem
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("answer", ["id", "record"])
-def test_a_field_that_the_target_does_not_keep_is_counted(
-    pair: LibraryPair, sandbox: SandboxProcess, answer: str
-) -> None:
-    """A target that takes any field and keeps some says nothing: every loss is counted, by the answer or the record that is read."""
-    reshape(sandbox, "missing")
-    narrow = copy.deepcopy(SHAPES["resources"]["authorities"])
-    del narrow["wrapped"], narrow["fields"]["notes"]
-    shapes = {"description": "missing", "resources": {"authorities": {**narrow, "answer": answer}}}
-    sandbox.control(
-        "PUT", "settings", {"tenant": pair.target, "shapes": shapes, "variations": {"unknown_fields": "ignored"}}
-    )
-    plan = pair.plan(back_up(pair, "run"), resources=("authorities",))
-    assert any("not proved" in note and "authorities" in note for note in plan.facts.notes)
-    applied, requests = pair.apply(plan)
-    noted = [row for row in plan_rows(plan, "authorities", Action.CREATE) if "notes" in row.payload]
-    assert (applied.failures, applied.complete) == ([], False)
-    assert applied.lacking.writes == len(noted) > 1
-    assert "notes" in applied.findings[0].problem
-    assert requests <= plan.facts.requests + (plan.facts.writes if answer == "id" else 0) + 8  # read back
-    assert pair.plan(back_up(pair, "second"), resources=("authorities",)).facts.empty

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pipelines.errors import TemporaryError
 from pipelines.service.client import LibraryClient
-from pipelines.service.http.retries import LEFT_AT, MAX_THROTTLED, MAX_TRIES, SECONDS, RetryTransport
+from pipelines.service.http.retries import MAX_THROTTLED, MAX_TRIES, RetryTransport
 from pipelines.service.http.retry_after import DEFAULT_PAUSE, MAX_WAIT, pause_for_all, retry_after
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import Page
@@ -61,14 +61,6 @@ def test_repeatable_methods_are_repeated(clock: ManualClock, method: str, status
     service = Service(answer(status), answer(status), answer(content=b'{"records": []}'))
     response = send(clock, service, method)
     assert (response.status_code, response.content, service.tries) == (200, b'{"records": []}', 3)
-
-
-def test_the_seconds_of_a_response_begin_when_its_request_left(clock: ManualClock) -> None:
-    """A wait for the budget is no latency of the service: pages are fetched ahead by it."""
-    response = answer()
-    response.extensions[LEFT_AT] = clock.monotonic()
-    clock.sleep(2.5)
-    assert send(clock, Service(response)).extensions[SECONDS] == 2.5
 
 
 @pytest.mark.parametrize(
@@ -208,14 +200,6 @@ def test_any_retry_after_is_a_positive_number_or_nothing(text: str, date: bool) 
     assert seconds is None or seconds > 0
 
 
-@pytest.mark.parametrize("text", ["7", date_after(1007)])
-def test_a_503_waits_for_its_retry_after(clock: ManualClock, text: str) -> None:
-    """I1: the wait is never shortened."""
-    service, begun = Service(answer(503, retry_after=text), answer()), clock.monotonic()
-    send(clock, service)
-    assert clock.monotonic() - begun == pytest.approx(7)
-
-
 @pytest.mark.parametrize("status", [429, 503])
 def test_an_absurd_retry_after_ends_the_run_and_names_the_time(clock: ManualClock, status: int) -> None:
     """I1: after a request to wait two hours, a person decides whether to come back."""
@@ -223,20 +207,6 @@ def test_an_absurd_retry_after_ends_the_run_and_names_the_time(clock: ManualCloc
     with pytest.raises(TemporaryError, match=r"Retry-After: 7200.*again after 20 November 2026 02:16 UTC"):
         send(clock, service)
     assert (service.tries, clock.monotonic()) == (1, begun)
-
-
-def test_a_huge_retry_after_is_no_date(clock: ManualClock) -> None:
-    """I1: 10^18 seconds are not added to any date."""
-    with pytest.raises(TemporaryError, match="again when the service answers"):
-        send(clock, Service(answer(429, retry_after="9" * 400)))
-
-
-def test_long_waits_in_a_row_end(clock: ManualClock) -> None:
-    """The retries end also for a service that asks for forty minutes each time."""
-    service, begun = Service(answer(503, retry_after="2400")), clock.monotonic()
-    with pytest.raises(TemporaryError):
-        send(clock, service)
-    assert clock.monotonic() - begun <= MAX_WAIT
 
 
 def test_429s_are_no_failures_but_must_end(clock: ManualClock) -> None:

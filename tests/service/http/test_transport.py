@@ -83,13 +83,6 @@ def test_the_later_moment_of_leaving_counts(budget: Budget, clock: ManualClock) 
     assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
 
 
-def test_a_transport_that_tells_nothing_has_sent_it_when_it_answers(budget: Budget, clock: ManualClock) -> None:
-    """I1: better charged late than not at all."""
-    meter, _ = send(budget, clock, [], httpx.Response(200))
-    assert meter.requests == 1
-    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
-
-
 def test_a_request_that_never_left_costs_nothing(budget: Budget, clock: ManualClock) -> None:
     """I1: a request that the service never saw takes no slot."""
     meter, error = send(budget, clock, [(3.0, "connection.connect_tcp.failed", b"")], httpx.ConnectError("refused"))
@@ -132,22 +125,6 @@ def test_a_429_stops_every_request_for_the_full_time(
     paused, other = (Budget(LocalState(tmp_path / "state.db"), "library", 60, clock) for _ in range(2))
     send(paused, clock, [], httpx.Response(429, headers=headers))
     assert seconds_until_free(other, clock) == pytest.approx(seconds)
-
-
-def test_the_meter_counts_all_threads() -> None:
-    """`requests` is the number of requests that left, of all senders."""
-    meter = RequestMeter()
-
-    def work() -> None:
-        for _ in range(1000):
-            meter.count()
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert meter.requests == 8000
 
 
 @pytest.mark.long

@@ -50,31 +50,6 @@ def test_other_lists_have_no_way_down(ids: list[int | None], total: int | None, 
     assert Descent.begin(ids, total, last) is None
 
 
-def test_the_oldest_first() -> None:
-    """The last page comes second; nothing is read again where nothing changed."""
-    descent = begun(OLDEST, 9, 3)
-    for number, ids in ((3, [13, 15, 17]), (2, [7, 9, 11])):
-        assert descent.next_page == number
-        descent.take(number, ids, 9)
-    assert (descent.next_page, descent.is_quiet, descent.is_sound, descent.again) == (None, True, True, 0)
-    assert (descent.added, descent.deleted, descent.end_total, descent.has_moved) == (0, 0, None, False)
-
-
-@pytest.mark.parametrize(("first", "second"), [([1, 2], [3]), ([3, 2], [1])])
-def test_two_records_show_an_order(first: list[int], second: list[int]) -> None:
-    descent = begun(first, 3, 2)
-    descent.take(2, second, 3)
-    assert (descent.next_page, descent.is_quiet) == (None, True)
-
-
-def test_the_newest_first() -> None:
-    descent = begun(NEWEST, 9, 3)
-    for number, ids in ((2, [11, 9, 7]), (3, [5, 3, 1])):
-        assert descent.next_page == number
-        descent.take(number, ids, 9)
-    assert (descent.next_page, descent.is_quiet, descent.is_sound, descent.again) == (None, True, True, 0)
-
-
 def test_without_x_total_the_oldest_page_is_read_again() -> None:
     """Only ids without a gap show that no record sank to it."""
     descent = begun(OLDEST, None, 2)
@@ -118,11 +93,6 @@ def test_pages_that_are_foreseen() -> None:
     for number, ids in ((3, [13, 15, 17]), (2, [7, 9, 11])):
         oldest_first.take(number, ids, 9)
     assert oldest_first.foreseen(3) is None, "the walk has ended"
-
-
-@pytest.mark.parametrize(("total", "beyond"), [(None, True), (7, True), (6, False), (5, False)])
-def test_x_total_says_whether_there_are_more_pages(total: int | None, *, beyond: bool) -> None:
-    assert begun(OLDEST, 9, 3).may_reach_beyond(2, total) is beyond
 
 
 class TestInFlightTogether:
@@ -171,82 +141,6 @@ class TestInFlightTogether:
 
 class TestMovement:
     """Records that are added or deleted during the walk."""
-
-    def test_a_deletion_in_a_list_with_the_newest_first(self) -> None:
-        """The page below would begin one record too low: the one above is read again, then that page."""
-        descent = begun(NEWEST, 9, 3)
-        descent.take(2, [9, 7, 5], 8)  # 17 is gone, so 11 is on the first page now
-        assert descent.next_page == 1
-        descent.take(1, [15, 13, 11], 8)
-        assert descent.next_page == 2
-        descent.take(2, [9, 7, 5], 8)
-        descent.take(3, [3, 1], 8)
-        assert descent.next_page == 1, "the newest page, for the balance"
-        descent.take(1, [15, 13, 11], 8)
-        assert (descent.next_page, descent.added, descent.deleted, descent.is_sound) == (None, 0, 1, True)
-
-    def test_additions_fill_pages_at_the_end(self) -> None:
-        """They are read down to a page with a record of the beginning."""
-        descent = begun(OLDEST, 9, 3)
-        descent.take(3, [13, 15, 17], 9)
-        descent.take(2, [7, 9, 11], 13)
-        for number, ids, total in ((1, OLDEST, 13), (5, [25], 13), (4, [19, 21, 23], 13), (3, [13, 15, 17], 14)):
-            assert descent.next_page == number
-            descent.take(number, ids, total)
-        assert (descent.next_page, descent.added, descent.deleted, descent.end_total) == (None, 4, 0, 13)
-        assert descent.again == 4
-
-    def test_additions_fill_pages_at_the_beginning_of_the_list(self) -> None:
-        """The newest first: they are read up to a page with a record of the beginning."""
-        descent = begun(NEWEST, 9, 3)
-        descent.take(2, [11, 9, 7], 9)
-        descent.take(3, [9, 7, 5], 13)
-        for number, ids in ((4, [7, 5, 3]), (5, [1]), (1, [25, 23, 21]), (2, [19, 17, 15])):
-            assert descent.next_page == number
-            descent.take(number, ids, 13)
-        assert (descent.next_page, descent.added, descent.deleted, descent.is_sound) == (None, 4, 0, True)
-
-    def test_a_change_stays_a_change(self) -> None:
-        """X-Total that returns to what it was has changed; a record that came twice has moved."""
-        descent = begun([1, 3], 8, 4)
-        descent.take(4, [13, 15], 8)
-        descent.take(3, [9, 11], 7)
-        descent.take(2, [5, 7], 8)
-        assert (descent.total_changed, descent.is_quiet) == (True, False)
-        overlapping = begun([1, 3], 8, 4)
-        overlapping.take(4, [13, 15], 8)
-        overlapping.take(3, [11, 13], 8)
-        overlapping.take(2, [5, 7], 8)
-        assert (overlapping.total_changed, overlapping.has_moved, overlapping.is_quiet) == (False, True, False)
-
-    def test_an_addition_before_the_second_page(self) -> None:
-        """The last page has it already; it counts as added, and not as a rise on the way down."""
-        descent = begun(OLDEST, 8, 3)
-        descent.take(3, [13, 15, 17], 9)
-        descent.take(2, [6, 9, 11], 9)
-        assert descent.next_page == 3
-        descent.take(3, [13, 15, 17], 9)
-        assert (descent.added, descent.deleted, descent.is_sound) == (1, 0, True)
-
-    def test_a_response_without_x_total_changes_nothing(self) -> None:
-        """The others have it."""
-        descent = begun(OLDEST, 9, 3)
-        descent.take(3, [13, 15, 17], None)
-        descent.take(2, [7, 9, 11], 9)
-        assert (descent.next_page, descent.is_quiet) == (None, True)
-
-    def test_a_list_that_grows_on_at_the_end(self) -> None:
-        """The page after it is read, too."""
-        descent = begun(OLDEST, 9, 3)
-        descent.take(3, [13, 15, 17], 9)
-        descent.take(2, [6, 9, 11], 8)  # no gap before it
-        assert descent.next_page == 3
-        descent.take(3, [15, 17, 19], 10)
-        assert descent.next_page == 4
-        descent.take(4, [21], 10)
-        assert descent.next_page == 3
-        descent.take(3, [15, 17, 19], 10)
-        assert (descent.next_page, descent.added) == (None, 2)
 
     def test_a_missing_last_page(self) -> None:
         """So many records were deleted that it is gone."""

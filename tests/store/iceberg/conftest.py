@@ -121,7 +121,7 @@ def library(tmp_path: Path) -> Library:
     return Library(settings_in(tmp_path, "library data"))
 
 
-@pytest.fixture(params=["sqlite, folder", "postgres, folder", "sqlite, s3", "postgres, s3"])
+@pytest.fixture(params=["sqlite, folder", "postgres, s3"])
 def each_kind(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
     """Each kind of catalogue and of storage."""
     kind, _, place = request.param.partition(", ")

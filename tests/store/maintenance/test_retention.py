@@ -100,15 +100,6 @@ class TestPolicy:
             "1109T02",
         ]
 
-    def test_the_newest_of_a_day(self) -> None:
-        """Several on one day; the newest is partial."""
-        found = [
-            snapshot(STARTED_AT),
-            snapshot(STARTED_AT + timedelta(hours=1)),
-            snapshot(STARTED_AT + timedelta(hours=2), complete=False),
-        ]
-        assert days_to_keep(found, daily=7) == ["1120T03"]
-
     def test_a_day_is_one_of_the_librarys_zone(self) -> None:
         """22:30 and 23:30 in UTC are two days in Vienna."""
         found = [snapshot(datetime(2026, 11, 19, hour, 30, tzinfo=UTC)) for hour in (22, 23)]
@@ -128,11 +119,6 @@ class TestPolicy:
             snapshot(STARTED_AT + timedelta(hours=2), resources=["users"]),
         ]
         assert days_to_keep(found, daily=7) == ["1120T02", "1120T04"]
-
-    def test_a_tenant_of_users_only(self) -> None:
-        """Where no snapshot has publications, any complete one represents its day."""
-        found = [snapshot(STARTED_AT + timedelta(days=day), resources=["users"]) for day in range(5)]
-        assert days_to_keep(found, daily=2) == ["1123T02", "1124T02"]
 
     def test_years_of_iso_weeks(self) -> None:
         """The 31st of December 2026 and the 1st of January 2027 are in one week."""

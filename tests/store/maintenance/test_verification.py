@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -187,13 +187,6 @@ def write_files(snapshot: Snapshot, names: list[str | None], sizes: list[int | N
 def test_a_part_that_is_none(text: str) -> None:
     with pytest.raises(ConfigurationError, match="--read-data"):
         Part.parse(text)
-
-
-def test_every_blob_is_in_exactly_one_part() -> None:
-    digest = hashlib.sha256(b"x").hexdigest()
-    parts = [Part(number, 5).holds(digest, date(2026, 11, 20)) for number in range(1, 6)]
-    days = [Part.parse("1/5").holds(digest, date(2026, 11, day)) for day in range(1, 6)]
-    assert sum(parts) == sum(days) == 1
 
 
 class TestTargets:

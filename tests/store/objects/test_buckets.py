@@ -185,9 +185,13 @@ class TestOutage:
         return bucket, clock, large
 
     @pytest.mark.parametrize(
-        "fault", [(503, "SlowDown"), (500, "InternalError"), (429, "TooManyRequests"), (502, ""), (RESET, "")]
+        ("name", "fault"),
+        [
+            *((name, (503, "SlowDown")) for name in OPERATIONS),
+            *((name, (RESET, "")) for name in OPERATIONS),
+            *(("read", fault) for fault in ((500, "InternalError"), (429, "TooManyRequests"), (502, ""))),
+        ],
     )
-    @pytest.mark.parametrize("name", OPERATIONS)
     def test_an_operation_outlasts_a_minute(
         self,
         proxy: Proxy,
