@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from pipelines.backup.read import Progress
 from pipelines.errors import (
     AccessDeniedError,
     BookferryError,
@@ -73,9 +74,13 @@ def test_another_answer_of_all_of_v2_is_no_end(
 
 
 def test_v2_ends_during_a_listing(tmp_path: Path, sandbox: SandboxProcess) -> None:
-    """Also where a page was read already."""
-    sandbox.fault("status", status=404, path=r"v2/(?!publications/all\?per_page=50&page=1$)", times=50)
-    assert type(failure(tmp_path, sandbox.base_url())) is VersionEndedError
+    """Also where a page was read already: now nothing of it is served."""
+
+    def end(_progress: Progress) -> None:
+        sandbox.change(variations={"v2_ended": 404})
+
+    with pytest.raises(VersionEndedError):
+        BackupRunner(tmp_path, sandbox.base_url(), clock=ManualClock()).back_up(on_progress=end)
 
 
 def test_one_missing_list_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:

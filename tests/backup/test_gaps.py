@@ -26,6 +26,9 @@ ANSWERS = {
     "cut": Answer(raw=b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{"),
 }
 
+NO_RECORDS_BUT_TOTAL = ANSWERS["no records but X-Total"] = Answer({"records": []})
+"""With the headers of the page."""
+
 
 class Library:
     """Publications 1 to `records`, in the order of their ids or the other way round. Pages with one of the `bad` ids get `answer`.
@@ -61,7 +64,9 @@ class Library:
         ids = self.ids[(page - 1) * size : page * size]
         if self.bad.intersection(ids):
             self.bad = set() if self.passes else self.bad
-            return self.answer
+            if self.answer is not NO_RECORDS_BUT_TOTAL:
+                return self.answer
+            ids = []
         if not ids and self.headers != "both":
             return ANSWERS["404"]  # beyond the end
         headers = {"x-total": str(len(self.ids))} if self.headers in ("both", "total") else {}
@@ -198,6 +203,47 @@ def test_too_many(tmp_path: Path, answer: str, headers: str, bad: range, unread:
     first = int(unread.partition(" ")[0])
     expected = {*range(1, 321)} - {*bad} - {*range(first, first + 70 if first > 51 else 101)}
     assert {row["id"] for row in runner.raw_rows(snapshot)} == expected
+
+
+@pytest.mark.parametrize("answer", ["500", "404", "no records but X-Total"])
+@pytest.mark.parametrize("newest_first", [True, False])
+@pytest.mark.parametrize(
+    ("records", "bad", "most"),
+    [
+        (10, {1}, 50),
+        (2, {2}, 50),
+        (50, {1, 40}, 50),
+        (49, {49}, 25),
+        (120, {1, 60}, 25),
+        (260, {1, 30, 100}, 20),
+        (151, {151, 1}, 40),
+    ],
+)
+def test_the_first_page(
+    tmp_path: Path, answer: str, records: int, bad: set[int], most: int, *, newest_first: bool
+) -> None:
+    """Of a short list, and of one with smaller pages than were asked for, whose size another page shows."""
+    library = Library(bad, ANSWERS[answer], records=records, most=most, newest_first=newest_first)
+    with backed_up(tmp_path, library) as (runner, _server):
+        snapshot = runner.back_up()
+    assert {row["id"] for row in runner.raw_rows(snapshot)} == {*library.ids} - bad
+    assert len(snapshot.manifest.problems) == len(bad) + 1, "each gap and the count"
+
+
+@pytest.mark.parametrize("headers", ["both", "total"])
+def test_pages_of_one_size(tmp_path: Path, headers: str) -> None:
+    """Some of them cannot be sent, the first and the last one too: their records are named, and those of the others are there."""
+    library = Library({10, 60, 100}, ANSWERS["500"], headers=headers, records=100, size=25)
+    with backed_up(tmp_path, library) as (runner, server):
+        snapshot = runner.back_up()
+        assert len(server.received) < 100
+    assert {row["id"] for row in runner.raw_rows(snapshot)} == {*range(26, 51)}
+    gaps = [problem for problem in snapshot.manifest.problems if "cannot send" in problem]
+    assert [gap.partition(" of the list")[0].rpartition("records ")[2] for gap in gaps] == [
+        "1 to 25",
+        "51 to 75",
+        "76 to 100",
+    ]
 
 
 def test_all_is_too_many(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 
 import httpx
@@ -25,7 +26,7 @@ from pipelines.service.listing.gaps import (
 )
 from pipelines.service.listing.page_checkpoint import SavedPage, joined
 from pipelines.service.redaction import outside_text
-from pipelines.service_limits import PER_PAGE
+from pipelines.service_limits import DEFAULT_PER_PAGE, PER_PAGE
 
 UNREADABLE = (TemporaryError, RefusedError, ProtocolError, AccessDeniedError)
 """The errors of a page that cannot be read."""
@@ -42,9 +43,15 @@ class PageRequests:
         """The newest page that was read as a whole, and the newest X-Total."""
         self._largest = 0
         self._gaps = 0
+        self._has_first = False
 
     def first(self) -> tuple[str, SavedPage]:
         """Return the endpoint and the first page. Raises the error of the last endpoint if the service has none of them."""
+        endpoint, page = self._first()
+        self._has_first = True
+        return endpoint, page
+
+    def _first(self) -> tuple[str, SavedPage]:
         *better, last = self._endpoints
         for endpoint in better:
             url = self._first_page(endpoint)
@@ -56,9 +63,13 @@ class PageRequests:
                 return endpoint, self._around(self._unreadable(url), error)
         url = self._first_page(last)
         try:
-            return last, self.read(url)
+            page = self.read(url)
         except UNREADABLE as error:
             return last, self._around(self._unreadable(url), error)
+        if self._lacks_records(page):
+            with suppress(*UNREADABLE):
+                page, self._newest = self._around(self._unreadable(url), _without_records(url)), None
+        return last, page
 
     def get(self, url: httpx.URL) -> SavedPage | None:
         """Return one page as `around` does, where it cannot be read as a whole."""
@@ -93,7 +104,8 @@ class PageRequests:
         return httpx.URL(f"{self._client.api_url}/{endpoint}", params={"per_page": PER_PAGE, "page": 1})
 
     def _unreadable(self, url: httpx.URL) -> _UnreadablePage:
-        return _UnreadablePage(self.read, url, self.page_size)
+        known = [] if self._newest is None or not self._newest.records else [self._newest.paging.url]
+        return _UnreadablePage(self.read, url, self.page_size, known)
 
     def _ended_before(self, page: _UnreadablePage) -> bool:
         """Whether a list without paging headers has ended before a page, or another one has become shorter."""
@@ -113,6 +125,8 @@ class PageRequests:
             raise error
         if may_be_of_the_list(error) and (self._total or 0) < page.begin and not page.is_announced:
             raise error
+        if not self._largest:
+            self._learn_size(page)
         parts, failed, size = self._in_parts(page, error)
         if not parts and not page.is_served:
             raise error
@@ -132,13 +146,27 @@ class PageRequests:
         ]
         return joined(page.url, parts, gaps, size=self.page_size, total=self._total)
 
+    def _learn_size(self, page: _UnreadablePage) -> None:
+        """Take the number of records of a full page from another page, where none was read yet."""
+        size = PER_PAGE
+        if page.nearest is not None:
+            number, other = page.nearest
+            paging, size = other.paging, len(other.records)
+            as_last = ((paging.total or 0) - size) // max(1, number - 1)
+            is_last = paging.next is None if paging.linked else as_last in (DEFAULT_PER_PAGE, PER_PAGE)
+            if number > page.number and is_last:
+                size = as_last
+        page.size = self._largest = size if GAP_SIZE <= size <= PER_PAGE else PER_PAGE
+
     def _in_parts(
         self, page: _UnreadablePage, error: BookferryError
     ) -> tuple[dict[int, SavedPage], dict[int, BookferryError], int]:
         """Return smaller pages by their places, and the places and the size of those that cannot be read."""
         parts, failed, size = dict[int, SavedPage](), {page.begin: error}, self.page_size
         for step in part_sizes(size):
-            places = [part for place in failed for part in range(place, place + size, step)]
+            places = [
+                part for place in failed for part in range(place, place + size, step) if part <= (self._total or part)
+            ]
             larger, failed, size, known = (failed, size), {}, step, len(parts)
             for place in places:
                 try:
@@ -146,7 +174,8 @@ class PageRequests:
                 except UNREADABLE as refusal:
                     failed[place] = refusal
                     continue
-                if len(part.records) > step:
+                fewest = min(step, self._total - place + 1) if self._total is not None else 1
+                if not fewest <= len(part.records) <= step:
                     return {}, {page.begin: error}, self.page_size  # the service has pages of one size
                 parts[place] = part
             highest, behind = max(parts, default=0), self._total is None and page.behind is not None
@@ -171,12 +200,23 @@ class PageRequests:
                 "object with `records` or one other array of objects."
             ) from None
         self._total = self._total if page.paging.total is None else page.paging.total
-        announced = self._newest is not None and bool(self._newest.records) and self.place_of(url) <= (self._total or 0)
-        if not page.records and (briefly or announced):
-            raise RefusedError(f"GET {outside_text(url)} answered without records.", status=httpx.codes.NOT_FOUND)
+        begun = self._newest is None or bool(self._newest.records)
+        if (briefly and not page.records) or (self._has_first and begun and self._lacks_records(page)):
+            raise _without_records(url)
         if not briefly:
             self._newest, self._largest = page, max(self._largest, len(page.records))
         return page
+
+    def _lacks_records(self, page: SavedPage) -> bool:
+        """Whether a page has none although X-Total or its own Link says that it should have some."""
+        is_within = (
+            page.paging.next is not None if self._total is None else self.place_of(page.paging.url) <= self._total
+        )
+        return not page.records and is_within
+
+
+def _without_records(url: httpx.URL) -> RefusedError:
+    return RefusedError(f"GET {outside_text(url)} answered without records.", status=httpx.codes.NOT_FOUND)
 
 
 def _ids_by_place(pages: Mapping[int, SavedPage]) -> dict[int, int | None]:
@@ -187,11 +227,16 @@ def _ids_by_place(pages: Mapping[int, SavedPage]) -> dict[int, int | None]:
 class _UnreadablePage:
     """A page that cannot be read, and the pages beside it: each is requested once, and only if it is needed."""
 
-    def __init__(self, read: Callable[..., SavedPage], url: httpx.URL, size: int) -> None:
-        self._read = read
+    def __init__(self, read: Callable[..., SavedPage], url: httpx.URL, size: int, known: Sequence[httpx.URL]) -> None:
+        """`size`: records of a full page, as far as is known; `known`: the page that was read last."""
+        self._read, self._known = read, known
         self.url, self.number = url, page_number(url) or 1
-        self.begin = (self.number - 1) * size + 1
-        self._size = size
+        self.size = size
+
+    @property
+    def begin(self) -> int:
+        """The place of its first record, from 1."""
+        return (self.number - 1) * self.size + 1
 
     @cached_property
     def before(self) -> SavedPage | None:
@@ -205,14 +250,28 @@ class _UnreadablePage:
 
     @cached_property
     def elsewhere(self) -> SavedPage | None:
-        """A page of the first record or of the one before it, if one can be read; of a first page, also the third one."""
-        first = self._try(part_at(self.url, 1, 1))
-        return first or (self._other(3) if self.number == 1 else self._try(part_at(self.url, self.begin - 1, 1)))
+        """A page of one record, or the one that was read last, if one of them can be read now.
+
+        Where the service has pages of one size, the first records are its first pages.
+        """
+        places = (1, 2, 3) if self.number == 1 else (1, self.begin - 1)
+        urls = [*(part_at(self.url, place, 1) for place in places), *self._known]
+        return next(filter(None, map(self._try, urls)), None)
+
+    @cached_property
+    def nearest(self) -> tuple[int, SavedPage] | None:
+        """The number of a whole page near this one that can be read, and the page."""
+        if self.before is not None:
+            return self.number - 1, self.before
+        other, number = self.behind, self.number + 1
+        if other is None:
+            other, number = self._other(self.number + 2), self.number + 2
+        return None if other is None else (number, other)
 
     @cached_property
     def beside(self) -> dict[int, SavedPage]:
         """The pages before and behind it, by their places."""
-        pages = {self.begin - self._size: self.before, self.begin + self._size: self.behind}
+        pages = {self.begin - self.size: self.before, self.begin + self.size: self.behind}
         return {place: page for place, page in pages.items() if page is not None}
 
     @property
@@ -228,7 +287,7 @@ class _UnreadablePage:
 
     def id_at(self, place: int, ids: Mapping[int, int | None]) -> int | None:
         """The id of a record: one of these by their places, or one before or behind the page; `None` if it cannot be read."""
-        if place in ids or place < 1 or self.begin <= place < self.begin + self._size:
+        if place in ids or place < 1 or self.begin <= place < self.begin + self.size:
             return ids.get(place)
         single = self._try(part_at(self.url, place, 1))
         return single.ids[0] if single is not None and len(single.ids) == 1 else _ids_by_place(self.beside).get(place)
