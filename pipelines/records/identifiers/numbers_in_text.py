@@ -103,7 +103,7 @@ _ONLY_NUMBERS = re.compile(r"[0-9][0-9Xx .+Ee/-]*")
 _LONE = re.compile(r"[0-9](?:[0-9-]*[0-9Xx])?")
 """One run of digits and hyphens, with nothing else in the text."""
 
-_HEAD = re.compile(r"(?:[0-9][0-9Xx.+Ee/-]*|[ ;:.=+*\"'{}<>-])+")
+_HEAD = re.compile(r"(?:[0-9][0-9Xx.+Ee/-]*|(?<=[0-9] )[Xx](?![^\W_])|[ ;:.=+*\"'{}<>-])+")
 """Numbers before the first word."""
 
 _GROUPS = re.compile(r"[0-9Xx]+")

@@ -40,3 +40,9 @@ def test_words_and_prices_after_a_mistyped_number_are_no_second_identifier(tail:
 def test_a_price_alone_is_no_identifier(text: str) -> None:
     """It is named as words."""
     assert {one.verdict for one in STANDARD_KINDS.read("isbn", text)} == {"unrecognised"}
+
+
+@pytest.mark.parametrize("tail", [" - broš.", " : oprawa twarda", " = 19,95 €", " geb."])
+def test_an_x_in_a_group_of_its_own_belongs_to_the_number_before_words(tail: str) -> None:
+    [isbn] = STANDARD_KINDS.read("isbn", f"0 8044 2957 X{tail}")
+    assert (isbn.value, isbn.verdict) == ("9780804429573", "repaired")
