@@ -18,6 +18,7 @@ from pipelines.settings.addresses import library_key
 from pipelines.settings.credentials import BasicCredentials, IssuedClient, SessionCookie
 from pipelines.settings.identifier_types import IdentifierSettings
 from pipelines.settings.password_command import first_line
+from pipelines.settings.postgres_address import SCHEME
 from pipelines.settings.retention_and_notify import NotifySettings, RetentionSettings
 from pipelines.settings.storage import IcebergSettings, PostgresSettings, state_home
 from pipelines.settings.tenant import TenantSettings
@@ -123,7 +124,7 @@ class Settings:
                 f"{where} names the environment variable {self.postgres_env}, which is {state}. Set it, for example: "
                 f"export {self.postgres_env}=postgresql://host/database"
             )
-        if not re.match(r"postgres(ql)?(\+\w+)?://", address):
+        if not SCHEME.match(address.strip()):
             raise ConfigurationError(
                 f"{where} names the environment variable {self.postgres_env}, whose value is not an address such as "
                 "postgresql://host/database. Correct it."

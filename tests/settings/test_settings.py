@@ -511,3 +511,11 @@ def test_one_password_and_a_list_of_words(load: Load) -> None:
         )
     with pytest.raises(ConfigurationError, match=r"tenants\.old has no sign-in for v2"):
         load(password_command=["pass"]).credentials("old", {})
+
+
+@pytest.mark.parametrize(
+    "address", ["POSTGRESQL://h/d", "postgres://h/d", "PostgreSQL+psycopg://h/d", " postgresql://h/d"]
+)
+def test_the_scheme_of_a_database_has_no_case(load: Load, address: str) -> None:
+    """RFC 3986, 3.1."""
+    assert load('postgres_env = "PG"').postgres({"PG": address}) == address

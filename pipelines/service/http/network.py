@@ -6,6 +6,7 @@ import errno
 import functools
 import logging
 import os
+import re
 import socket
 import ssl
 import threading
@@ -117,8 +118,10 @@ def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
     if not variable:
         return httpx.create_ssl_context(trust_env=False)
     try:
-        if variable == "SSL_CERT_DIR" and not any(Path(place).iterdir()):
-            raise FileNotFoundError(errno.ENOENT, "the folder is empty")
+        if variable == "SSL_CERT_DIR" and not any(map(_is_looked_up, place.split(os.pathsep))):
+            raise FileNotFoundError(
+                errno.ENOENT, "no certificate is there by the name that OpenSSL looks for: run `openssl rehash` on it"
+            )
         return httpx.create_ssl_context()
     except OSError as error:  # `ssl.SSLError` is one: a file without a certificate
         reason = "it has no certificate" if isinstance(error, ssl.SSLError) else (error.strerror or "it cannot be read")
@@ -126,6 +129,15 @@ def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
             f"The environment variable {variable} names certificates that cannot be used: {outside_text(place)}: {reason}. "
             "Correct it, or unset it to trust the usual authorities."
         ) from None
+
+
+def _is_looked_up(folder: str) -> bool:
+    """Whether a folder has a certificate under such a name as OpenSSL looks for, which is a hash of its owner's."""
+    with suppress(FileNotFoundError):
+        return any(
+            re.fullmatch(r"[0-9a-f]{8}\.[0-9]+", entry.name) and entry.is_file() for entry in Path(folder).iterdir()
+        )
+    return False
 
 
 def proxy_for(base_url: str) -> str | None:
