@@ -46,7 +46,7 @@ def fields_with_ids(
     for record in records:
         for name in names:
             for path, value in _values((name,), record.get(name)):
-                if not is_quantity(path[-1]):
+                if not is_quantity("_".join(path)):  # `borrower: {number: 7}` is the number of a borrower
                     _add(values, path, _numbers(value))
                 if name not in addressed and isinstance(value, str) and (resource := _addressed_resource(value)):
                     addressed[name] = resource

@@ -143,7 +143,7 @@ _RECORDS = frozenset(
 def is_quantity(name: str) -> bool:
     """Whether a whole number in a field of this name counts, measures, orders, dates or classifies, and is no number of a record."""
     words = words_of(name)
-    is_number_of_record = words[-1:] == ["number"] and names_records("_".join(words[:-1]))
+    is_number_of_record = words[-1:] in (["number"], ["no"], ["nr"]) and names_records("_".join(words[:-1]))
     last = {form for word in words[-1:] for form in (word, _singular(word))}
     return not is_named_as_id(name) and not is_number_of_record and not _QUANTITIES.isdisjoint(last)
 
