@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -130,20 +130,25 @@ _RESOURCE_OBJECT = frozenset({"id", "type", "attributes", "relationships", "link
 
 
 def created_record(answer: object, fields: Collection[str]) -> dict[str, Any] | None:
-    """Returns the record in the answer to a create: the answer itself, or the one object with an id in it, under any name.
+    """Returns the record in the answer to a create: the answer itself, or the one object in it, under any name, that has an id.
 
     None where there is none, or several. `fields`: the names that were sent: what has one of them is a record and no envelope, so that an
-    object in it is another record, to which it refers.
+    object in it is another record, to which it refers; and beside other objects, only what has one of them is the record.
     """
     if isinstance(answer, list):
         return created_record(answer[0], fields) if len(answer) == 1 else None
     if not isinstance(answer, dict):
         return None
     record = _plain(answer)
-    if whole_number(record.get("id")) is not None:
+    if _has_id(record):
         return record
-    inner = _inner_records(answer) if record.keys().isdisjoint(fields) else []
-    return inner[0] if len(inner) == 1 else None
+    if not record.keys().isdisjoint(fields):
+        return None
+    inner = _inner_objects(answer)
+    named = [
+        member for member in inner if _has_id(member) and (len(inner) == 1 or not member.keys().isdisjoint(fields))
+    ]
+    return named[0] if len(named) == 1 else None
 
 
 def record_with_id(answer: dict[str, Any], number: int | None) -> dict[str, Any]:
@@ -151,19 +156,22 @@ def record_with_id(answer: dict[str, Any], number: int | None) -> dict[str, Any]
     record = _plain(answer)
     if whole_number(record.get("id")) == number:
         return record
-    inner = [member for member in _inner_records(answer) if whole_number(member["id"]) == number]
+    inner = [member for member in _inner_objects(answer) if _has_id(member) and whole_number(member["id"]) == number]
     return inner[0] if len(inner) == 1 else answer
 
 
-def _inner_records(answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _has_id(record: Mapping[str, Any]) -> bool:
+    return (whole_number(record.get("id")) or 0) > 0
+
+
+def _inner_objects(answer: dict[str, Any]) -> list[dict[str, Any]]:
     members = [
         member
         for name, value in answer.items()
         if name not in _BESIDE
         for member in (value if isinstance(value, list) else [value])
     ]
-    records = [_plain(member) for member in members if isinstance(member, dict)]
-    return [record for record in records if whole_number(record.get("id")) is not None]
+    return [_plain(member) for member in members if isinstance(member, dict)]
 
 
 def _plain(record: dict[str, Any]) -> dict[str, Any]:

@@ -237,6 +237,7 @@ ENVELOPES: dict[str, Callable[[dict[str, Any]], Answer]] = {
     "data": lambda record: Answer({"data": record}),
     "item, text id": lambda record: Answer({"item": {**record, "id": str(record["id"])}}),
     "own name and meta": lambda record: Answer({"publication": record, "meta": {"id": 1}}, status=201),
+    "beside others": lambda record: Answer({"event": {"id": 55}, "publication": {**record, "title": "A book"}}),
     "list": lambda record: Answer({"data": [record]}),
     "json api": lambda record: Answer(
         {"data": {"id": str(record["id"]), "type": "x", "attributes": {"title": "A book"}}, "included": [{"id": 3}]}
@@ -262,6 +263,8 @@ def test_the_record_of_an_answer_may_be_in_an_envelope(home: Home, library: Smal
         Answer({"id": 7, "state": "queued"}, status=202),
         Answer({"title": "A book", "name": "Part 1", "contributor": {"id": 3}}, status=201),
         Answer({"a": {"id": 1}, "b": {"id": 2}}),
+        Answer({"event": {"id": 55}, "publication": {"state": "new"}}),
+        Answer({"id": 0}),
         Answer(b"OK", status=200, headers={"content-type": "text/plain"}),
         Answer(b'{"id": 1\x1b', status=200),
         Answer(raw=b'HTTP/1.1 201 Created\r\ncontent-length: 50\r\n\r\n{"id": 1'),
