@@ -8,8 +8,6 @@ import sys
 import sysconfig
 import venv
 import zipfile
-from email.message import Message
-from email.parser import BytesParser
 from pathlib import Path
 
 import pytest
@@ -34,14 +32,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert built.returncode == 0, built.stdout + built.stderr
     (path,) = folder.glob("*.whl")
     return path
-
-
-@pytest.fixture(scope="module")
-def metadata(wheel: Path) -> Message:
-    """What an index reads of the wheel; its body is the README."""
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        return BytesParser().parsebytes(archive.read(name))
 
 
 @pytest.mark.long

@@ -89,14 +89,6 @@ api = "v3"
 """
 
 
-@pytest.fixture
-def both(tmp_path: Path) -> dg.Definitions:
-    """Definitions with a library of each version, so that there is every kind of asset."""
-    config = tmp_path / "bookferry.toml"
-    config.write_text(TENANT.format(name="old") + TWO_VERSIONS)
-    return build_definitions(load_settings(config))
-
-
 @pytest.mark.long
 def test_nothing_runs_twice_by_itself(tmp_path: Path) -> None:
     """Dagster's retries turn "Terminate" into another try: there are none, and a run that hangs has an end."""

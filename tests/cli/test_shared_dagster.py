@@ -25,7 +25,6 @@ client_auth = "none"
 requests_per_minute = 100000
 """
 
-RESOURCES = ("publications", "users", "locations", "collections", "authorities")
 STEPS = "query Steps($run: ID!) {runOrError(runId: $run) {... on Run {stepStats {stepKey status}}}}"
 EVENTS = """
 query Events($run: ID!) {

@@ -13,7 +13,6 @@ import pytest
 
 from pipelines.service import redaction
 from pipelines.service.client import LibraryClient
-from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess
@@ -69,9 +68,3 @@ def sandbox(running_sandbox: SandboxProcess) -> SandboxProcess:
     """The sandbox with the real library, reset, without a limit."""
     running_sandbox.reset()
     return running_sandbox
-
-
-@pytest.fixture
-def real_time() -> SystemClock:
-    """The machine's clock, for tests in which the service measures time."""
-    return SystemClock()

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from pipelines.service import redaction
 from tests.backup.files.file_library import FileLibrary
 from tests.backup.runner import BackupRunner
 from tests.service.manual_clock import ManualClock
-from tests.service.scripted import Script, ScriptedServer
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +33,3 @@ def file_library() -> Iterator[FileLibrary]:
 def runner(tmp_path: Path, file_library: FileLibrary) -> BackupRunner:
     """Backups of `file_library`, with a clock whose waits end at once."""
     return BackupRunner(tmp_path, file_library.library.url, clock=ManualClock())
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
-    """Starts scripted servers, which end with the test."""
-    with ExitStack() as stack:
-        yield lambda script: stack.enter_context(ScriptedServer(script))

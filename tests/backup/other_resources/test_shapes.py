@@ -18,7 +18,6 @@ from tests.cli.command import run
 from tests.service.scripted import Answer, Received, ScriptedServer
 
 Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
-Lists = dict[str, list[dict[str, Any]]]
 
 AUTHORITIES = [{"id": number, "name": f"Name {number}", "type": "Organisation"} for number in range(1, 4)]
 COPIES = [{"id": number, "location": {"id": 5, "name": "Main"}, "due": "2026-01-31"} for number in range(1, 4)]

@@ -12,7 +12,7 @@ from pipelines.migration.model.journal_entries import WriteKind, WriteState, is_
 from tests.service.manual_clock import ManualClock
 from tests.state_places import Place
 
-CREATE, PATCH, ASSET, COVER = WriteKind.CREATE, WriteKind.PATCH, WriteKind.ASSET, WriteKind.COVER
+CREATE, PATCH, ASSET = WriteKind.CREATE, WriteKind.PATCH, WriteKind.ASSET
 OLD, NEW = "https://old", "https://new"
 IDS = range(100)
 

@@ -58,11 +58,6 @@ def reshape(pair: LibraryPair, tenant: str, description: str, fields: dict[str, 
         source.call("POST", "collections", {"name": "New", "nickname": "", "marks": []})
 
 
-def values(pair: LibraryPair, resource: str) -> list[Any]:
-    """What the records have that were created, oldest first."""
-    return [(record["nickname"], record["marks"]) for record in records_of(pair, resource).values()][1:]
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("description", ["follows", "missing"])
 def test_a_new_record_has_the_empty_values_of_the_source(pair: LibraryPair, description: str) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -21,12 +19,9 @@ from pipelines.settings.loading import load_settings
 from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import (
-    ALL_RESOURCES,
     back_up,
     make_pair,
     plan_rows,
-    records_of,
-    token_of,
 )
 from tests.sandbox.process import SandboxProcess
 
@@ -97,12 +92,8 @@ SHAPES: dict[str, Any] = {
 }
 """Other names, enumerations, nested references, added fields, another verb, a key around the record, an id alone as the answer."""
 
-MOVED = ("authorities", "hard_copies", "collections", "tasks")
 TARGETS = 6
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
-
-UNKNOWN = {"created_at"}
-"""Fields that the service fills."""
 
 
 @pytest.fixture(scope="module")
@@ -134,35 +125,6 @@ def reshape(sandbox: SandboxProcess, description: str) -> None:
         del resources["collections"]["fields"]["members"]["write_as"]
     for tenant in ("library", *(f"target{number}" for number in range(TARGETS))):
         sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": {**shapes, "description": description}})
-
-
-def meaning(pair: LibraryPair, tenant: str) -> dict[str, list[str]]:
-    """What a library says, without ids: references by the titles and names that they lead to."""
-    one = replace(pair, target=tenant, token=token_of(pair, tenant))
-    records = {resource: records_of(one, resource) for resource in ALL_RESOURCES}
-    names = {("publication", number): record["title"] for number, record in records["publications"].items()} | {
-        ("assignee", number): record["email"] for number, record in records["users"].items()
-    }
-    names |= {("location", number): record["name"] for number, record in records["locations"].items()}
-    names |= {("members", number): record["title"] for number, record in records["publications"].items()}
-
-    def plain(key: str, value: Any) -> Any:
-        if isinstance(value, dict) and "id" in value:
-            return names[key, value["id"]]
-        if key == "members":
-            return sorted(names[key, entry["id"]] for entry in value)
-        return value or None  # an empty list is not sent
-
-    return {
-        resource: sorted(
-            json.dumps(
-                {key: plain(key, value) for key, value in record.items() if key != "id" and key not in UNKNOWN},
-                sort_keys=True,
-            )
-            for record in records[resource].values()
-        )
-        for resource in MOVED
-    }
 
 
 def test_a_drill_takes_the_shapes_of_the_snapshot(pair: LibraryPair, sandbox: SandboxProcess) -> None:

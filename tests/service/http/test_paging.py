@@ -94,10 +94,6 @@ def test_any_link_header_is_understood_or_one_clear_error(header: str) -> None:
     assert found.next is None or found.linked
 
 
-def walk(route: Route, **says: object) -> httpx.URL | None:
-    return route.after(PagingHeaders(**{"url": page(1), "records": 50, **says}))  # type: ignore[arg-type]
-
-
 def records(*ids: object) -> list[msgspec.Raw]:
     return [msgspec.Raw(msgspec.json.encode({"id": one, "url": f"signed {object()}"})) for one in ids]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,7 +13,6 @@ import pytest
 from pipelines.service import redaction
 from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
-from tests.service.scripted import Script, ScriptedServer
 from tests.service.sign_in.home import Home
 
 
@@ -46,13 +45,6 @@ def sandbox(running_sandbox: SandboxProcess) -> SandboxProcess:
 def home(sandbox: SandboxProcess, tmp_path: Path) -> Home:
     """A configuration without a sign-in."""
     return Home.make(tmp_path / "home", sandbox.base_url(), sandbox)
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
-    """Starts scripted servers; they end with the test."""
-    with ExitStack() as stack:
-        yield lambda script: stack.enter_context(ScriptedServer(script))
 
 
 @pytest.fixture(scope="session")
