@@ -82,13 +82,6 @@ def test_every_table_shows_its_columns_before_a_run(tmp_path: Path) -> None:
     assert columns["publications.title"].description
 
 
-TWO_VERSIONS = """
-[tenants.new]
-base_url = "https://new.example.org"
-api = "v3"
-"""
-
-
 @pytest.mark.long
 def test_nothing_runs_twice_by_itself(tmp_path: Path) -> None:
     """Dagster's retries turn "Terminate" into another try: there are none, and a run that hangs has an end."""

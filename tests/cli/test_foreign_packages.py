@@ -14,6 +14,7 @@ import pytest
 import bookferry
 from tests.cli.command import PATIENCE, ROOT, Installation, environment
 from tests.cli.conftest import SMALL, BackedUp
+from tests.cli.modes import open_to_others
 from tests.cli.web_interface import WebInterface
 from tests.sandbox.process import SandboxProcess
 
@@ -86,10 +87,11 @@ def test_commands_in_a_strangers_folder(stranger: Stranger) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_web_interface_in_a_strangers_folder(stranger: Stranger) -> None:
-    """Also the process of a run that it launches."""
-    with WebInterface(stranger) as interface:
+    """Also the process of a run that it launches. Nobody else can open what Dagster's own processes write, whatever the umask."""
+    with WebInterface(stranger, umask=0) as interface:
         run = interface.launch("nightly_backup")
         assert interface.wait_for(run) == "SUCCESS"
+        assert open_to_others(stranger.folder / "library-data") == {}
         interface.stop()
     assert stranger.marks == []
     assert len(list((stranger.folder / "library-data" / "snapshots" / "tenant=small").iterdir())) == 1

@@ -15,7 +15,6 @@ import pytest
 
 from tests.cli.command import CONFIG, PATIENCE, Installation, run
 from tests.cli.modes import modes, open_to_others
-from tests.cli.web_interface import WebInterface
 from tests.sandbox.process import SandboxProcess
 from tests.test_file_access import another_group
 
@@ -29,28 +28,17 @@ def installation(tmp_path: Path, sandbox: SandboxProcess) -> Iterator[Installati
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("umask", [0o022, 0])
-def test_a_killed_backup_leaves_nothing_open(installation: Installation, umask: int) -> None:
+def test_a_killed_backup_leaves_nothing_open(installation: Installation) -> None:
     """Pages, the list of files and the databases with -wal and -shm, as the kill left them."""
     installation.sandbox.fault("hang", "small", path=r"page=2(&|$)", seconds=10_000)
     data = installation.folder / "library-data"
-    with installation.start("backup", "small", umask=umask) as process:
+    with installation.start("backup", "small", umask=0) as process:
         while not list(data.glob("work/*/*/pages/*")):
             assert process.poll() is None, process.communicate()
         process.kill()
         process.communicate(timeout=PATIENCE)
     assert {"state.db-wal", "state.db-shm"} <= modes(data).keys()
     assert open_to_others(data) == {}
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_runs_of_the_web_interface(installation: Installation) -> None:
-    """Also what Dagster's own processes write."""
-    with WebInterface(installation, umask=0) as interface:
-        assert interface.wait_for(interface.launch("nightly_backup")) == "SUCCESS"
-        assert open_to_others(installation.folder / "library-data") == {}
-        interface.stop()
 
 
 def test_doctor_says_what_others_can_open(installation: Installation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,22 @@ from tests.cli.command import Installation
 from tests.sandbox.process import SandboxProcess
 
 
-@pytest.fixture
-def two_backups(sandbox: SandboxProcess, tmp_path: Path) -> tuple[Installation, list[str]]:
+@pytest.fixture(scope="module")
+def made_once(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A library of three pages that was backed up twice, and the names of the snapshots."""
-    installation = Installation.make(tmp_path, sandbox, "small")
+    installation = Installation.make(tmp_path_factory.mktemp("two-backups"), sandbox, "small")
     documents = [installation.backup("--json").document for _ in range(2)]
-    return installation, [f"small/{document['snapshot']}" for document in documents]
+    return installation.folder, [f"small/{document['snapshot']}" for document in documents]
+
+
+@pytest.fixture
+def two_backups(
+    made_once: tuple[Path, list[str]], sandbox: SandboxProcess, tmp_path: Path
+) -> tuple[Installation, list[str]]:
+    """A copy of it for each test."""
+    folder, names = made_once
+    shutil.copytree(folder, tmp_path / "copy")
+    return Installation(tmp_path / "copy", sandbox, "small"), names
 
 
 @pytest.mark.long

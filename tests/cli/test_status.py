@@ -66,7 +66,7 @@ def test_before_and_after_the_first_backup(installation: Installation) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("columns", [60, 120])
 def test_one_screen(columns: int, library: Installation) -> None:
     """Every number is there whole, at each width; the last line is the verdict."""
     lines = [line for line in printed("status", folder=library.folder, columns=columns) if line]
@@ -166,7 +166,7 @@ def test_the_scheduler_is_seen_in_dagsters_own_file(
 class TestFailedRuns:
     """What failed in the night is named, until it was done again."""
 
-    @pytest.fixture(params=["file", "address", "parts"])
+    @pytest.fixture(params=["file", "parts"])
     def history(
         self, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> Iterator[dg.DagsterInstance]:

@@ -31,8 +31,6 @@ mutation Terminate($run: String!) {
 """
 RUN = "query Run($run: ID!) {runOrError(runId: $run) {... on Run {status}}}"
 ENDED = {"SUCCESS", "FAILURE", "CANCELED"}
-ALL_ASSETS = "__ASSET_JOB"
-"""The job in which the pages launch assets that a person chose."""
 
 
 class WebInterface:

@@ -125,39 +125,36 @@ def test_the_next_night_says_what_changed(serve: Serve) -> None:
         assert due == [("soon", 5, "Main")]
 
 
-@pytest.mark.parametrize(
-    "description",
-    [
-        b"",
-        b"null",
-        b"<!DOCTYPE html><title>Sign in</title>",
-        b"paths: [",
-        b"paths: {}",
-        b"[" * 500_000,
-        b"{a: " * 200_000,
-        b"- " * 300_000,
-        b'{"paths":' * 100_000,
-        b"\x00\xff\xfe" * 100,
-        b"paths: &p {/authorities: *p}",
-        b"x: !!python/object/apply:os.system ['touch /tmp/owned']\npaths: {}",
-        b"paths: {/authorities: {get: {responses: {'200': {$ref: 'https://elsewhere.example/a.yaml'}}}}}",
-        b"paths: {/authorities: {get: {responses: {'200': {$ref: '/etc/passwd'}}}}}",
-        b"paths: {/authorities: {post: {requestBody: {$ref: '#/paths'}}, get: 7, put: [], patch: null}, 7: {get: {}}, [a]: 1}",
-        b"paths: {/authorities: {get: {responses: {'200': {schema: {$ref: '#/a'}}}}}}\na: {allOf: [{$ref: '#/a'}, {$ref: '#/a'}]}",
-        b"a: &a [x,x,x,x,x,x,x,x,x]\n"
-        + b"".join(b"%c: &%c [%s]\n" % (c + 1, c + 1, b",".join([b"*%c" % c] * 9)) for c in range(97, 110))
-        + b"paths: {/authorities: {post: {parameters: *n}}}",
-        b"paths:\n" + b"".join(b"  /p%d: {get: {summary: a page}}\n" % number for number in range(20_000)),
-        b"paths: {/authorities: {post: {requestBody: {content: {a: {schema: {properties: {%s}}}}}}}}"
-        % b",".join(b"k%d: {type: %s}" % (number, b"x" * 50) for number in range(5_000)),
-        b"paths: {/authorities: {get: {}}}\nrest: '" + b"x" * (2 * MAX_BYTES) + b"'",
-    ],
-    ids=range(20),
-)
-def test_a_hostile_description_costs_no_backup(serve: Serve, description: bytes) -> None:
-    """I13: no crash, no request to another host, little time and memory, and a sentence about what could not be read."""
-    service = Service({"authorities": AUTHORITIES}, description)
-    runner, server = serve(service)
+HOSTILE = [
+    b"",
+    b"null",
+    b"<!DOCTYPE html><title>Sign in</title>",
+    b"paths: [",
+    b"paths: {}",
+    b"[" * 500_000,
+    b"{a: " * 200_000,
+    b"- " * 300_000,
+    b'{"paths":' * 100_000,
+    b"\x00\xff\xfe" * 100,
+    b"paths: &p {/authorities: *p}",
+    b"x: !!python/object/apply:os.system ['touch /tmp/owned']\npaths: {}",
+    b"paths: {/authorities: {get: {responses: {'200': {$ref: 'https://elsewhere.example/a.yaml'}}}}}",
+    b"paths: {/authorities: {get: {responses: {'200': {$ref: '/etc/passwd'}}}}}",
+    b"paths: {/authorities: {post: {requestBody: {$ref: '#/paths'}}, get: 7, put: [], patch: null}, 7: {get: {}}, [a]: 1}",
+    b"paths: {/authorities: {get: {responses: {'200': {schema: {$ref: '#/a'}}}}}}\na: {allOf: [{$ref: '#/a'}, {$ref: '#/a'}]}",
+    b"a: &a [x,x,x,x,x,x,x,x,x]\n"
+    + b"".join(b"%c: &%c [%s]\n" % (c + 1, c + 1, b",".join([b"*%c" % c] * 9)) for c in range(97, 110))
+    + b"paths: {/authorities: {post: {parameters: *n}}}",
+    b"paths:\n" + b"".join(b"  /p%d: {get: {summary: a page}}\n" % number for number in range(20_000)),
+    b"paths: {/authorities: {post: {requestBody: {content: {a: {schema: {properties: {%s}}}}}}}}"
+    % b",".join(b"k%d: {type: %s}" % (number, b"x" * 50) for number in range(5_000)),
+    b"paths: {/authorities: {get: {}}}\nrest: '" + b"x" * (2 * MAX_BYTES) + b"'",
+]
+
+
+@pytest.mark.parametrize("description", HOSTILE, ids=range(20))
+def test_a_hostile_description_is_read_in_little_time_and_memory(description: bytes) -> None:
+    """I13: no crash, and a sentence about what could not be read."""
     begun, before = time.process_time(), limits.getrusage(limits.RUSAGE_SELF).ru_maxrss
     found = read_description(
         description, address="https://library.example/api/v3/swagger.yaml", learned_at="2026-11-22"
@@ -166,6 +163,12 @@ def test_a_hostile_description_costs_no_backup(serve: Serve, description: bytes)
     assert limits.getrusage(limits.RUSAGE_SELF).ru_maxrss - before < 50 * 1024
     assert found.problem or found.notes or found.operations
     assert len(json.dumps(found.problem)) < 500
+
+
+@pytest.mark.parametrize("number", [2, 5, 12, 19])
+def test_a_hostile_description_costs_no_backup(serve: Serve, number: int) -> None:
+    """I13: no request to another host."""
+    runner, server = serve(Service({"authorities": AUTHORITIES}, HOSTILE[number]))
     manifest = runner.back_up("authorities", learn=True).manifest
     assert manifest.complete
     assert {request.path for request in server.received} <= {"/api/v3/authorities", "/api/v3/swagger.yaml", "/api"}

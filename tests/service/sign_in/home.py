@@ -47,7 +47,7 @@ def consent(url: str, sandbox: SandboxProcess, scopes: Sequence[str] | None = No
 
     Returns the address of the response.
     """
-    with httpx.Client(timeout=SECONDS) as browser:
+    with httpx.Client(timeout=SECONDS, verify=False) as browser:  # plain http
         page = browser.get(url)
         token = re.search(r'name="form_token" value="(\w+)"', page.text)
         assert token, page.text

@@ -69,14 +69,14 @@ def test_killed_between_the_answer_and_the_store(signed_in: Home, policy: str) -
         assert_over(signed_in)
 
 
-@every_policy
 @pytest.mark.parametrize(
-    "fault",
+    ("policy", "fault"),
     [
-        {"fault": "garble"},
-        pytest.param({"fault": "reset"}, marks=pytest.mark.long),
-        pytest.param({"fault": "cut"}, marks=pytest.mark.long),
-        pytest.param({"fault": "status", "status": 502}, marks=pytest.mark.long),
+        *((policy, {"fault": "garble"}) for policy in POLICIES),
+        pytest.param("strict", {"fault": "reset"}, marks=pytest.mark.long),
+        pytest.param("leeway", {"fault": "cut"}, marks=pytest.mark.long),
+        pytest.param("until_used", {"fault": "status", "status": 502}, marks=pytest.mark.long),
+        pytest.param("at_once", {"fault": "reset"}, marks=pytest.mark.long),
     ],
 )
 def test_the_answer_is_lost(signed_in: Home, sandbox: SandboxProcess, policy: str, fault: dict[str, object]) -> None:
@@ -93,10 +93,13 @@ def test_the_answer_is_lost(signed_in: Home, sandbox: SandboxProcess, policy: st
 
 
 @pytest.mark.long
-@every_policy
 @pytest.mark.parametrize(
-    "fault",
-    [{"fault": "reset"}, {"fault": "status", "status": 503}, {"fault": "status", "status": 429, "retry_after": 1}],
+    ("policy", "fault"),
+    [
+        *((policy, {"fault": "reset"}) for policy in POLICIES),
+        ("strict", {"fault": "status", "status": 503}),
+        ("at_once", {"fault": "status", "status": 429, "retry_after": 1}),
+    ],
 )
 def test_a_refresh_that_had_no_effect_costs_nothing(
     signed_in: Home, sandbox: SandboxProcess, policy: str, fault: dict[str, object]
