@@ -176,23 +176,6 @@ def test_nothing_happens_at_import() -> None:
     assert imported_alone(*(module for module in sorted(MODULES) if not module.endswith("__main__"))) == ""
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "open('x', 'w')",
-        "import os; os.environ.get('HOME')",
-        "import time; time.time()",
-        "import sqlite3; sqlite3.connect(':memory:')",
-    ],
-)
-def test_what_happens_at_import_would_be_seen(tmp_path: Path, line: str) -> None:
-    """The watch of the test above sees each of these."""
-    (tmp_path / "culprit.py").write_text(line)
-    command = [sys.executable, "-c", WATCH, str(tmp_path), "culprit"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "culprit.py" in done.stdout
-
-
 @pytest.mark.long
 def test_commands_start_without_dagster() -> None:
     """`import dagster` costs more than most commands take: only those that run a job import it."""

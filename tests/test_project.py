@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import sys
 import tomllib
@@ -28,27 +27,6 @@ def tracked(*folders: str) -> list[Path]:
         ["git", "ls-files", "-z", "--", *folders], cwd=ROOT, capture_output=True, text=True, check=True
     )
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
-
-
-@pytest.mark.long
-def test_the_suite_runs_in_the_background(tmp_path: Path) -> None:
-    """`nohup make test &` ignores Ctrl-C; what a test starts does not, with and without several processes of tests."""
-    (tmp_path / "test_child.py").write_text(
-        "import subprocess, sys\n\n\n"
-        "def test_a_child_hears_ctrl_c():\n"
-        "    program = 'import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)'\n"
-        "    assert subprocess.check_output([sys.executable, '-c', program], text=True) == 'True\\n'\n"
-    )
-    for processes in ("0", "1"):
-        finished = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-n", processes, str(tmp_path)],
-            cwd=ROOT,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert finished.returncode == 0, finished.stdout
 
 
 def _locked(lock: str) -> Iterator[tuple[str, str]]:

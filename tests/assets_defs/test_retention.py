@@ -24,8 +24,6 @@ username_env = "TEST_USER"
 password_env = "TEST_PASSWORD"
 """
 
-OBSERVED = dg.DagsterEventType.ASSET_OBSERVATION
-
 
 def definitions(folder: Path, retention: str) -> dg.Definitions:
     (folder / "bookferry.toml").write_text(CONFIG.format(retention=retention))
@@ -63,19 +61,6 @@ def test_nothing_is_removed_without_a_policy(tmp_path: Path) -> None:
         definitions(tmp_path, "[retention]\nkeep_daily = -1")
     with pytest.raises(ConfigurationError, match=r"unknown key retention\.keep_dayly \(did you mean 'keep_daily'\?\)"):
         definitions(tmp_path, "[retention]\nkeep_dayly = 1")
-
-
-@pytest.mark.long
-def test_what_the_policy_does_not_keep_is_removed(tmp_path: Path, data: DataFolder) -> None:
-    """Also of a library that is no longer configured; the result is beside the snapshots and in the run."""
-    result = run_job(tmp_path)
-    assert result.success
-    assert names(data) == ["old/20261121T020000Z", "second/20261121T020000Z"]
-    observed = [one.asset_observation_data.asset_observation for one in result.all_events if one.event_type is OBSERVED]
-    assert {one.asset_key.path[0]: one.metadata["removed"].value for one in observed} == {
-        "old": ["old/20261120T020000Z"],
-        "second": ["second/20261120T020000Z"],
-    }
 
 
 def test_a_library_with_a_backup_in_progress_is_skipped(tmp_path: Path, data: DataFolder) -> None:

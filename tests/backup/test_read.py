@@ -37,8 +37,6 @@ from tests.sandbox.process import SandboxProcess
 
 RECORDS = 120
 
-LINK_FORMS = ("quoted", "several", "extension", "lines", "parameters", "other_ends")
-
 
 @pytest.fixture(autouse=True)
 def _one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,18 +163,6 @@ class TestPayloads:
         assert (facts.endpoint, facts.pages, facts.x_total, facts.records) == ("publications/all", 3, RECORDS, RECORDS)
         assert [(one.records, one.expected) for one in runner.progress] == [(50, 120), (70, 120), (120, 120)]
         assert runner.progress[-1].seconds_left == 0
-
-    @pytest.mark.parametrize("form", LINK_FORMS)
-    def test_link_in_every_form(self, runner: BackupRunner, sandbox: SandboxProcess, form: str) -> None:
-        """RFC 8288: however the service writes `Link`, the backup reads each page once and falls into no trap."""
-        sandbox.change(variations={"link_form": form})
-        snapshot = runner.back_up()
-        assert snapshot.manifest.complete
-        assert sorted(row["id"] for row in runner.raw_rows(snapshot)) == list(range(1, RECORDS + 1))
-        pages = sorted(
-            entry["query"].rpartition("page=")[2] for entry in sandbox.requests() if entry["path"].startswith("/api/")
-        )
-        assert pages == ["1", "2", "3"]
 
     def test_residue_is_counted(self, runner: BackupRunner, sandbox: SandboxProcess) -> None:
         """The manifest has the number of records with each unknown key."""

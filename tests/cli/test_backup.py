@@ -67,20 +67,6 @@ def test_requests_are_one_for_every_fifty_records(library: BackedUp) -> None:
 
 
 @pytest.mark.long
-def test_a_service_without_the_backup_endpoint_costs_one_more_request(small: BackedUp) -> None:
-    """And the last line has the number of requests."""
-    small.sandbox.change("small", variations={"all_endpoint": "missing"})
-    small.sandbox.reset("counts", tenant="small")
-    done = small.backup()
-    requests = -(-SMALL // 50) + 1
-    assert done.status == 0
-    assert small.sandbox.counts("small")["requests"] == requests + 1  # the service's description, beside the records
-    *_files, path, last = done.lines
-    assert last.startswith(f"Complete: {SMALL} publications; {requests} requests, ")
-    assert last.endswith(f" Snapshot small/{Path(path).name.removeprefix('snapshot=')}.")
-
-
-@pytest.mark.long
 def test_a_total_that_disagrees_is_partial(small: BackedUp) -> None:
     """Exit 3: the snapshot is stored, the last line calls it partial, and the newest complete snapshot stays current (I4)."""
     before = small.snapshots()

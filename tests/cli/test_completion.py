@@ -96,14 +96,6 @@ def test_a_configuration_that_does_not_load_offers_what_it_can(content: str, tmp
     assert offered("bookferry snapshots show ", tmp_path).split() == (["old"] if "old" in content else [])
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells(shell: str, folder: Path) -> None:
-    answer = offered("bookferry --config mine.toml backup ", folder, shell)
-    assert '"old"' in answer if shell == "zsh" else "old" in answer.split()
-    assert "evaluated" not in answer
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_script_for_each_shell(shell: str, tmp_path: Path) -> None:
     variables = {"_BOOKFERRY_COMPLETE": f"source_{shell}"}

@@ -40,15 +40,6 @@ def test_a_good_night(installation: Installation) -> None:
 
 
 @pytest.mark.long
-def test_without_retention_nothing_is_removed(installation: Installation) -> None:
-    config = installation.folder / "bookferry.toml"
-    config.write_text(config.read_text().removesuffix(RETENTION))
-    done = installation.run("nightly", "small")
-    expected = "Good night: small: backed up; verified; not pruned, because there is no [retention]."
-    assert (done.status, done.lines[-1]) == (0, expected)
-
-
-@pytest.mark.long
 def test_after_a_bad_night_nothing_is_removed(installation: Installation) -> None:
     """Partial, then failed: the older snapshots stay, the newest complete one is verified, and the last line says so."""
     installation.backup()

@@ -68,14 +68,6 @@ def test_a_wrong_password_is_exit_4(patient: Patient, form: list[str]) -> None:
 
 
 @pytest.mark.long
-def test_a_missing_variable_is_exit_2(patient: Patient) -> None:
-    done = run("doctor", "--json", folder=patient.folder, variables={"TEST_USER": "somebody"})
-    assert done.status == 2
-    (problem,) = [check for check in done.document["tenants"][0]["checks"] if check["status"] == "problem"]
-    assert "TEST_PASSWORD" in problem["message"]
-
-
-@pytest.mark.long
 def test_several_tenants(patient: Patient) -> None:
     """One that works does not hide one that does not; nobody has signed in to v3: exit 4."""
     (patient.folder / "bookferry.toml").write_text(TWO.format(base_url=patient.sandbox.base_url()))

@@ -56,21 +56,6 @@ def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(
 
 
 @pytest.mark.long
-def test_moved_records_are_not_moved_again(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """I8: the second run writes nothing, and a second plan is empty."""
-    plan = pair.plan(snapshot)
-    pair.apply(plan)
-    before = pair.requests()
-    again = pair.apply(plan)
-    assert (again.applied.unchanged, again.applied.created, again.requests) == (RECORDS, 0, 0)
-    assert pair.requests() == before
-    second = pair.plan(snapshot)
-    assert (second.facts.empty, second.facts.requests) == (True, 0)
-    assert second.facts.matched_by == {"journal": RECORDS}
-    assert pair.apply(second).requests == 0
-
-
-@pytest.mark.long
 def test_without_a_journal_the_same_records_are_matched(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I8: identifiers and contents match what another machine wrote, and nothing is created twice."""
     pair.apply(pair.plan(snapshot))
@@ -92,19 +77,6 @@ def later(pair: LibraryPair, snapshot: Snapshot) -> Iterator[Snapshot]:
     pair.sandbox.fault("edit", "library", path="publications", remove=[source_records(later)[-1]["id"]])
     pair.back_up("afterwards", files=False)
     pair.sandbox.reset("faults")
-
-
-@pytest.mark.long
-def test_a_second_plan_writes_only_later_changes_of_the_source(
-    pair: LibraryPair, snapshot: Snapshot, later: Snapshot
-) -> None:
-    pair.apply(pair.plan(snapshot))
-    plan = pair.plan(later)
-    assert plan.facts.counts["publications"] == {"unchanged": RECORDS - 1, "patch": 1, "create": 1}
-    assert [[*row.payload] for row in plan.rows(Action.PATCH)] == [["title"]]
-    assert plan.facts.requests == 2 + 2
-    assert pair.apply(plan).applied.complete
-    assert pair.plan(later).facts.empty
 
 
 @pytest.mark.long
@@ -151,20 +123,6 @@ def test_records_that_exist_are_not_created_again(pair: LibraryPair, snapshot: S
     moved = pair.publications()
     assert len(moved) == RECORDS + len(twice)
     assert next(record for record in moved if record["id"] == target["id"])["title"] == "Their own title"
-
-
-@pytest.mark.long
-def test_a_refused_record_is_quarantined_with_the_service_s_words_and_the_rest_moves(
-    pair: LibraryPair, snapshot: Snapshot
-) -> None:
-    plan = pair.plan(snapshot)
-    pair.sandbox.fault("status", pair.target, method="POST", path="publications$", status=422, times=2)
-    result = pair.apply(plan)
-    assert (result.applied.created, result.applied.failed, result.applied.complete) == (RECORDS - 2, 2, False)
-    assert all("This answer was ordered" in one.problem for one in result.applied.failures)
-    mended = pair.apply(plan)
-    assert (mended.applied.created, mended.applied.failed, mended.applied.complete) == (2, 0, True)
-    assert len(pair.publications()) == RECORDS
 
 
 def test_a_plan_that_was_altered_is_refused(pair: LibraryPair, snapshot: Snapshot) -> None:

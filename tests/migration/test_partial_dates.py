@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
-from pipelines.report.build import make_report
-from pipelines.report.pages import html_of
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.migration.library_pair import LibraryPair
 from tests.migration.undo.test_run import undo
@@ -145,15 +142,3 @@ def test_a_later_plan_takes_the_first_days_out_only_where_somebody_says_so(pair:
         ({"published_on": None}, {"published_on": "2021-01-01"})
     ]
     assert not pair.plan(snapshot).facts.first_days
-
-
-def test_the_report_for_librarians_says_the_same_of_dates(pair: LibraryPair) -> None:
-    """The same numbers in the same words."""
-    snapshot = snapshot_of(pair, DATES)
-    [loss] = [loss for loss in losses_of(pair.plan(snapshot)) if loss.kind == "dates"]
-    assert (loss.count, loss.why) == (
-        3,
-        "2 are only a year or a month, and version 3 takes only complete dates; 1 is no date.",
-    )
-    report = make_report(DataFolder(pair.config.parent / "library-data"), snapshot, now=STARTED_AT)
-    assert f"Of the dates, {loss.why}" in html_of(report)

@@ -3,15 +3,6 @@
 from __future__ import annotations
 
 from pipelines.records import advice
-from pipelines.records.identifiers.rules import Rule, Sort
-
-
-def test_what_asks_for_work_has_a_label_and_advice() -> None:
-    """And what Bookferry repaired has neither; its sentence stands as it is."""
-    for rule in Rule:
-        asks = rule.sort in (Sort.INVALID, Sort.UNRECOGNISED, Sort.RECORD)
-        assert bool(rule.label) == bool(rule.to_do) == asks
-        assert asks or (rule.sentence.endswith(".") and "{" not in rule.sentence)
 
 
 def test_what_a_field_becomes() -> None:

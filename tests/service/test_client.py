@@ -187,18 +187,6 @@ def test_no_error_shows_a_credential(
     assert not [secret for secret in (PASSWORD, basic, basic.rstrip("=")) if secret in printed]
 
 
-@pytest.mark.long
-def test_open_client_reads_a_library(
-    sandbox: SandboxProcess, configured: Callable[[str], Path], tmp_path: Path
-) -> None:
-    """Everything together, as a backup uses it."""
-    settings = load_settings(configured(sandbox.base_url()))
-    with open_client(settings, "old", state=LocalState(tmp_path / "state.db")) as client:
-        listing = Listing(client, ["publications/all"])
-        assert sum(len(page.records) for page in listing.pages()) == 5445
-    assert sandbox.counts()["requests"] == client.requests == 109
-
-
 def test_open_client_with_a_session_cookie(
     sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

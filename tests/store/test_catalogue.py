@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.examples import example
-from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES, raw_table
-from pipelines.records.tables.shared_columns import VIEW_COLUMNS
+from pipelines.records.tables.registry import STAGED, TABLES, raw_table
 from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.manifest import encode_manifest
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
@@ -35,7 +33,6 @@ from tests.store.snapshot_factory import (
 )
 from tests.store.worker import Worker
 
-VIEWS = tuple(table.impersonal for table in (*TABLES.values(), *RAW_TABLES))
 FILLED = (*STAGED["publications"], raw_table("publications"))
 
 
@@ -177,18 +174,6 @@ class TestTimesPast:
 @pytest.mark.long
 class TestTypes:
     """A view has the described types with and without rows."""
-
-    @pytest.mark.parametrize("filled", [True, False])
-    def test_types(self, data: DataFolder, filled: bool) -> None:
-        """A partial snapshot alone leaves the views empty, with their types."""
-        make_snapshot_and_catalogue(data, complete=filled)
-        with open_plainly(data) as database, duckdb.connect() as other:
-            for table in VIEWS:
-                described = pa.schema([*(pa.field(column.name, column.type) for column in VIEW_COLUMNS), *table.schema])
-                expected = [str(kind) for kind in other.from_arrow(described.empty_table()).types]
-                for view in (table.name, f"{table.name}_history"):
-                    assert [str(kind) for kind in database.table(view).types] == expected
-                    assert bool(database.table(view).fetchall()) is (filled and table in FILLED)
 
     def test_an_older_snapshot_lacks_a_newer_column(self, data: DataFolder) -> None:
         """Rows that were staged before a column existed have null in it, alone and beside newer ones."""

@@ -14,7 +14,6 @@ from pyarrow.parquet.encryption import create_decryption_properties
 
 from pipelines.errors import StorageError
 from pipelines.records.tables.other_resources import USERS
-from pipelines.records.tables.registry import PERSONAL, PERSONAL_TABLES, RAW_TABLES, TABLES
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import open_in_duckdb, open_table, table_writer
 
@@ -138,25 +137,3 @@ def test_a_flipped_bit_is_an_error(file: Path) -> None:
 def test_duckdbs_spill_files_are_encrypted(file: Path) -> None:
     with open_in_duckdb(file, KEY) as database:
         assert database.execute("SELECT current_setting('temp_file_encryption')").fetchall() == [(True,)]
-
-
-def test_without_a_key_files_are_not_encrypted(tmp_path: Path) -> None:
-    path = tmp_path / "users.parquet"
-    with table_writer(path, USERS) as writer:
-        writer.write(PEOPLE)
-    assert pq.read_table(path).to_pylist() == PEOPLE.to_pylist()
-
-
-def test_the_tables_of_people_are_those_of_users() -> None:
-    assert {"users"} == PERSONAL
-    assert {"raw_users", "users", "user_roles"} == PERSONAL_TABLES
-    personal = {
-        f"{table.name}.{column.name}"
-        for table in (*TABLES.values(), *RAW_TABLES)
-        for column in table.columns
-        if column.personal
-    }
-    assert personal == {
-        *(f"users.{name}" for name in ("email", "name", "residue", "sha256")),
-        *(f"raw_users.{name}" for name in ("payload", "sha256")),
-    }

@@ -192,31 +192,6 @@ class TestAtRest:
     """With a key, no personal data is on the disk in the clear at any moment."""
 
     @pytest.mark.long
-    def test_no_personal_data_is_in_the_folder(self, data: DataFolder) -> None:
-        """After each step, in any file. Without the key it would be there."""
-        keyed = folder(data, KEY)
-        capture = new_capture(keyed)
-        write_raw(capture, user_payloads(*range(1, 400)), resource="users")
-        assert files_with(data, MARK) == []
-        users_snapshot(data, 1, 2, 3)
-        ask(data, "SELECT email FROM users", KEY, personal=True)
-        assert files_with(data, MARK) == []
-        assert files_with(data, KEY.text) == []
-        assert [path for path in data.path.rglob("*") if path.is_file() and KEY.secret in path.read_bytes()] == []
-        users_snapshot(data, 1, key=None, day=1)
-        assert files_with(data, MARK)
-
-    @pytest.mark.long
-    def test_the_manifest_names_the_key_without_revealing_it(self, data: DataFolder) -> None:
-        """By its fingerprint (I10)."""
-        tables = users_snapshot(data, 1).manifest.tables
-        assert {name: (facts.encrypted, facts.key) for name, facts in tables.items()} == dict.fromkeys(
-            ("raw_users", "users", "user_roles"), (True, KEY.fingerprint)
-        )
-        other = make_snapshot_and_catalogue(folder(data, KEY), now=STARTED_AT + timedelta(days=1)).manifest.tables
-        assert not any(facts.encrypted or facts.key for facts in other.values())
-
-    @pytest.mark.long
     def test_pyarrow_alone_reads_a_snapshot_with_the_key(self, data: DataFolder) -> None:
         """Encrypted tables are readable without Bookferry."""
         snapshot = users_snapshot(data, 1, 2)

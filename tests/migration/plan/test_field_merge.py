@@ -12,7 +12,7 @@ from pipelines.migration.plan.field_merge import FieldVerdict, WrittenField, mer
 
 SAME, PATCH, KEPT, EDITED, BOTH, CONFLICT = FieldVerdict
 A, B, C = '"A"', '"B"', '"C"'
-X, Y, Z, XY, YX, XZ = '["x"]', '["y"]', '["z"]', '["x","y"]', '["y","x"]', '["x","z"]'
+X, Y, XY, YX, XZ = '["x"]', '["y"]', '["x","y"]', '["y","x"]', '["x","z"]'
 
 
 class Case(NamedTuple):

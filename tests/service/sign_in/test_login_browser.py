@@ -94,14 +94,3 @@ def test_the_whole_way(home: Home, chromium: webdriver.Chrome, waiting: tuple[su
     assert home.read().headers["x-total"] == "120"
     # the answer came by the browser, which keeps no copy that is good for anything
     assert chromium.execute_script("return document.scripts.length") == 0
-
-
-def test_refusing(home: Home, chromium: webdriver.Chrome, waiting: tuple[subprocess.Popen[str], Path]) -> None:
-    """After a refusal the browser says so, and the command ends with 4."""
-    process, address = waiting
-    go(chromium, address)
-    press(chromium, "Refuse")
-    WebDriverWait(chromium, SECONDS).until(lambda driver: driver.title == "Not signed in · Bookferry")
-    out, _err = process.communicate(timeout=SECONDS)
-    assert (process.returncode, "refused on the consent page" in out) == (4, True)
-    assert home.stored.grant is None

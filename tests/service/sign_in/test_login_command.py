@@ -346,18 +346,6 @@ def test_whoami(home: Home, sandbox: SandboxProcess) -> None:
     assert document["kept_in"].startswith(str(home.folder / "sign-ins"))
 
 
-def test_whoami_and_login_of_a_v2_tenant(home: Home, sandbox: SandboxProcess) -> None:
-    """v2 does not say who is signed in, and has no login; the messages say both."""
-    config = home.folder / "bookferry.toml"
-    names = 'username_env = "OLD_USER"\npassword_env = "OLD_PASSWORD"'
-    config.write_text(config.read_text().replace('api = "v3"', f'api = "v2"\n{names}'))
-    variables = {"OLD_USER": sandbox.user, "OLD_PASSWORD": sandbox.password}
-    document = run(home, "whoami", "new", "--json", variables=variables).document
-    assert (document["api"], document["user"], document["accepted"]) == ("v2", sandbox.user, True)
-    run(home, "whoami", "new", variables={**variables, "OLD_PASSWORD": "wrong"}).assert_failed(4, "401")
-    run(home, "login", "new", variables=variables).assert_failed(2, "Only v3 tenants are signed in")
-
-
 def test_too_many_registrations(home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess) -> None:
     """service.md#clients: registrations a day are limited; the message says how long to wait and what else helps."""
     sandbox.change(oauth={"registrations_per_day": 1})

@@ -69,17 +69,3 @@ assert not failed, failed
     assert home.refreshes() == 1
     answered = [seen["status"] for seen in sandbox.requests() if seen["path"].endswith("/publications")]
     assert answered.count(200) == 80
-
-
-def test_a_sign_in_in_a_database(
-    home: Home, sandbox: SandboxProcess, postgres_database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`postgres_env`: the same without a file, for machines that share a database."""
-    monkeypatch.setenv("TEST_DATABASE", postgres_database)
-    there = Home.make(home.folder, home.base_url, sandbox, top='postgres_env = "TEST_DATABASE"')
-    there.sign_in()
-    sandbox.fault("jump", seconds=4000, path="/publications")
-    assert there.run("home.read()") == (0, "")
-    assert there.read().status_code == 200
-    assert there.grant.refreshes == 1
-    assert not (home.folder / "sign-ins").exists()

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +20,6 @@ from hypothesis import strategies as st
 from pipelines.errors import StorageError
 from pipelines.state.local import LocalState
 from pipelines.store.catalogue import open_catalogue
-from pipelines.store.maintenance.results import VERIFICATIONS
 from pipelines.store.maintenance.retention import Policy, PruneResult, prune, reasons_to_keep
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.captures import FileTotals, ResourceFacts
@@ -32,7 +30,6 @@ from tests.store.maintenance.test_verification import write_files
 from tests.store.snapshot_factory import (
     STARTED_AT,
     assert_intact,
-    files_below,
     make_snapshot,
     new_capture,
     publication_payloads,
@@ -214,19 +211,6 @@ def week(data: DataFolder) -> DataFolder:
 
 
 @pytest.mark.long
-def test_a_dry_run_changes_nothing_and_lists_the_same(week: DataFolder) -> None:
-    """The removal then removes what the dry run listed."""
-    before = files_below(week.path)
-    dry = pruned(week, daily=1, dry_run=True)
-    assert files_below(week.path) == before
-    real = pruned(week, daily=1)
-    assert msgspec.structs.replace(dry, dry_run=False) == real
-    assert names(week) == ["other 20", "old 22", "old 23"]
-    assert real.bytes == sum(one.bytes for one in dry.removed) > 0
-    assert not (week.path / "trash").exists()
-
-
-@pytest.mark.long
 def test_a_run_that_lost_its_lease_takes_nothing_from_other_tables(week: DataFolder) -> None:
     """Another machine may have published and registered a snapshot while this process was stopped."""
 
@@ -239,16 +223,6 @@ def test_a_run_that_lost_its_lease_takes_nothing_from_other_tables(week: DataFol
     with pytest.raises(StorageError, match="lost snapshots-prune"):
         prune(week, [], Policy(last=1), UTC_ZONE, tenant=None, dry_run=False, before_removal=taken.append)
     assert (names(week), taken) == (before, [])
-
-
-@pytest.mark.long
-def test_the_results_of_verifications_are_removed_too(week: DataFolder) -> None:
-    first, *_, last = week.snapshots("old")
-    for one in (first, last):
-        VERIFICATIONS.save(week, verify(week, one.key, now=STARTED_AT))
-    pruned(week, last=1)
-    assert VERIFICATIONS.last(week, *first.name.split("/")) is None
-    assert VERIFICATIONS.last(week, *last.name.split("/")) is not None
 
 
 def test_a_tenant_at_work_is_passed_over(week: DataFolder) -> None:

@@ -19,7 +19,6 @@ from pipelines.store.maintenance.results import VERIFICATIONS
 from pipelines.store.maintenance.verification import (
     Part,
     keys_to_verify,
-    tenants_without_complete,
     verify,
 )
 from pipelines.store.snapshots.manifest import MANIFEST, encode_manifest
@@ -57,15 +56,6 @@ def flip(path: Path, byte: int, bit: int) -> None:
 
 def files_of(snapshot: Snapshot) -> Iterator[Path]:
     yield from sorted(path for path in snapshot.path.rglob("*") if path.is_file())
-
-
-@pytest.mark.long
-def test_an_untouched_snapshot_is_good(data: DataFolder, snapshot: Snapshot) -> None:
-    """Every file is read completely."""
-    result = verify(data, snapshot.key, now=STARTED_AT)
-    assert (result.ok, result.problems, result.name) == (True, [], f"old/{SNAPSHOT_ID}")
-    assert result.files == len(list(files_of(snapshot)))
-    assert result.bytes == sum(path.stat().st_size for path in files_of(snapshot))
 
 
 @pytest.mark.long
@@ -191,20 +181,6 @@ def test_a_part_that_is_none(text: str) -> None:
 
 class TestTargets:
     """Without a name: the newest complete snapshot of every tenant."""
-
-    @pytest.mark.long
-    def test_the_newest_complete_of_each(self, data: DataFolder) -> None:
-        """Any other snapshot by its name; nothing of a tenant without a complete one."""
-        make_snapshot(data, tenant="old")
-        newest = make_snapshot(data, tenant="old", now=TOMORROW)
-        make_snapshot(data, tenant="old", now=TOMORROW + timedelta(days=1), complete=False)
-        other = make_snapshot(data, tenant="other")
-        make_snapshot(data, tenant="torn", complete=False)
-        assert keys_to_verify(data, None) == [newest.key, other.key]
-        assert keys_to_verify(data, "old") == [newest.key]
-        assert keys_to_verify(data, f"old/{SNAPSHOT_ID}") == [snapshot_key("old", SNAPSHOT_ID)]
-        assert len(keys_to_verify(data, SNAPSHOT_ID)) == 3
-        assert tenants_without_complete(data) == ["torn"]
 
     @pytest.mark.long
     def test_an_unreadable_snapshot_is_never_skipped(self, data: DataFolder) -> None:

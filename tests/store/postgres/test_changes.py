@@ -211,21 +211,6 @@ def rows_of(address: str) -> int:
     return found[0] if found else 0
 
 
-def test_rows_of_pruned_nights_go(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """Rows that no night has any more take no space; those that a night between still has stay."""
-    nights = [library_snapshot(data, versions(*[day] * 3), day=day) for day in range(5)]
-    for night in nights:
-        postgres.load(data, night)
-    past = "SELECT count(*) FROM old.publications_past"
-    assert ask(past) == [(12,)]
-    for night in (nights[1], nights[3]):
-        shutil.rmtree(night.path)
-    postgres.load(data, library_snapshot(data, versions(4, 4, 4), day=5))
-    assert ask(past) == [(6,)]
-    assert_same_views(data, ask, *instants(2), *instants(5))
-    assert postgres.loaded_snapshots("old") == [f"202611{day}T020000Z" for day in (20, 22, 24, 25)]
-
-
 def test_addresses_that_are_signed_anew_change_no_row(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """The checksum of such a record is another one each night, and nothing else is."""
     written = list[int]()
