@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
     from pipelines.store.parquet import TableWriter
 
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A number that a column of the catalogue holds; a manifest with another one is damaged."""
+
+
 class ResourceFacts(msgspec.Struct, kw_only=True):
     """The result of reading one resource, as the manifest has it."""
 
     endpoint: str
-    records: int
+    records: Count
     distinct_ids: int
     without_id: int
     pages: int

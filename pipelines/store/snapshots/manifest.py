@@ -20,6 +20,7 @@ from pipelines.shapes.unread_lists import unread_lists
 from pipelines.store.snapshots.captures import (
     Announcement,
     CaptureFacts,
+    Count,
     FileTotals,
     ResourceFacts,
     TableFacts,
@@ -56,7 +57,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     started_at: str
     finished_at: str
     seconds: float
-    requests: int
+    requests: Count
     tool: str
     resources: dict[str, ResourceFacts]
     unreadable: dict[str, Unreadable] = {}

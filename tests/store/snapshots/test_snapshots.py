@@ -217,6 +217,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "other form": lambda _content: b'{"format": 1, "tool": "bookferry"}',
     "key": lambda content: content.replace(b'"complete"', b'"compleat"'),
     "type": lambda content: content.replace(b'"requests": 1', b'"requests": "one"'),
+    "too large": lambda content: content.replace(b'"requests": 1', b'"requests": 1' + b"0" * 30),
     "instant": lambda content: content.replace(b'"started_at": "2026', b'"started_at": "soon'),
     "without a zone": lambda content: content.replace(b"+00:00", b""),
 }
