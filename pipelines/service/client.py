@@ -142,8 +142,8 @@ class LibraryClient:
         """Return the response 200 to a GET of an address below `api_url`, its body read. `briefly`: it is tried twice at most.
 
         Raises `SignInError` on 401, on 403 and if the service redirects to a page for people to sign in, `RefusedError` on any other 4xx,
-        `ProtocolError` for a response that no API sends (a redirect to another API, a web page), `TemporaryError` if the service did not
-        recover in time or redirects elsewhere, `ConfigurationError` if its certificate is not trusted.
+        `ProtocolError` for a response that no API sends (another redirect, a web page), `TemporaryError` if the service did not recover in
+        time, `ConfigurationError` if its certificate is not trusted.
         """
         try:
             transport = self._probe_transport if briefly else self._transport

@@ -6,7 +6,7 @@ import re
 
 import httpx
 
-from pipelines.errors import BookferryError, ProtocolError, SignInPageError, TemporaryError
+from pipelines.errors import BookferryError, ProtocolError, SignInPageError
 from pipelines.service.http.failures import describe_request
 from pipelines.service.http.transport import path_of
 from pipelines.service.redaction import outside_text
@@ -62,7 +62,7 @@ def redirect_error(response: httpx.Response) -> BookferryError:
         return ProtocolError(f"{line} {to}. If the library moved there, correct base_url.{unsent}")
     page = outside_text(target.copy_with(query=None, fragment=None))
     if not _OF_A_SIGN_IN.search(f"{target.host}{target.path}"):
-        return TemporaryError(
+        return ProtocolError(
             f"{line} {page}, which is no API: perhaps the service is away. Look there, and run the same command again when the service "
             "answers. If the library moved there, correct base_url."
         )

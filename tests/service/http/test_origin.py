@@ -18,7 +18,6 @@ from pipelines.errors import (
     ProtocolError,
     RefusedError,
     SignInError,
-    TemporaryError,
     UnclearError,
 )
 from pipelines.service.client import LibraryClient, SessionCookieAuth
@@ -335,13 +334,23 @@ def test_a_redirect_to_a_page_for_people_is_a_refused_sign_in(serve: Serve, clie
     ],
 )
 def test_a_redirect_to_another_page_is_a_service_that_is_away(serve: Serve, client_for: ClientFor, target: str) -> None:
-    """It may come back. The page is named, and nothing is sent there."""
+    """The page is named, and nothing is sent there."""
     own = serve(lambda _: Answer(status=302, headers={"Location": target}))
     shown = re.escape(target.partition("?")[0])
-    with pytest.raises(TemporaryError, match=rf"redirects to \S*{shown}, which is no API") as caught:
+    with pytest.raises(ProtocolError, match=rf"redirects to \S*{shown}, which is no API") as caught:
         client_for(own.url).get(f"{own.url}/api/v2/publications")
     assert caught.value.exit_status is ExitStatus.FAILED
     assert len(own.received) == 1
+
+
+def test_a_list_that_the_service_leads_away_from_is_none(serve: Serve, client_for: ClientFor) -> None:
+    """A service may lead from every address that it does not know to its first page."""
+    page = Answer({"records": [{"id": 1}]}, headers={"x-total": "1"})
+    own = serve(
+        lambda request: Answer(status=302, headers={"Location": "/"}) if request.path.endswith("/all") else page
+    )
+    pages = list(Listing(client_for(own.url), ["publications/all", "publications"]).pages())
+    assert [page.ids for page in pages] == [[1]]
 
 
 @pytest.mark.parametrize(
