@@ -31,7 +31,7 @@ _RESOLVER = (
     r"(?:(?:https?:/{0,2})?(?:www\.)?(?:(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?|hdl\.handle\.net)(?::[0-9]+)?/+(?:doi:)?"
     rf"|(?:https?:/{{0,2}})?(?:www\.)?{REGISTRIES}doi[:/]+)"
 )
-_NAME = r"(?:info:doi/|urn:doi:|doi(?:\s*name)?\s*[:=/]+\s*|doi\s*(?=10[./])|[al]id\s*-\s*(?=10\.))"
+_NAME = r"(?:info:doi/|urn:doi:|doi(?:\s*name)?\s*[:=/\uff1a]+\s*|doi\s*(?=10[./])|[al]id\s*-\s*(?=10\.))"
 """The name of a DOI; AID and LID are PubMed's."""
 
 _OPEN = r"[\[(<{\"']?"

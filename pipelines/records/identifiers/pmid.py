@@ -15,17 +15,20 @@ from pipelines.records.identifiers.verdicts import (
 )
 
 is_canonical = re.compile(r"[1-9][0-9]{0,7}").fullmatch
-_SEPARATOR = re.compile(r"[;|]|,(?= |[Pp])")
+_SEPARATOR = re.compile(r"[;|]|,(?= |[Pp])|(?<=[0-9]) (?=PMC)")
 _LABEL = re.compile(
-    r"^(?:info:|urn:)?(?:(?:pubmed )?pmids?|pubmed(?:[ _-]?id)?)(?![^\W\d]|\.)\s*[:=#/-]*\s*", re.IGNORECASE
+    r"^\[?(?:info:|urn:)?(?:(?:pubmed )?pmids?|pubmed(?:[ _-]?id)?)(?![^\W\d]|\.)\s*[:=#/-]*\s*", re.IGNORECASE
 )
 _ADDRESS = re.compile(
-    r"(?:https?://)?(?:www\.)?(?:(?:rdf\.)?ncbi\.nlm\.nih\.gov/(?:m/)?pubmed/|pubmed\.gov/|pubmed\.ncbi\.nlm\.nih\.gov/"
+    r"(?:https?://)?(?:www\.)?(?:(?:rdf\.)?ncbi\.nlm\.nih\.gov/(?:m/)?pubmed(?:/|(?=\?))|pubmed\.gov/|pubmed\.ncbi\.nlm\.nih\.gov/"
+    r"|ncbi\.nlm\.nih\.gov/entrez/query\.fcgi(?=\S*db=pubmed)\S*list_uids="
     rf"|europepmc\.org/(?:abstract|article)/med/|{REGISTRIES}pubmed[:/])(?:\?term=)?([0-9]+)"
     r"(?:(?:\[|%5b)(?:pmid|uid)(?:\]|%5d))?/?(?:[?#&][^\s;|,]*)?",
     re.IGNORECASE,
 )
-_REMARK = re.compile(r"\s*\[(?:PubMed[^\[\]]*|PMID|UID)\]\.?$|\s*\((?:PMID|PubMed)\)$", re.IGNORECASE)
+_REMARK = re.compile(
+    r"\s*\[(?:PubMed[^\[\]0-9]*|PMID|UID|Indexed for MEDLINE)\]\.?$|\s*\((?:PMID|PubMed)\)$", re.IGNORECASE
+)
 _AROUND = " .{}()[]<>\"'"
 _DECIMAL = re.compile(r"([0-9]{1,8})\.0+")
 _ROW = re.compile(r"[1-9][0-9]{6,7}(?:[ ,]+[1-9][0-9]{6,7})+")
