@@ -16,7 +16,7 @@ from pipelines.records.tables.description import Table
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.store.parquet import count_nulls
-from pipelines.store.snapshots.captures import ResourceFacts, Unreadable
+from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 PUBLICATIONS = "publications"

@@ -22,7 +22,8 @@ from pipelines.backup import files, staging
 from pipelines.records.raw import RawRecords
 from pipelines.records.tables.registry import raw_table
 from pipelines.store.parquet import table_writer
-from pipelines.store.snapshots.captures import ResourceFacts
+from pipelines.store.snapshots.facts import ResourceFacts
+from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.snapshots.unfinished import begin_capture
 
@@ -85,7 +86,7 @@ def make_snapshot(data: DataFolder, tenant: str, records: Iterable[tuple[int, by
     capture.save()
     staging.stage(capture, "publications")
     files.skip_files(capture)
-    data.publish(capture, now)
+    publish(data, capture, now)
 
 
 def write_raw(path: Path, records: Iterable[tuple[int, bytes]]) -> int:

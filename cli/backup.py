@@ -30,7 +30,7 @@ from pipelines.service.redaction import redact
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.reports import report_address
-from pipelines.store.snapshots.captures import FileTotals
+from pipelines.store.snapshots.facts import FileTotals
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 

@@ -17,7 +17,7 @@ from pipelines.inventory import RESOURCES, plural
 from pipelines.records.files import COVER
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.results import DRILLS, VERIFICATIONS, DrillResult, SnapshotVerification
-from pipelines.store.snapshots.captures import FileTotals
+from pipelines.store.snapshots.facts import FileTotals
 from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
 from pipelines.store.stores import open_data
 

@@ -8,7 +8,8 @@ from pipelines.humanize import counted
 from pipelines.service.listing.gaps import Gap
 from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.service.redaction import outside_text
-from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
+from pipelines.store.snapshots.captures import IdCounts
+from pipelines.store.snapshots.facts import ResourceFacts
 
 
 def prove_listing(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> ResourceFacts:

@@ -27,7 +27,8 @@ from pipelines.service.redaction import outside_text
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import row_batches
 from pipelines.store.snapshots.blobs import Blobs
-from pipelines.store.snapshots.captures import Capture, FailedFile, FileTotals
+from pipelines.store.snapshots.captures import Capture
+from pipelines.store.snapshots.facts import FailedFile, FileTotals
 from pipelines.store.snapshots.file_list import FileList, Known, State
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 

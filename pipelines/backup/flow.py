@@ -28,11 +28,13 @@ from pipelines.settings.tenant import TenantSettings
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.capture_copies import CaptureCopy, copy_key
-from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable
+from pipelines.store.snapshots.captures import Capture
+from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 from pipelines.store.snapshots.leases import Leases
 from pipelines.store.snapshots.manifest import columns_before
+from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import Snapshot, newest_complete
-from pipelines.store.snapshots.unfinished import begin_capture, resume_capture
+from pipelines.store.snapshots.unfinished import begin_capture, open_capture, resume_capture
 from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ class Backup:
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
         """Make the staged tables of a resource that the same run has read."""
         self._leases.acquire(tenant)
-        capture = self.data.capture(tenant, run)
+        capture = open_capture(self.data, tenant, run)
         if resource not in capture.facts.unreadable:
             described = resource == staging.DESCRIBED  # its columns need no earlier manifest
             earlier = [] if described else columns_before(self.data.manifests_before(capture.facts), resource)
@@ -150,7 +152,7 @@ class Backup:
     def fetch_files(self, tenant: str, run: str) -> Capture:
         """Fetch the files of the publications that the same run has read, unless files are turned off."""
         self._leases.acquire(tenant)
-        capture = self.data.capture(tenant, run)
+        capture = open_capture(self.data, tenant, run)
         if "publications" in capture.facts.unreadable:
             return capture
         if self._fetches(tenant):
@@ -164,7 +166,7 @@ class Backup:
         self._leases.acquire(tenant)
         if (copied := self._copies.get(tenant)) is not None:
             copied.stop()
-        snapshot = self.data.publish(self.data.capture(tenant, run), self._now())
+        snapshot = publish(self.data, open_capture(self.data, tenant, run), self._now())
         if copied is not None:
             del self._copies[tenant]
             copied.remove()
@@ -282,7 +284,7 @@ class Backup:
         Whatever comes back, the backup goes on. The requests do not count among those of the snapshot's records.
         """
         self._leases.acquire(tenant)
-        capture = self.data.capture(tenant, run)
+        capture = open_capture(self.data, tenant, run)
         facts = capture.facts
         if facts.description is not None or not facts.resources:
             return
@@ -295,7 +297,7 @@ class Backup:
     def _capture(self, tenant: str, run: str, wanted: Sequence[str]) -> Capture:
         """Returns the capture of `run`, else the unfinished one of an earlier run, else a new one."""
         with suppress(StorageError):  # none of this run yet, or a damaged one, which is begun anew
-            return self.data.capture(tenant, run)
+            return open_capture(self.data, tenant, run)
         chosen, now = self.settings.tenant(tenant), self._now()
         library = {"base_url": chosen.base_url, "api": chosen.api}
         resumed = resume_capture(self.data, tenant, run, wanted, **library, now=now)

@@ -42,7 +42,8 @@ from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.service_limits import PER_PAGE
 from pipelines.store.duplicates import add_missing, drop_duplicates
 from pipelines.store.parquet import TableWriter, table_writer
-from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_ids
+from pipelines.store.snapshots.captures import Capture, count_ids
+from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 
 BATCH_BYTES = 8 * 1024 * 1024
 """Bytes of JSON per row group: they bound the memory of a backup, and each of the seventy staged columns costs something per row group."""

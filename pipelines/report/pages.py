@@ -26,7 +26,7 @@ from pipelines.report.issues import IssueKind, safe_text
 from pipelines.report.rendering import NOT_SHOWN, day, html, link_to, longest_bar, names_a_person
 from pipelines.report.timeline import changes_context
 from pipelines.store.findings import DuplicateGroup, Figures, Verdicts
-from pipelines.store.snapshots.captures import FileTotals
+from pipelines.store.snapshots.facts import FileTotals
 from pipelines.store.snapshots.manifest import Manifest
 from pipelines.version import VERSION
 

@@ -23,7 +23,7 @@ from pipelines.records.tables.registry import PERSONAL, STAGED
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import escaped, literal, read_parquet
 from pipelines.store.record_url import shown_record_url
-from pipelines.store.snapshots.captures import FileTotals
+from pipelines.store.snapshots.facts import FileTotals
 from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 

@@ -8,7 +8,8 @@ import pytest
 
 from pipelines.backup.completeness import prove_listing
 from pipelines.service.listing.listing_facts import ListingFacts, Page
-from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
+from pipelines.store.snapshots.captures import IdCounts
+from pipelines.store.snapshots.facts import ResourceFacts
 
 
 def verdict(

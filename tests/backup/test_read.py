@@ -32,6 +32,7 @@ from pipelines.errors import (
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables.registry import STAGED
 from pipelines.settings.tenant import TenantSettings
+from pipelines.store.snapshots.unfinished import open_capture
 from tests.backup.runner import BackupRunner, notes_on_reading
 from tests.sandbox.process import SandboxProcess
 
@@ -429,7 +430,7 @@ class TestStaging:
                 del capture.facts.tables[name]
             capture.save()
             library.stage("old", "run", "publications")
-            again = library.data.capture("old", "run")
+            again = open_capture(library.data, "old", "run")
             for name in names:
                 assert pq.read_table(again.path / again.facts.tables[name].path).equals(before[name]), name
             assert again.facts.residue == residue

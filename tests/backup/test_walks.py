@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.store.snapshots.captures import ResourceFacts
+from pipelines.store.snapshots.facts import ResourceFacts
 from tests.backup.files.file_library import PER_PAGE, FileLibrary
 from tests.backup.runner import BackupRunner
 from tests.service.scripted import Answer, Received

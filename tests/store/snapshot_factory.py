@@ -17,8 +17,10 @@ from pipelines.records.tables.registry import raw_table
 from pipelines.records.values import record_ids
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import sha256_of
-from pipelines.store.snapshots.captures import Capture, ResourceFacts, count_ids
+from pipelines.store.snapshots.captures import Capture, count_ids
+from pipelines.store.snapshots.facts import ResourceFacts
 from pipelines.store.snapshots.manifest import columns_before
+from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture
 
@@ -100,7 +102,7 @@ def publish_records(
             staging.stage(capture, resource, earlier=columns_before(data.manifests_before(capture.facts), resource))
         if "publications" in records:
             files.skip_files(capture)
-        return data.publish(capture, now + timedelta(seconds=90))
+        return publish(data, capture, now + timedelta(seconds=90))
 
 
 def make_snapshot(

@@ -22,6 +22,7 @@ from pipelines.examples import example
 from pipelines.records.tables.registry import STAGED, TABLES, raw_table
 from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.manifest import encode_manifest
+from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 from tests.store.snapshot_factory import (
     SNAPSHOT_ID,
@@ -241,7 +242,7 @@ class TestUpToDate:
         write_raw(capture, publication_payloads(4))
         staging.stage(capture, "publications")
         files.skip_files(capture)
-        data.publish(capture, STARTED_AT + timedelta(days=1))
+        publish(data, capture, STARTED_AT + timedelta(days=1))
         assert rows_by_snapshot(data, "publications") == [("old", "20261121T020000Z", 4)]
 
     @pytest.mark.parametrize("content", [b"", b"not a database", None])

@@ -22,7 +22,9 @@ from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.maintenance.differences import compare
 from pipelines.store.maintenance.results import SnapshotVerification
 from pipelines.store.maintenance.verification import keys_to_verify, verify
+from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.unfinished import open_capture
 from tests.store.snapshot_factory import (
     STARTED_AT,
     make_snapshot_and_catalogue,
@@ -204,10 +206,10 @@ class TestAtRest:
     def test_a_capture_continues_with_its_own_key_only(self, data: DataFolder) -> None:
         """Another key cannot finish it."""
         new_capture(folder(data, KEY))
-        assert folder(data, OTHER, KEY).capture("old", "run").key == KEY
+        assert open_capture(folder(data, OTHER, KEY), "old", "run").key == KEY
         for keys in ([], [OTHER]):
             with pytest.raises(ConfigurationError, match=f"encrypted with the personal key {KEY.fingerprint}"):
-                folder(data, *keys).capture("old", "run")
+                open_capture(folder(data, *keys), "old", "run")
 
     def test_a_missing_key_stops_before_anything_is_read(self, data: DataFolder) -> None:
         """A configured key that is missing must not lead to a snapshot in the clear."""
@@ -277,7 +279,7 @@ class TestVerification:
         write_raw(capture, user_payloads(1, 2), resource="users")
         capture.facts.tables["raw_users"].rows = 3
         staging.stage(capture, "users")
-        folder(data, KEY).publish(capture, STARTED_AT)
+        publish(folder(data, KEY), capture, STARTED_AT)
         assert [one for one in self.verify(data, KEY).problems if "has 2 rows; the manifest says 3" in one]
         assert not [one for one in self.verify(data).problems if "has 2 rows" in one]
 

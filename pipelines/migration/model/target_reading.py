@@ -28,7 +28,8 @@ from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import open_table, row_batches
-from pipelines.store.snapshots.captures import Capture, Unreadable
+from pipelines.store.snapshots.captures import Capture
+from pipelines.store.snapshots.facts import Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture, resume_capture
 

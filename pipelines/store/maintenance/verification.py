@@ -24,7 +24,7 @@ from pipelines.store.maintenance.results import VERIFICATIONS, SnapshotVerificat
 from pipelines.store.objects.objects import Objects
 from pipelines.store.parquet import open_table
 from pipelines.store.snapshots.blobs import referenced_blobs
-from pipelines.store.snapshots.captures import TableFacts
+from pipelines.store.snapshots.facts import TableFacts
 from pipelines.store.snapshots.manifest import MANIFEST, Manifest, is_unchanged
 from pipelines.store.snapshots.snapshots import (
     DamagedSnapshot,

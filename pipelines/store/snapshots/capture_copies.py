@@ -26,7 +26,8 @@ import msgspec
 from pipelines.errors import BookferryError
 from pipelines.store.durable import storage_errors, temporary_folder
 from pipelines.store.objects.objects import Objects
-from pipelines.store.snapshots.captures import Capture, CaptureFacts
+from pipelines.store.snapshots.captures import Capture
+from pipelines.store.snapshots.facts import CaptureFacts
 from pipelines.store.snapshots.file_list import FILE_LIST
 from pipelines.store.snapshots.page_log import end_of_frames
 

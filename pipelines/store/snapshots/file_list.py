@@ -19,7 +19,7 @@ import msgspec
 from pipelines.file_access import make_file
 from pipelines.records.files import UNSURE, FileReference
 from pipelines.store.durable import storage_errors
-from pipelines.store.snapshots.captures import FileTotals
+from pipelines.store.snapshots.facts import FileTotals
 
 FILE_LIST = "files.db"
 

@@ -17,7 +17,7 @@ from pipelines.records.shapes.observation import ObservedColumn, RecordShape
 from pipelines.shapes.changes import changed_description, changed_records
 from pipelines.shapes.model import Description
 from pipelines.shapes.unread_lists import unread_lists
-from pipelines.store.snapshots.captures import (
+from pipelines.store.snapshots.facts import (
     Announcement,
     CaptureFacts,
     Count,

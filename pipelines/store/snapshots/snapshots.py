@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,24 +13,22 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from pipelines.errors import AccessDeniedError, BookferryError, ConfigurationError, StorageError, TenantBusyError
+from pipelines.errors import BookferryError, ConfigurationError, StorageError, TenantBusyError
 from pipelines.file_access import make_folder
 from pipelines.inventory import LIST_PATHS, RESOURCES
 from pipelines.settings.validation_messages import did_you_mean
 from pipelines.state.local import LocalState
 from pipelines.state.store import State
-from pipelines.store.durable import sha256_of, storage_error, storage_errors, write_atomically
+from pipelines.store.durable import storage_error, storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
 from pipelines.store.objects.objects import Objects
-from pipelines.store.snapshots.captures import Capture, CaptureFacts, TableFacts
+from pipelines.store.snapshots.facts import CaptureFacts, TableFacts
 from pipelines.store.snapshots.manifest import (
     MANIFEST,
     SNAPSHOT_FORMAT,
     Manifest,
-    compose_manifest,
     decode_manifest,
-    encode_manifest,
 )
 
 if TYPE_CHECKING:
@@ -42,9 +39,6 @@ BLOBS = "files/sha256"
 
 LOOK_SECONDS = 0.2
 """`leased` has the lock for well under a millisecond; nobody takes that for a run."""
-
-PARALLEL_CHECKSUMS = 2
-"""Files whose checksums are computed in parallel: nothing else works then."""
 
 _log = logging.getLogger(__name__)
 
@@ -220,33 +214,6 @@ class DataFolder:
         lock.release()
         return False
 
-    def capture(self, tenant: str, key: str) -> Capture:
-        """The capture of the run `key`."""
-        return Capture.open(self.work_path / f"tenant={tenant}" / key, self.keys)
-
-    def publish(self, capture: Capture, now: datetime) -> Snapshot:
-        """Turn a finished capture into a snapshot: checksums first, the manifest last. Readers see all of it or nothing."""
-        facts = capture.facts
-        _check_finished(capture)
-        capture.remove_strays()
-        with storage_errors(capture.path):
-            paths = [capture.path / table.path for table in facts.tables.values()]
-            with ThreadPoolExecutor(PARALLEL_CHECKSUMS) as pool:
-                for table, path, sha256 in zip(facts.tables.values(), paths, pool.map(sha256_of, paths), strict=True):
-                    table.sha256, table.bytes = sha256, path.stat().st_size
-            manifest = compose_manifest(facts, now, self.manifests_before(facts))
-            write_atomically(capture.path / MANIFEST, encode_manifest(manifest))
-            files = [*(table.path for table in facts.tables.values()), MANIFEST]
-            if (published := self._published(facts)) is not None:
-                shutil.rmtree(capture.path)
-                return published
-            try:
-                self.objects.publish(capture.path, snapshot_key(facts.tenant, facts.snapshot), files)
-            except (OSError, BookferryError):
-                capture.save()  # so that this step can be repeated
-                raise
-        return Snapshot(self.objects, manifest)
-
     @contextmanager
     def open_table(self, snapshot: Snapshot, name: str) -> Iterator[pq.ParquetFile]:
         """Opens the file of one table of a snapshot, to be read in parts."""
@@ -271,15 +238,6 @@ class DataFolder:
             for manifest in found
             if manifest.snapshot < facts.snapshot and (manifest.base_url, manifest.api) == library
         ]
-
-    def _published(self, facts: CaptureFacts) -> Snapshot | None:
-        """The snapshot that an earlier attempt published without learning of its success."""
-        key = snapshot_key(facts.tenant, facts.snapshot)
-        with suppress(FileNotFoundError, NotADirectoryError):
-            snapshot = as_snapshot(self.objects, key, self.objects.read(f"{key}/{MANIFEST}"))
-            if snapshot.manifest.tables == facts.tables:
-                return snapshot
-        return None
 
     def is_published(self, tenant: str, snapshot: str) -> bool:
         """Whether a snapshot has a manifest."""
@@ -403,27 +361,6 @@ def newest_complete(found: Iterable[Snapshot]) -> Snapshot | None:
 def snapshot_id(moment: datetime) -> str:
     """The snapshot id of an instant, such as `20261120T020000Z`."""
     return moment.astimezone(UTC).strftime(SNAPSHOT_FORMAT)
-
-
-def _check_finished(capture: Capture) -> None:
-    """Raises unless everything was read and staged to the end. A person may have repeated single steps."""
-    from pipelines.records.tables.publications import PUBLICATION_FILES  # noqa: PLC0415  `status` reads manifests without Arrow
-    from pipelines.records.tables.registry import STAGED  # noqa: PLC0415
-
-    facts = capture.facts
-    if facts.unreadable and not facts.resources:
-        raise AccessDeniedError(
-            f"Nothing could be read, so there is no snapshot. {' '.join(refusal.message for refusal in facts.unreadable.values())}"
-        )
-    wanted = [f"raw_{resource}" for resource in facts.resources]
-    wanted += [table.name for resource in facts.resources for table in STAGED[resource]]
-    missing = [name for name in wanted if name not in facts.tables]
-    missing += ["files"] if PUBLICATION_FILES.name in facts.tables and facts.files is None else []
-    if missing or not facts.resources:
-        raise StorageError(
-            f"{capture.path}: not published, because {', '.join(missing) or 'every table'} is still missing. "
-            "Run the whole backup again: `bookferry backup`, or the job from its raw table on."
-        )
 
 
 def read_snapshots(objects: Objects, keys: Sequence[str]) -> list[Snapshot | DamagedSnapshot]:

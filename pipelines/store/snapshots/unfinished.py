@@ -22,9 +22,15 @@ from pipelines.store.snapshots.capture_copies import (
     remove_copies,
     remove_leftovers,
 )
-from pipelines.store.snapshots.captures import Capture, CaptureFacts
+from pipelines.store.snapshots.captures import Capture
+from pipelines.store.snapshots.facts import CaptureFacts
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.version import VERSION
+
+
+def open_capture(data: DataFolder, tenant: str, run: str) -> Capture:
+    """The capture of `run`. Raises as `Capture.open` does."""
+    return Capture.open(_path(data, tenant, run), data.keys)
 
 
 def begin_capture(
@@ -77,7 +83,7 @@ def resume_capture(
         return None
     with storage_errors(resumable):
         resumable.rename(_path(data, tenant, run))
-    return data.capture(tenant, run)
+    return open_capture(data, tenant, run)
 
 
 def _fetch_copies(data: DataFolder, tenant: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.service.clock import SystemClock
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.snapshots.captures import ResourceFacts
+from pipelines.store.snapshots.facts import ResourceFacts
 from tests.backup.other_resources.conftest import TwoVersionRunner
 from tests.cli.command import BOOKFERRY, Outcome, environment, run
 from tests.service.scripted import Answer, Received, ScriptedServer

@@ -20,7 +20,8 @@ from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.state.local import LocalState
-from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
+from pipelines.store.snapshots.captures import IdCounts
+from pipelines.store.snapshots.facts import ResourceFacts
 
 BASE = "https://library.example.org"
 WALKS = 3

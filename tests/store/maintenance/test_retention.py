@@ -22,7 +22,7 @@ from pipelines.state.local import LocalState
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.retention import Policy, PruneResult, prune, reasons_to_keep
 from pipelines.store.maintenance.verification import verify
-from pipelines.store.snapshots.captures import FileTotals, ResourceFacts
+from pipelines.store.snapshots.facts import FileTotals, ResourceFacts
 from pipelines.store.snapshots.leases import Leases
 from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, blob_key, newest_complete, snapshot_id

@@ -22,7 +22,8 @@ from pipelines.store.snapshots.capture_copies import (
     fetch_copy,
     remove_leftovers,
 )
-from pipelines.store.snapshots.captures import Capture, CaptureFacts
+from pipelines.store.snapshots.captures import Capture
+from pipelines.store.snapshots.facts import CaptureFacts
 from pipelines.store.snapshots.file_list import FILE_LIST, FileList
 from tests.store.snapshot_factory import STARTED_AT
 

@@ -25,7 +25,9 @@ from pipelines.store.objects.buckets import Bucket
 from pipelines.store.objects.claims import CLAIMS, Owner
 from pipelines.store.objects.objects import Objects
 from pipelines.store.snapshots.captures import Capture
+from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, blob_key, snapshot_key
+from pipelines.store.snapshots.unfinished import open_capture
 from tests.store.conftest import OWNER
 from tests.store.snapshot_factory import (
     SNAPSHOT_ID,
@@ -185,12 +187,12 @@ class TestKills:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(capture, "save", lambda: None)
                 try:
-                    DataFolder(path, objects=dying).publish(capture, STARTED_AT)  # type: ignore[arg-type]
+                    publish(DataFolder(path, objects=dying), capture, STARTED_AT)  # type: ignore[arg-type]
                 except Killed:
                     seen = [one.name for one in DataFolder(path, objects=bucket).snapshots()]
                     assert_only_whole_ones(DataFolder(path, objects=bucket), seen)
                     data = DataFolder(path, objects=bucket)
-                    published = data.publish(data.capture("old", "run"), STARTED_AT)
+                    published = publish(data, open_capture(data, "old", "run"), STARTED_AT)
                 else:
                     break
             assert [one.name for one in data.snapshots()] == [good.name, published.name]
@@ -214,7 +216,7 @@ class TestKills:
         make_snapshot(data, now=STARTED_AT - timedelta(days=1))
         before = all_keys(bucket)
         with pytest.raises(Killed):
-            DataFolder(tmp_path, objects=DyingStore(bucket, 8)).publish(finished_capture(data), STARTED_AT)  # type: ignore[arg-type]
+            publish(DataFolder(tmp_path, objects=DyingStore(bucket, 8)), finished_capture(data), STARTED_AT)  # type: ignore[arg-type]
         assert all_keys(bucket) != before
         pruned(data, last=5)
         assert all_keys(bucket) == before
@@ -257,7 +259,9 @@ class TestTwoMachines:
         )
         mine, capture = finished_capture(here), finished_capture(there)
         with pytest.raises(Killed):
-            DataFolder(tmp_path / "there", objects=DyingStore(there.objects, 8, "another")).publish(capture, STARTED_AT)  # type: ignore[arg-type]
+            publish(
+                DataFolder(tmp_path / "there", objects=DyingStore(there.objects, 8, "another")), capture, STARTED_AT
+            )  # type: ignore[arg-type]
         half = all_keys(bucket)
         assert half
         assert here.snapshots() == []
@@ -265,7 +269,7 @@ class TestTwoMachines:
             keys_to_verify(here, "old")
         bucket.clear("snapshots/tenant=old")
         with pytest.raises(TenantBusyError, match="another machine"):
-            here.publish(mine, STARTED_AT)
+            publish(here, mine, STARTED_AT)
         assert all_keys(bucket) == half
         assert new_capture(here, run="next").facts.snapshot != SNAPSHOT_ID
 
@@ -276,8 +280,8 @@ class TestTwoMachines:
         there = DataFolder(tmp_path / "there", objects=DyingStore(bucket, 8, "shared", 1))  # type: ignore[arg-type]
         mine, capture = finished_capture(here), finished_capture(there)
         with pytest.raises(Killed):
-            there.publish(capture, STARTED_AT)
-        published = here.publish(mine, STARTED_AT)
+            publish(there, capture, STARTED_AT)
+        published = publish(here, mine, STARTED_AT)
         assert verify(here, published.key, now=STARTED_AT).ok
         assert [entry for entry in all_keys(bucket) if entry.startswith(CLAIMS)] == []
 
@@ -308,7 +312,7 @@ class TestTwoMachines:
         capture = finished_capture(data)
         bucket.put(f"{snapshot_key('old', SNAPSHOT_ID)}/publications.parquet", b"mine")
         with pytest.raises(StorageError, match="is there already"):
-            data.publish(capture, STARTED_AT)
+            publish(data, capture, STARTED_AT)
         assert bucket.read(f"{snapshot_key('old', SNAPSHOT_ID)}/publications.parquet") == b"mine"
 
     def test_a_store_that_loses_objects_publishes_nothing(self, bucket: Bucket, tmp_path: Path) -> None:
@@ -320,5 +324,5 @@ class TestTwoMachines:
 
         data = DataFolder(tmp_path, objects=LosingBucket(bucket._store, bucket.address, lambda _: Owner(OWNER)))
         with pytest.raises(StorageError, match="Nothing was published"):
-            data.publish(finished_capture(data), STARTED_AT)
+            publish(data, finished_capture(data), STARTED_AT)
         assert data.snapshots() == []

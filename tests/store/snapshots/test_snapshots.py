@@ -20,7 +20,9 @@ from pipelines.errors import ConfigurationError, StorageError, TemporaryError
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.manifest import FORMAT, MANIFEST
+from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder
+from pipelines.store.snapshots.unfinished import open_capture
 from tests.store.snapshot_factory import (
     SNAPSHOT_ID,
     STARTED_AT,
@@ -78,7 +80,7 @@ class TestPublication:
 
         sys.setprofile(look)
         try:
-            published = data.publish(capture, STARTED_AT)
+            published = publish(data, capture, STARTED_AT)
         finally:
             sys.setprofile(None)
         assert_intact(published)
@@ -129,7 +131,7 @@ class TestPublication:
             files.skip_files(capture)
             del capture.facts.tables[missing]
         with pytest.raises(StorageError, match=rf"not published, because {missing or 'every table'} is still missing"):
-            data.publish(capture, STARTED_AT)
+            publish(data, capture, STARTED_AT)
         assert data.snapshots() == []
 
     def test_a_file_that_vanished_is_not_published(self, data: DataFolder) -> None:
@@ -140,7 +142,7 @@ class TestPublication:
         files.skip_files(capture)
         capture.raw_path("publications").unlink()
         with pytest.raises(StorageError, match="The last good snapshot is untouched"):
-            data.publish(capture, STARTED_AT)
+            publish(data, capture, STARTED_AT)
         assert data.snapshots() == []
 
     @pytest.mark.parametrize(
@@ -155,9 +157,9 @@ class TestPublication:
         (data.path / place).parent.mkdir(parents=True, exist_ok=True)
         (data.path / place).write_text("in the way")
         with pytest.raises(StorageError, match="The last good snapshot is untouched"):
-            data.publish(capture, STARTED_AT)
+            publish(data, capture, STARTED_AT)
         (data.path / place).unlink()
-        assert_intact(data.publish(data.capture("old", "run"), STARTED_AT))
+        assert_intact(publish(data, open_capture(data, "old", "run"), STARTED_AT))
 
 
 class TestCaptures:
@@ -181,13 +183,13 @@ class TestCaptures:
         with pytest.raises(
             StorageError, match="materialize the raw table together with them, or run `bookferry backup`"
         ):
-            data.capture("old", "run")
+            open_capture(data, "old", "run")
 
     def test_a_damaged_capture(self, data: DataFolder) -> None:
         """An unreadable capture.json is reported."""
         (new_capture(data).path / Capture.FACTS).write_bytes(b'{"tenant": ')
         with pytest.raises(StorageError, match=r"no capture in progress that can be read \(.*truncated"):
-            data.capture("old", "run")
+            open_capture(data, "old", "run")
 
 
 def denied() -> NoReturn:
