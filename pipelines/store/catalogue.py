@@ -135,7 +135,10 @@ def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duck
 
 
 def _create_views(database: duckdb.DuckDBPyConnection, data: DataFolder, snapshots: Sequence[Snapshot]) -> None:
-    """Create all views. One over a damaged file fails with what is wrong with it: without its rows it would mislead."""
+    """Create all views. One over a damaged file fails with what is wrong with it: without its rows it would mislead.
+
+    A snapshot that another run has removed meanwhile is not damaged.
+    """
     damaged: dict[str, str] = {}
     while True:
         statements = _statements(snapshots, damaged)
@@ -148,6 +151,10 @@ def _create_views(database: duckdb.DuckDBPyConnection, data: DataFolder, snapsho
                     database.execute(statement)
         except StorageError as error:
             database.execute("ROLLBACK")
+            there = {snapshot.address for snapshot in data.snapshots()}
+            if left := [snapshot for snapshot in snapshots if snapshot.address not in there]:
+                snapshots = [snapshot for snapshot in snapshots if snapshot not in left]
+                continue
             _create, _quote, name = statement.partition('CREATE VIEW "')
             view = name.partition('"')[0]
             if not view or view in damaged:

@@ -21,7 +21,7 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.examples import example
 from pipelines.records.tables.registry import STAGED, TABLES, raw_table
 from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
-from pipelines.store.snapshots.manifest import encode_manifest
+from pipelines.store.snapshots.manifest import MANIFEST, encode_manifest
 from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 from tests.store.snapshot_factory import (
@@ -188,6 +188,20 @@ class TestTypes:
             (SNAPSHOT_ID, None),
             ("20261121T020000Z", "c"),
         ]
+
+    def test_a_snapshot_that_another_run_removes_meanwhile(
+        self, data: DataFolder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It was listed, and is gone when its files are read, as beside the night of another library."""
+        gone = make_snapshot_and_catalogue(data, tenant="new")
+        make_snapshot_and_catalogue(data)
+        listed = data.snapshots()
+        listings = iter([listed])
+        real = data.snapshots
+        monkeypatch.setattr(data, "snapshots", lambda *tenant: next(listings, None) or real(*tenant))
+        data.objects.hide(gone.key, MANIFEST)
+        rebuild_catalogue(data)
+        assert rows_by_snapshot(data, "publications_history") == [("old", SNAPSHOT_ID, 3)]
 
     def test_years_beside_days(self, data: DataFolder) -> None:
         """A record whose date is only a year or a month counts in its decade, also beside files that are older than published_year."""
