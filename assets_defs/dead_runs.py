@@ -2,14 +2,15 @@
 
 Dagster alone would show them as running until `dagster/max_runtime`, block their library's pool, and send no notification. Every run names
 its process (`resources.run_tags.PROCESS`). Only three can say that it is gone: the machine that it ran on, the launcher that started it
-and, of a backup or a migration, the lease in a state that machines share.
+and, of a backup or a migration, the lease in a state that machines share. A run that the code server started is ended by that server within
+seconds; it has failed, but none of its steps has.
 
 Only a backup that Dagster launched is requested again: whoever started another one watches it, a migration writes only what a person began,
 and all other jobs have their next time. A run that a person terminates is none of these, because Dagster no longer shows it as running.
 """
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, partial
 
 import dagster as dg
@@ -28,6 +29,9 @@ from resources.run_tags import ENDED_AS_DEAD, INSTEAD_OF, PROCESS, TENANT
 
 SENSOR_SECONDS = 60
 """Between two evaluations. A run is ended after two that find its process gone: a run that is just ending may still be shown as running."""
+
+LOOKED_BACK_SECONDS = 3 * SENSOR_SECONDS
+"""How long ago a failed run may have ended to be requested once more; Dagster takes a request with the same key once."""
 
 MESSAGE = "The process of this run is gone: it was killed, or the machine was restarted."
 OF_A_BACKUP = (
@@ -56,7 +60,10 @@ def dead_runs(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.S
         own = [run for run in running if is_own(settings, context, run)]
         gone = [run for run in own if _is_gone(settings, leased, context.instance, run)]
         dead = [run for run in gone if run.run_id in before]
-        again = [run for run in dead if _is_wanted_again(settings, leased, run)]
+        since = now() - timedelta(seconds=LOOKED_BACK_SECONDS)
+        failed = context.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since))
+        killed = [run for run in failed if is_own(settings, context, run) and _was_killed(context.instance, run)]
+        again = [run for run in (*dead, *killed) if _is_wanted_again(settings, leased, run)]
         for run in dead:
             message = MESSAGE + (OF_A_BACKUP if _is_backup(run) else "") + (REQUESTED if run in again else "")
             context.instance.add_run_tags(run.run_id, {ENDED_AS_DEAD: now().isoformat(timespec="seconds")})
@@ -83,6 +90,13 @@ def _once_more(run: dg.DagsterRun) -> dg.RunRequest:
     return dg.RunRequest(
         run_key=f"instead of {run.run_id}", asset_selection=selection, tags={**kept, INSTEAD_OF: run.run_id}
     )
+
+
+def _was_killed(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    """Whether the worker of a failed run had begun, and ended without a word."""
+    process = read_process(run.tags.get(PROCESS, ""))
+    is_begun = process is not None and process.run == run.run_id and ENDED_AS_DEAD not in run.tags
+    return is_begun and not instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
 
 
 def _is_gone(

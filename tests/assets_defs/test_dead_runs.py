@@ -11,6 +11,7 @@ import dagster as dg
 import msgspec
 import pytest
 from dagster._core.definitions.sensor_definition import SensorEvaluationContext
+from dagster._core.execution.plan.objects import StepFailureData
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.launcher import CheckRunHealthResult, RunLauncher, WorkerStatus
 from dagster._core.remote_origin import (
@@ -199,6 +200,25 @@ class TestOnceMore:
         assert request.tags == {"bookferry/tenant": "old", INSTEAD_OF: lost}
         [failure] = watch.instance.all_logs(lost, of_type=dg.DagsterEventType.RUN_FAILURE)
         assert failure.message.endswith("It was requested once more.")
+
+    def test_a_backup_that_the_code_server_ended(self, watch: Watch) -> None:
+        """It sees within seconds that a worker which it started was killed. The same key again is the same request to Dagster."""
+        killed = self.lost(watch, watch.run(OURS, **{"bookferry/tenant": "old"}))
+        watch.instance.report_run_failed(watch.instance.get_run_by_id(killed))
+        assert {request.run_key for request in watch.evaluate(times=2)} == {f"instead of {killed}"}
+
+    def test_not_a_backup_that_failed_by_itself(self, watch: Watch) -> None:
+        """A worker that was not killed has said which step failed."""
+        failed = self.lost(watch, watch.run(OURS, **{"bookferry/tenant": "old"}))
+        step = dg.DagsterEvent(
+            dg.DagsterEventType.STEP_FAILURE.value,
+            "nightly_backup",
+            step_key="old__snapshot",
+            event_specific_data=StepFailureData(error=None, user_failure_data=None),
+        )
+        watch.instance.report_dagster_event(step, failed)
+        watch.instance.report_run_failed(watch.instance.get_run_by_id(failed))
+        assert watch.evaluate(times=3) == []
 
     def test_not_a_second_time(self, watch: Watch) -> None:
         """A backup that ends two workers would end them all."""
