@@ -148,8 +148,7 @@ class Listing:
     def _accept_down(self, descent: Descent, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
         page = Page(number, str(answer.paging.url), answer.records, answer.ids, answer.paging.total)
         descent.take(number, answer.ids, answer.paging.total, in_turn=in_turn)
-        self.facts.count(page, answer.paging.contradiction, answer.gaps)
-        self._account()
+        self._count(page, answer)
         return page
 
     def _look_ahead_down(self, descent: Descent, answer: SavedPage) -> None:
@@ -228,11 +227,15 @@ class Listing:
         self._upcoming = self._route.after(paging)
         self._guard.check(paging, answer.records, self._upcoming)
         page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
-        self.facts.count(page, paging.contradiction, answer.gaps)
-        self._account()
+        self._count(page, answer)
         if self.facts.pages == 1:
             self._descent = self._way_down(answer)
         return page
+
+    def _count(self, page: Page, answer: SavedPage) -> None:
+        self.facts.count(page, answer.paging.contradiction, answer.gaps)
+        self.facts.unsettled |= answer.moved
+        self._account()
 
     def _way_down(self, answer: SavedPage) -> Descent | None:
         """Return the way down the list that begins with this page, if it has one."""
@@ -298,6 +301,7 @@ class Listing:
             requests=self.facts.requests,
             seconds=self.facts.seconds,
             gaps=answer.gaps,
+            moved=answer.moved,
         ).encode(answer.paging)
         self._log.append(mark, answer.body)
 

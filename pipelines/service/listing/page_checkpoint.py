@@ -51,6 +51,8 @@ class SavedPage:
     """Seconds from sending to the end of the body, without any wait for the budget."""
     gaps: tuple[Gap, ...] = ()
     """The records of the page that the service cannot send; the page was read in parts around them."""
+    moved: bool = False
+    """Whether X-Total changed between its parts, so that a record may have slipped past them."""
 
     @classmethod
     def read(cls, response: httpx.Response, url: httpx.URL) -> Self:
@@ -93,7 +95,8 @@ def joined(
     )
     body = b'{"records":[' + b",".join(map(bytes, records)) + b"]}"
     seconds = max((page.seconds for page in pages), default=0.0)
-    return SavedPage(paging, records, record_ids(records), body, seconds, tuple(gaps))
+    moved = len({page.paging.total for page in pages}) > 1
+    return SavedPage(paging, records, record_ids(records), body, seconds, tuple(gaps), moved)
 
 
 class PageCheckpoint(msgspec.Struct, omit_defaults=True):
@@ -115,6 +118,7 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     seconds: float = 0.0
     """Requests and seconds of the walk up to this page."""
     gaps: tuple[Gap, ...] = ()
+    moved: bool = False
 
     def encode(self, paging: PagingHeaders) -> bytes:
         """Return the stored form of a page with these paging headers."""
@@ -144,7 +148,7 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
             stored.last,
             stored.contradiction,
         )
-        return stored, SavedPage(paging, records, record_ids(records), body, 0.0, stored.gaps)
+        return stored, SavedPage(paging, records, record_ids(records), body, 0.0, stored.gaps, stored.moved)
 
 
 _DECODER = msgspec.msgpack.Decoder(PageCheckpoint)

@@ -26,7 +26,7 @@ from pipelines.service.listing.gaps import (
 )
 from pipelines.service.listing.page_checkpoint import SavedPage, joined
 from pipelines.service.redaction import outside_text
-from pipelines.service_limits import DEFAULT_PER_PAGE, PER_PAGE
+from pipelines.service_limits import PER_PAGE
 
 UNREADABLE = (TemporaryError, RefusedError, ProtocolError, AccessDeniedError)
 """The errors of a page that cannot be read."""
@@ -152,10 +152,10 @@ class PageRequests:
         if page.nearest is not None:
             number, other = page.nearest
             paging, size = other.paging, len(other.records)
-            as_last = ((paging.total or 0) - size) // max(1, number - 1)
-            is_last = paging.next is None if paging.linked else as_last in (DEFAULT_PER_PAGE, PER_PAGE)
-            if number > page.number and is_last:
-                size = as_last
+            if number > page.number and paging.total is not None:
+                as_last = (paging.total - size) // (number - 1)
+                is_last = as_last <= PER_PAGE and paging.next is None
+                size = as_last if is_last and (paging.linked or page.other(number + 1) is None) else size
         page.size = self._largest = size if GAP_SIZE <= size <= PER_PAGE else PER_PAGE
 
     def _in_parts(
@@ -241,12 +241,12 @@ class _UnreadablePage:
     @cached_property
     def before(self) -> SavedPage | None:
         """The page before it, if it can be read."""
-        return self._other(self.number - 1)
+        return self.other(self.number - 1)
 
     @cached_property
     def behind(self) -> SavedPage | None:
         """The page behind it, if it can be read."""
-        return self._other(self.number + 1)
+        return self.other(self.number + 1)
 
     @cached_property
     def elsewhere(self) -> SavedPage | None:
@@ -265,7 +265,7 @@ class _UnreadablePage:
             return self.number - 1, self.before
         other, number = self.behind, self.number + 1
         if other is None:
-            other, number = self._other(self.number + 2), self.number + 2
+            other, number = self.other(self.number + 2), self.number + 2
         return None if other is None else (number, other)
 
     @cached_property
@@ -292,7 +292,8 @@ class _UnreadablePage:
         single = self._try(part_at(self.url, place, 1))
         return single.ids[0] if single is not None and len(single.ids) == 1 else _ids_by_place(self.beside).get(place)
 
-    def _other(self, number: int) -> SavedPage | None:
+    def other(self, number: int) -> SavedPage | None:
+        """A whole page, if it can be read; there is none before the first one."""
         return self._try(page_at(self.url, number)) if number else None
 
     def _try(self, url: httpx.URL) -> SavedPage | None:

@@ -1,0 +1,132 @@
+"""I4, I6: a model of a library with records that cannot be sent, whatever their places, the order, the pages and what people do."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import ceil
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from pipelines.errors import BookferryError
+from pipelines.service.client import LibraryClient
+from pipelines.service.http.budget import Budget
+from pipelines.service.listing.listing import Listing
+from pipelines.service.listing.listing_facts import ListingFacts
+from pipelines.store.snapshots.facts import ResourceFacts
+from tests.service.listing.test_drift_model import BASE, MovingLibrary, one_budget, proved
+from tests.service.manual_clock import ManualClock
+
+__all__ = ["one_budget"]
+
+ANSWERS = {
+    **{str(status): (status, b'{"error": {"code": "E", "message": "M"}}') for status in (403, 404, 422, 500)},
+    "no JSON": (200, b"<html>Something went wrong</html>"),
+    "no records": (200, b'{"records": []}'),
+}
+
+
+@dataclass
+class GappyLibrary(MovingLibrary):
+    """Pages of the size that is asked for, up to `page_size`; one with any record of the `bad` places at the beginning gets `answer`."""
+
+    bad: Sequence[int] = ()
+    answer: str = "500"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.cannot = {self.ids[place % len(self.ids)] for place in self.bad} if self.ids else set[int]()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if self.asked and len(self.asked) <= len(self.changes):
+            self._change(self.changes[len(self.asked) - 1])
+        number = int(request.url.params["page"])
+        self.asked.append(number)
+        size = min(int(request.url.params["per_page"]), self.page_size)
+        chosen = self.ids[(number - 1) * size : number * size]
+        headers = {"X-Total": str(len(self.ids)), "content-type": "application/json"}
+        if self.link and number * size < len(self.ids):
+            headers["Link"] = f'<{BASE}/api/v2/publications?per_page={size}&page={number + 1}>; rel="next"'
+        if not self.cannot.isdisjoint(chosen):
+            status, body = ANSWERS[self.answer]
+            return httpx.Response(status, content=body, headers=headers)
+        body = json.dumps({"records": [{"id": record_id} for record_id in chosen]}).encode()
+        return httpx.Response(200, content=body, headers=headers)
+
+
+def walked(library: GappyLibrary, budget: Budget) -> tuple[ListingFacts, ResourceFacts, list[int]]:
+    """One walk: its facts, the proof, and the ids that were read."""
+    client = LibraryClient(
+        base_url=BASE,
+        api="v2",
+        auth=httpx.BasicAuth("me", "secret"),
+        budget=budget,
+        requests_per_minute=100_000,
+        clock=ManualClock(),
+        transport=library,
+    )
+    listing = Listing(client, ["publications"])
+    facts, ids = proved(
+        listing.facts, [number for page in listing.pages() for number in page.ids if number is not None]
+    )
+    return listing.facts, facts, ids
+
+
+def libraries(*, changes: int, bad: int) -> st.SearchStrategy[GappyLibrary]:
+    """`changes`: between how many requests something may change; `bad`: the most records that cannot be sent."""
+    a_change = st.tuples(st.sampled_from(["add", "delete"]), st.integers(0, 200))
+    return st.builds(
+        GappyLibrary,
+        size=st.integers(2, 130),
+        page_size=st.sampled_from([50, 25, 20]),
+        order=st.sampled_from(["oldest first", "newest first", "any"]),
+        changes=st.lists(st.lists(a_change, max_size=1), max_size=changes),
+        link=st.booleans(),
+        bad=st.lists(st.integers(0, 200), max_size=bad),
+        answer=st.sampled_from(sorted(ANSWERS)),
+    )
+
+
+def shows_that_it_is_served(library: GappyLibrary) -> bool:
+    """Whether one of the first records can be read, or all can."""
+    return not library.cannot.issuperset(library.ids[:3])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(libraries(changes=0, bad=2).filter(shows_that_it_is_served))
+@example(GappyLibrary(10, 50, "oldest first", [], bad=[0]))
+@example(GappyLibrary(26, 20, "oldest first", [], link=False, bad=[0]))
+@example(GappyLibrary(120, 25, "newest first", [], bad=[0, 60], answer="404"))
+def test_at_rest_every_other_record_is_read_and_each_gap_is_named(one_budget: Budget, library: GappyLibrary) -> None:
+    library.asked.clear()
+    walk, facts, ids = walked(library, one_budget)
+    assert Counter(ids) == Counter(library.ids) - Counter(library.cannot)
+    assert facts.complete == (not library.cannot)
+    named = {library.ids[place - 1] for gap in walk.gaps.values() for place in range(gap.place, gap.last + 1)}
+    assert named == library.cannot
+    assert len(library.asked) <= 3 * ceil(library.size / library.page_size) + 60
+
+
+@pytest.mark.long
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(libraries(changes=60, bad=3))
+@example(
+    GappyLibrary(100, 50, "newest first", [*[[]] * 9, [("delete", 28)]], link=False, bad=[40], answer="422"),
+)
+def test_what_counts_as_complete_has_every_record_that_lived_throughout(
+    one_budget: Budget, library: GappyLibrary
+) -> None:
+    """Also where the list moves while the parts of a page are read, one by one."""
+    library.__post_init__()
+    library.asked.clear()
+    with suppress(BookferryError):  # nothing of it can be read
+        _walk, facts, ids = walked(library, one_budget)
+        if facts.complete:
+            assert library.throughout <= set(ids)
+            assert len(ids) == len(set(ids))
