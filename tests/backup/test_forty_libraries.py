@@ -28,7 +28,7 @@ from tests.store.s3 import s3_server
 LIBRARIES, MACHINES, KILLS = 40, 4, 20
 RECORDS, LIMIT = 400, 40
 WORKER = """
-import random, sys
+import random, sys, time
 from pathlib import Path
 from pipelines.backup.flow import Backup
 from pipelines.errors import TenantBusyError
@@ -41,7 +41,8 @@ config, seed = Path(sys.argv[1]), sys.argv[2]
 with Backup.open(config) as backup:
     tenants = [*backup.settings.tenants]
 random.Random(seed).shuffle(tenants)
-for tenant in tenants:
+while tenants:
+    tenant = tenants.pop(0)
     try:
         with Backup.open(config) as backup:
             if backup.data.snapshots(tenant):
@@ -51,9 +52,10 @@ for tenant in tenants:
             backup.fetch_files(tenant, f"{seed}-{tenant}")
             backup.publish(tenant, f"{seed}-{tenant}")
     except TenantBusyError:
-        continue
+        tenants.append(tenant)
+        time.sleep(0.5)
 """
-"""Backs up each library that has no snapshot, in an order of its own, and leaves those at which another machine is at work."""
+"""Backs up each library that has no snapshot, in an order of its own, and comes back to those at which another machine is at work."""
 
 
 class Machine:

@@ -12,7 +12,7 @@ from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received, ScriptedServer
 
 
-@pytest.mark.parametrize(("records", "seconds"), [(0, 0), (1_201, 1200)])
+@pytest.mark.parametrize(("records", "seconds"), [(0, 0), (1, 0), (1_201, 1200)])
 def test_there_is_a_report(tmp_path: Path, records: int, seconds: int) -> None:
     """Its page, its workbook and its table are there after the backup, and a record without a title is a line."""
     clock = ManualClock()

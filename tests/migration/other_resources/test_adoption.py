@@ -76,6 +76,8 @@ def test_authorities_that_the_service_made_are_adopted_and_get_what_they_lack(
     writes = len(pair.writes())
     assert pair.apply(plan).applied.adopted == 0
     assert len(pair.writes()) == writes
+    if manner == "own":
+        return
 
     with pair.migration() as migration:
         would_leave = migration.undo(plan).left

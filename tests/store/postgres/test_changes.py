@@ -88,7 +88,7 @@ NIGHTS = st.lists(
 
 
 @settings(
-    max_examples=8 if "CI" in os.environ else 2,
+    max_examples=6 if "CI" in os.environ else 2,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
