@@ -12,7 +12,7 @@ import pytest
 
 from pipelines import file_access
 from pipelines.errors import ConfigurationError
-from pipelines.file_access import make_file, make_folder, restrict_new_files, share_databases, wrong_entries
+from pipelines.file_access import make_file, make_folder, restrict_new_files, wrong_entries
 
 
 @pytest.fixture(autouse=True)
@@ -47,22 +47,6 @@ def test_new_files_are_private(tmp_path: Path) -> None:
         *(0o700, 0o700, 0o700, 0o600)
     ]
     assert file_access.inherited_umask() == 0
-
-
-def test_a_group_shares_everything(tmp_path: Path) -> None:
-    """What is made later belongs to the group, too (setgid); SQLite's files are writable for it."""
-    group, data = another_group(), tmp_path / "data"
-    restrict_new_files(group)
-    make_folder(data)
-    (data / "work").mkdir()
-    (data / "work" / "table.parquet").touch()
-    make_file(data / "state.db")
-    (data / "runs.db").touch(0o644)
-    share_databases(data / "runs.db", data / "none.db")
-    assert {path.lstat().st_gid for path in [data, *data.rglob("*")]} == {grp.getgrnam(group).gr_gid}
-    assert [mode(data), mode(data / "work")] == [0o2770, 0o2770]
-    assert {mode(data / name) for name in ("work/table.parquet", "state.db", "runs.db")} == {0o660}
-    assert wrong_entries(data, ("",), group) == []
 
 
 def test_what_others_can_open_is_found(tmp_path: Path) -> None:

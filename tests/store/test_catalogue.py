@@ -322,14 +322,10 @@ class TestAtTheSameTime:
     "name",
     [
         "it's",
-        'say "x"',
-        "two words",
         "Bücherei №1 書庫",
         "br[a]ck",
         "st*r",
-        "semi;colon",
         "tenant=up",
-        "type=books",
         "100%",
     ],
 )

@@ -306,29 +306,6 @@ def test_users_are_matched_by_address_in_any_case_and_only_new_ones_get_a_mail(
 
 
 @pytest.mark.long
-def test_a_verification_finds_missing_differing_and_duplicated_records(pair: LibraryPair, snapshot: Snapshot) -> None:
-    plan = pair.plan(snapshot, resources=["collections", "authorities"])
-    pair.apply(plan)
-    made = plan_rows(plan, "authorities", Action.CREATE)[:2]
-    there = records_of(pair, "authorities")
-    pair.call("PATCH", f"authorities/{record_named(there, made[0].title)['id']}", {"variants": ["Somebody Else"]})
-    pair.call("POST", "authorities", {"name": made[1].title, "kind": made[1].payload["kind"]})
-    [collection] = [row for row in plan_rows(plan, "collections") if row.title == "Reading list"]
-    pair.call("DELETE", f"collections/{collection.target_id}")
-    with pair.migration() as migration:
-        proof = migration.verify(plan)
-    assert (proof.equal, proof.as_planned, proof.missing, proof.duplicated) == (False, False, 1, 1)
-    assert proof.differing == 1 + proof.lacking.references
-    written = [finding for finding in proof.findings if not finding.lacking]
-    found = {(finding.code, finding.resource, finding.source_id, finding.field) for finding in written}
-    assert found == {
-        ("differing", "authorities", made[0].source_id, "variants"),
-        ("duplicated", "authorities", made[1].source_id, ""),
-        ("missing", "collections", collection.source_id, ""),
-    }
-
-
-@pytest.mark.long
 def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: LibraryPair, snapshot: Snapshot) -> None:
     """No program creates or deletes locations (service.md#other-resources)."""
     stacks = record_named(records_of(pair, "locations"), "Closed stacks")
@@ -355,21 +332,6 @@ def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: Librar
     later = pair.plan(snapshot, resources=["hard_copies"])
     assert later.facts.counts["hard_copies"]["create"] == len(waiting)
     assert pair.apply(later).applied.lacking.records == 0
-
-
-@pytest.mark.long
-def test_several_matches_are_a_conflict_and_never_a_new_record(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """I8."""
-    there = {authority["name"] for authority in records_of(pair, "authorities").values()}
-    first = next(
-        authority for authority in records_of(pair, "authorities", "library").values() if authority["name"] not in there
-    )
-    for _ in range(2):
-        pair.call("POST", "authorities", {"name": first["name"].upper(), "kind": first["kind"]})
-    plan = pair.plan(snapshot, resources=["authorities"])
-    [row] = plan_rows(plan, "authorities", Action.CONFLICT)
-    assert (row.source_id, row.reason) == (first["id"], "several_targets")
-    assert len(row.candidates) == 2
 
 
 def test_a_decision_never_writes_to_a_record_that_it_does_not_name(pair: LibraryPair, snapshot: Snapshot) -> None:

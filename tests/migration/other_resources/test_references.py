@@ -31,23 +31,6 @@ def test_a_404_that_no_reference_explains_refuses_the_record(pair: LibraryPair, 
     assert contributors(pair) == contributors(pair, "library")
 
 
-@pytest.mark.long
-def test_a_contributor_that_the_target_lacks_is_left_out_and_named(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """The record is not lost with it: the account is looked up, and the message names it."""
-    plan = pair.plan(snapshot, resources=["users"])
-    delete_user(pair, "Marta")
-    applied = pair.apply(plan).applied
-    [failure] = applied.failures
-    assert (failure.resource, failure.source_id) == ("publications", 2)
-    assert "contributor" in failure.problem
-    assert "no such record (users/" in failure.problem
-    assert len(records_of(pair, "publications")) == RECORDS
-    looked_up = [
-        one["path"] for one in pair.sandbox.requests(pair.target) if one["status"] == 404 and "/users/" in one["path"]
-    ]
-    assert looked_up, "the account was looked up before it was left out"
-
-
 def test_an_account_that_cannot_be_looked_up_refuses_the_record(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Without the right to read accounts it stays unclear what was not found."""
     plan = pair.plan(snapshot, resources=["users"])
