@@ -280,6 +280,7 @@ class Listing:
             self.facts.endpoint, self._before = checkpoint.endpoint, checkpoint
             self.facts.resumed += 1
             answer = page
+            self._requests.take(answer)
             yield self._accept_again(checkpoint, answer)
         return answer
 

@@ -26,7 +26,7 @@ from pipelines.service.listing.gaps import (
 )
 from pipelines.service.listing.page_checkpoint import SavedPage, joined
 from pipelines.service.redaction import outside_text
-from pipelines.service_limits import PER_PAGE
+from pipelines.service_limits import DEFAULT_PER_PAGE, PER_PAGE
 
 UNREADABLE = (TemporaryError, RefusedError, ProtocolError, AccessDeniedError)
 """The errors of a page that cannot be read."""
@@ -43,15 +43,9 @@ class PageRequests:
         """The newest page that was read as a whole, and the newest X-Total."""
         self._largest = 0
         self._gaps = 0
-        self._has_first = False
 
     def first(self) -> tuple[str, SavedPage]:
         """Return the endpoint and the first page. Raises the error of the last endpoint if the service has none of them."""
-        endpoint, page = self._first()
-        self._has_first = True
-        return endpoint, page
-
-    def _first(self) -> tuple[str, SavedPage]:
         *better, last = self._endpoints
         for endpoint in better:
             url = self._first_page(endpoint)
@@ -154,7 +148,7 @@ class PageRequests:
             paging, size = other.paging, len(other.records)
             if number > page.number and paging.total is not None:
                 as_last = (paging.total - size) // (number - 1)
-                is_last = as_last <= PER_PAGE and paging.next is None
+                is_last = size != DEFAULT_PER_PAGE and as_last <= PER_PAGE and paging.next is None
                 size = as_last if is_last and (paging.linked or page.other(number + 1) is None) else size
         page.size = self._largest = size if GAP_SIZE <= size <= PER_PAGE else PER_PAGE
 
@@ -200,12 +194,16 @@ class PageRequests:
                 "object with `records` or one other array of objects."
             ) from None
         self._total = self._total if page.paging.total is None else page.paging.total
-        begun = self._newest is None or bool(self._newest.records)
-        if (briefly and not page.records) or (self._has_first and begun and self._lacks_records(page)):
+        if not page.records and (briefly or (self._largest and self._lacks_records(page))):
             raise _without_records(url)
         if not briefly:
-            self._newest, self._largest = page, max(self._largest, len(page.records))
+            self.take(page)
         return page
+
+    def take(self, page: SavedPage) -> None:
+        """Note a page that was read as a whole, or in an earlier process."""
+        self._newest, self._largest = page, max(self._largest, page.paging.records)
+        self._total = self._total if page.paging.total is None else page.paging.total
 
     def _lacks_records(self, page: SavedPage) -> bool:
         """Whether a page has none although X-Total or its own Link says that it should have some."""
