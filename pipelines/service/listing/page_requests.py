@@ -142,14 +142,14 @@ class PageRequests:
 
     def _learn_size(self, page: _UnreadablePage) -> None:
         """Take the number of records of a full page from another page, where none was read yet."""
-        size = PER_PAGE
-        if page.nearest is not None:
-            number, other = page.nearest
-            paging, size = other.paging, len(other.records)
-            if number > page.number and paging.total is not None:
-                as_last = (paging.total - size) // (number - 1)
-                is_last = size != DEFAULT_PER_PAGE and as_last <= PER_PAGE and paging.next is None
-                size = as_last if is_last and (paging.linked or page.other(number + 1) is None) else size
+        if page.nearest is None:
+            return
+        number, other = page.nearest
+        paging, size = other.paging, len(other.records)
+        if number > page.number and paging.total is not None:
+            as_last = (paging.total - size) // (number - 1)
+            is_last = size != DEFAULT_PER_PAGE and as_last <= PER_PAGE and paging.next is None
+            size = as_last if is_last and (paging.linked or page.other(number + 1) is None) else size
         page.size = self._largest = size if GAP_SIZE <= size <= PER_PAGE else PER_PAGE
 
     def _in_parts(
