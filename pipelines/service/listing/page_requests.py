@@ -124,6 +124,8 @@ class PageRequests:
         parts, failed, size = self._in_parts(page, error)
         if not parts and not page.is_served:
             raise error
+        if parts:
+            self._largest = self._largest or page.size
         self._gaps += len({at // GAP_SIZE for place in failed for at in range(place - 1, place - 1 + size)})
         if not parts and self._total is None and page.behind is None:
             self._gaps = MOST_GAPS  # where the list ends is unknown
