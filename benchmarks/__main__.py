@@ -25,7 +25,7 @@ RESULTS = Path(__file__).with_name("results.json")
 README = Path(__file__).with_name("README.md")
 
 BENCHMARKS: dict[str, list[str]] = {
-    "backup": ["--records", "500"],
+    "backup": ["--records", "500", "--runs", "1"],
     "start": ["--runs", "1"],
     "night": ["--records", "50"],
     "plan": ["--records", "500"],

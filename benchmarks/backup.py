@@ -33,19 +33,22 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure a backup beside other tools.")
     parser.add_argument("--records", type=int, nargs="+", default=list(SIZES), help="default: 100000 1000000")
+    parser.add_argument(
+        "--runs", type=int, default=RUNS, help=f"of each tool with the smaller library; default: {RUNS}"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     arguments = parser.parse_args()
-    figures = measure(arguments.records)
+    figures = measure(arguments.records, arguments.runs)
     print(json.dumps(figures) if arguments.json else table(figures))
 
 
-def measure(sizes: Sequence[int]) -> Figures:
+def measure(sizes: Sequence[int], runs: int) -> Figures:
     """Size → tool → medians."""
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for size in sizes:
         costs: dict[str, list[Cost]] = {tool: [] for tool, largest in TOOLS.items() if size <= largest}
         with server("--records", str(size)) as (base_url, _output):
-            for _turn in range(RUNS if size <= SIZES[0] else 1):
+            for _turn in range(runs if size <= SIZES[0] else 1):
                 for tool, done in costs.items():
                     done.append(copy(tool, base_url, size))
         figures[str(size)] = {
