@@ -140,6 +140,10 @@ class ForeignOriginError(ProtocolError):
     """A request would have carried credentials away from the tenant's own origin (I2)."""
 
 
+class PageAddressError(ProtocolError):
+    """A list named the address of a further page, and it cannot be understood: that is no matter of a record."""
+
+
 class PagingLoopError(ProtocolError):
     """A listing repeats itself or never ends (I13)."""
 

@@ -32,6 +32,7 @@ from pipelines.service.http.failures import is_permanent, is_temporary, status_l
 from pipelines.service.http.retries import FailedTryError
 from pipelines.service.http.retry_after import retry_after
 from pipelines.service.http.transport import climbs, path_of
+from pipelines.service.http.urls import url_of
 from pipelines.service.redaction import outside_text
 
 MAX_REDIRECTS = 5
@@ -137,13 +138,13 @@ class Downloads:
 
     def _open(self, address: str, etag: str | None) -> httpx.Response:
         """Return the first response that is no redirect."""
-        url = httpx.URL(address)
+        url = url_of(address)
         for hop in range(MAX_REDIRECTS + 1):
             response = self._send(url, {"if-none-match": etag} if etag else {}, redirected=hop > 0)
             if not response.has_redirect_location:
                 return response
             response.close()
-            url = url.join(response.headers["location"])
+            url = url_of(url.join(response.headers["location"]))
         raise _TransferError(f"{origin_text(address)} redirects more than {MAX_REDIRECTS} times")
 
     def _send(self, url: httpx.URL, headers: dict[str, str], *, redirected: bool) -> httpx.Response:

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Self
 import httpx
 
 from pipelines.errors import ProtocolError, RefusedError, StorageError
+from pipelines.service.http.urls import url_of
 from pipelines.service.redaction import outside_text, redact
 
 CHUNK = 128 * 1024
@@ -70,7 +71,7 @@ class PresignResponse:
                 "because the library would not find it."
             )
         try:
-            return cls(httpx.URL(url), fields)
+            return cls(url_of(url), fields)
         except httpx.InvalidURL:
             raise ProtocolError(f"GET {asked} answered with an upload address that is not an address.") from None
 

@@ -15,6 +15,7 @@ from pipelines.service.clock import Clock
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.retries import FailedTryError, retrying
 from pipelines.service.http.transport import origin_of
+from pipelines.service.http.urls import url_of
 from pipelines.service.redaction import outside_text
 from pipelines.settings.addresses import is_loopback
 from pipelines.version import VERSION
@@ -116,7 +117,7 @@ def _pause(state: RetryCallState) -> float | None:
 def origin_text(address: httpx.URL | str) -> str:
     """Returns scheme and host of an address, the parts that a message may show."""
     try:
-        url = httpx.URL(address)
+        url = url_of(address)
     except httpx.InvalidURL:
         return "an invalid address"
     port = f":{url.port}" if url.port else ""

@@ -28,6 +28,7 @@ from pipelines.service.http.failures import is_permanent, is_temporary, status_l
 from pipelines.service.http.responses import as_object
 from pipelines.service.http.retries import FailedTryError
 from pipelines.service.http.retry_after import retry_after
+from pipelines.service.http.urls import url_of
 from pipelines.service.redaction import outside_text
 
 STALL_SECONDS = 120.0
@@ -134,7 +135,7 @@ class Uploads:
             request = httpx.Request("POST", url, headers={**HEADERS, **body.headers}, content=body)
             with closing(self._answer(request)) as response:
                 if response.status_code in _SAME_AGAIN and response.has_redirect_location:
-                    elsewhere = url.join(response.headers["location"])
+                    elsewhere = url_of(url.join(response.headers["location"]))
                     if (url.scheme, elsewhere.scheme) == ("https", "http"):
                         raise _not_taken(f"{asked} was redirected to http, over which anybody could change the file")
                     if self._storages.is_own_host(elsewhere) and elsewhere.path.startswith(self._of_the_library):

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import httpx
 import msgspec
 
-from pipelines.errors import PagingLoopError, ProtocolError
+from pipelines.errors import PageAddressError, PagingLoopError
 from pipelines.service.http.link_header import Link, parse_links
+from pipelines.service.http.urls import url_of
 from pipelines.service.redaction import outside_text
 from pipelines.service_limits import DEFAULT_PER_PAGE, PER_PAGE
 
@@ -52,7 +53,7 @@ class PagingHeaders:
 def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) -> PagingHeaders:
     """Returns X-Total and Link of the response for `url` (service.md#lists), however odd they are.
 
-    Raises `ProtocolError` if the address of the next page cannot be understood. Whether the address may be requested is not checked here.
+    Raises `PageAddressError` if the address of the next page cannot be understood. Whether it may be requested is not checked here.
     """
     header = parse_links(response.headers.get_list("link"))
     links = _page_links(header.links, url)
@@ -108,9 +109,9 @@ def _address(page: httpx.URL, link: str) -> httpx.URL:
     Without our size, the number would mean another page.
     """
     try:
-        url = _at_home(page.join(link).copy_with(fragment=None), page)
+        url = url_of(_at_home(page.join(link).copy_with(fragment=None), page))
     except (httpx.InvalidURL, ValueError):
-        raise ProtocolError(
+        raise PageAddressError(
             f"GET {outside_text(page)} named a page whose address cannot be understood: {outside_text(link)}. Reading stopped."
         ) from None
     if "page" in url.params and "per_page" not in url.params and "per_page" in page.params:

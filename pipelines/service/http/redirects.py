@@ -9,6 +9,7 @@ import httpx
 from pipelines.errors import BookferryError, ProtocolError, SignInPageError
 from pipelines.service.http.failures import describe_request
 from pipelines.service.http.transport import path_of
+from pipelines.service.http.urls import url_of
 from pipelines.service.redaction import outside_text
 
 CHECK_SIGN_IN = "Check user name and password (or the session cookie) where bookferry.toml takes them from"
@@ -46,7 +47,7 @@ def _target(response: httpx.Response) -> httpx.URL | None:
     if not response.has_redirect_location:
         return None
     try:
-        return response.request.url.join(response.headers["location"])
+        return url_of(response.request.url.join(response.headers["location"]))
     except (httpx.InvalidURL, ValueError):
         return None
 

@@ -78,6 +78,7 @@ class TestGood:
             "https:///f",
             "f",
             "https://[/",
+            "https://xn--n3h.example.org/f",
         ):
             outcome, _ = fetch(clock, address)
             assert isinstance(outcome, Failed)

@@ -42,7 +42,9 @@ def test_a_link_header_without_next_is_the_last_page() -> None:
     assert Route().after(last) is None
 
 
-@pytest.mark.parametrize("link", ["http://library.example.org:port/", "http://h\x01/", "?" + "x" * 70_000])
+@pytest.mark.parametrize(
+    "link", ["http://library.example.org:port/", "http://h\x01/", "?" + "x" * 70_000, "https://xn--n3h.example.org/"]
+)
 def test_an_address_that_cannot_be_understood_is_one_clear_error(link: str) -> None:
     """I13: no uncaught exception of a library."""
     with pytest.raises(ProtocolError, match="address cannot be understood") as caught:

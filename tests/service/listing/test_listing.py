@@ -573,6 +573,11 @@ HOSTILE: dict[str, tuple[Script, type[BookferryError], str]] = {
         ProtocolError,
         "cannot be understood",
     ),
+    "a next page at a host that cannot be decoded": (
+        lambda request: Answer(records(number_of(request)), headers={"Link": "<https://xn--n3h.org/>; rel=next"}),
+        ProtocolError,
+        "cannot be understood",
+    ),
 }
 
 
