@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 
 from pipelines.errors import ConfigurationError, TemporaryError
+from pipelines.service.http.urls import url_of
 from pipelines.service.redaction import outside_text
 from pipelines.settings.addresses import is_loopback
 
@@ -145,7 +146,12 @@ def proxy_for(base_url: str) -> str | None:
 
     Never a proxy for this machine itself: plain http is allowed there because nothing leaves the machine, and a proxy would receive it.
     """
-    url = httpx.URL(base_url)
+    try:
+        url = url_of(base_url)
+    except httpx.InvalidURL:
+        raise ConfigurationError(
+            f"The host in {outside_text(base_url)} is no name to which a request can be sent. Correct base_url."
+        ) from None
     if is_loopback(url.host) or urllib.request.proxy_bypass(url.netloc.decode("ascii")):
         return None
     named = urllib.request.getproxies()

@@ -218,3 +218,9 @@ def test_no_log_of_a_library_shows_cookies_or_addresses(
     server = serve(lambda _: Answer([], headers={"Set-Cookie": "_library_session=planted"}))
     client_for(server.url).get(f"{server.url}/api/v2/publications?signature=abc")
     assert not any(word in caplog.text for word in ("planted", "signature", PASSWORD))
+
+
+@pytest.mark.parametrize("host", ["xn--n3h.example.org", "☃.example.org"])
+def test_a_host_to_which_nothing_can_be_sent(host: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"no name to which a request can be sent\. Correct base_url"):
+        proxy_for(f"https://{host}")
