@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.migration.model.publication_type import publication_type
@@ -130,6 +130,7 @@ def test_values_that_the_target_does_not_take_are_not_sent(name: str, value: Any
 
 
 @given(records, st.sampled_from([STANDARD_KINDS, PMCID]), st.sampled_from([GOOD, SENT, frozenset(VERDICTS)]))
+@example(Members((("assets", Members(())),)), STANDARD_KINDS, GOOD)
 def test_any_record_reads_as_its_form(value: Any, kinds: Kinds, sent: frozenset[str]) -> None:
     pairs = value.pairs if isinstance(value, Members) else ()
     for one in (value, Members((*pairs, ("id", 7)))):
