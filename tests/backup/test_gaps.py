@@ -34,7 +34,7 @@ class Library:
     """Publications 1 to `records`, in the order of their ids or the other way round. Pages with one of the `bad` ids get `answer`.
 
     `headers`: both, "total" or "link" alone, or "none". `passes`: the first time only. `size`: of all pages, whatever is asked for.
-    `most`: of the largest page. `allowed`: the sizes that may be asked for.
+    `most`: of the largest page. `allowed`: the sizes that may be asked for. `endpoint`: the only one of the list.
     """
 
     def __init__(
@@ -48,15 +48,16 @@ class Library:
         size: int = 0,
         most: int = 50,
         allowed: Collection[int] = range(1, 51),
+        endpoint: str = "/publications",
     ) -> None:
         self.bad, self.answer, self.headers, self.size = {*bad}, answer, headers, size
-        self.most, self.allowed = most, allowed
+        self.most, self.allowed, self.endpoint = most, allowed, endpoint
         self.ids: Sequence[int] = range(records, 0, -1) if newest_first else range(1, records + 1)
         self.url, self.passes = "", False
 
     def serve(self, request: Received) -> Answer:
-        """A page of the list; there is no /publications/all."""
-        if not request.path.endswith("/publications"):
+        """A page of the list."""
+        if not request.path.endswith(self.endpoint):
             return Answer({}, status=404)
         size, page = self.size or min(int(request.query["per_page"]), self.most), int(request.query["page"])
         if size not in self.allowed:
@@ -71,7 +72,7 @@ class Library:
             return ANSWERS["404"]  # beyond the end
         headers = {"x-total": str(len(self.ids))} if self.headers in ("both", "total") else {}
         if self.headers in ("both", "link") and page * size < len(self.ids):
-            headers["link"] = f'<{self.url}/api/v2/publications?per_page={size}&page={page + 1}>; rel="next"'
+            headers["link"] = f'<{self.url}/api/v2{self.endpoint}?per_page={size}&page={page + 1}>; rel="next"'
         body = {"records": [{"id": number, "title": f"Title {number}"} for number in ids]}
         return Answer(body, headers=headers)
 
@@ -228,6 +229,16 @@ def test_the_first_page(
         snapshot = runner.back_up()
     assert {row["id"] for row in runner.raw_rows(snapshot)} == {*library.ids} - bad
     assert len(snapshot.manifest.problems) == len(bad) + 1, "each gap and the count"
+
+
+@pytest.mark.parametrize("answer", ["500", "no records but X-Total"])
+def test_the_first_page_of_the_better_endpoint(tmp_path: Path, answer: str) -> None:
+    """It is read around like that of the last one."""
+    library = Library({1}, ANSWERS[answer], endpoint="/publications/all")
+    with backed_up(tmp_path, library) as (runner, _server):
+        snapshot = runner.back_up()
+    assert {row["id"] for row in runner.raw_rows(snapshot)} == {*library.ids} - {1}
+    assert len(snapshot.manifest.problems) == 2, "the gap and the count"
 
 
 @pytest.mark.parametrize("headers", ["both", "total"])

@@ -79,9 +79,10 @@ def _values(path: Path, value: object) -> Iterator[tuple[Path, object]]:
     """Yield the path of each value that is no object and no list, and the value; keys that are numbers are values, too."""
     if isinstance(value, dict):
         for name, member in value.items():
-            if _NUMBERS.fullmatch(name):
+            is_number = _NUMBERS.fullmatch(name) is not None
+            if is_number:
                 yield path, name
-            yield from _values((*path, ANY_KEY if _NUMBERS.fullmatch(name) else name), member)
+            yield from _values((*path, ANY_KEY if is_number else name), member)
     elif isinstance(value, list):
         for entry in value:
             yield from _values(path, entry)

@@ -50,20 +50,16 @@ class PageRequests:
         for endpoint in better:
             url = self._first_page(endpoint)
             try:
-                return endpoint, self.read(url)
+                return endpoint, self._read_first(url)
             except (RefusedError, ProtocolError, AccessDeniedError):
                 continue  # missing, no listing, or not for this account: try the next endpoint
             except TemporaryError as error:
                 return endpoint, self._around(self._unreadable(url), error)
         url = self._first_page(last)
         try:
-            page = self.read(url)
+            return last, self._read_first(url)
         except UNREADABLE as error:
             return last, self._around(self._unreadable(url), error)
-        if self._lacks_records(page):
-            with suppress(*UNREADABLE):
-                page, self._newest = self._around(self._unreadable(url), _without_records(url)), None
-        return last, page
 
     def get(self, url: httpx.URL) -> SavedPage | None:
         """Return one page as `around` does, where it cannot be read as a whole."""
@@ -96,6 +92,13 @@ class PageRequests:
 
     def _first_page(self, endpoint: str) -> httpx.URL:
         return httpx.URL(f"{self._client.api_url}/{endpoint}", params={"per_page": PER_PAGE, "page": 1})
+
+    def _read_first(self, url: httpx.URL) -> SavedPage:
+        page = self.read(url)
+        if self._lacks_records(page):
+            with suppress(*UNREADABLE):  # the headers may be wrong, and the list empty
+                page, self._newest = self._around(self._unreadable(url), _without_records(url)), None
+        return page
 
     def _unreadable(self, url: httpx.URL) -> _UnreadablePage:
         known = [] if self._newest is None or not self._newest.records else [self._newest.paging.url]
@@ -144,9 +147,9 @@ class PageRequests:
 
     def _learn_size(self, page: _UnreadablePage) -> None:
         """Take the number of records of a full page from another page, where none was read yet."""
-        if page.nearest is None:
+        if (nearest := page.nearest) is None:
             return
-        number, other = page.nearest
+        number, other = nearest
         paging, size = other.paging, len(other.records)
         if number > page.number and paging.total is not None:
             as_last = (paging.total - size) // (number - 1)
@@ -195,7 +198,7 @@ class PageRequests:
                 f"GET {outside_text(url)} answered something that is not a listing ({outside_text(error)}); expected an array, or an "
                 "object with `records` or one other array of objects."
             ) from None
-        self._total = self._total if page.paging.total is None else page.paging.total
+        self._note_total(page)
         if not page.records and (briefly or (self._largest and self._lacks_records(page))):
             raise _without_records(url)
         if not briefly:
@@ -205,7 +208,11 @@ class PageRequests:
     def take(self, page: SavedPage) -> None:
         """Note a page that was read as a whole, or in an earlier process."""
         self._newest, self._largest = page, max(self._largest, page.paging.records)
-        self._total = self._total if page.paging.total is None else page.paging.total
+        self._note_total(page)
+
+    def _note_total(self, page: SavedPage) -> None:
+        if page.paging.total is not None:
+            self._total = page.paging.total
 
     def _lacks_records(self, page: SavedPage) -> bool:
         """Whether a page has none although X-Total or its own Link says that it should have some."""
@@ -230,6 +237,7 @@ class _UnreadablePage:
     def __init__(self, read: Callable[..., SavedPage], url: httpx.URL, size: int, known: Sequence[httpx.URL]) -> None:
         """`size`: records of a full page, as far as is known; `known`: the page that was read last."""
         self._read, self._known = read, known
+        self._others = dict[int, SavedPage | None]()
         self.url, self.number = url, page_number(url) or 1
         self.size = size
 
@@ -238,12 +246,12 @@ class _UnreadablePage:
         """The place of its first record, from 1."""
         return (self.number - 1) * self.size + 1
 
-    @cached_property
+    @property
     def before(self) -> SavedPage | None:
         """The page before it, if it can be read."""
         return self.other(self.number - 1)
 
-    @cached_property
+    @property
     def behind(self) -> SavedPage | None:
         """The page behind it, if it can be read."""
         return self.other(self.number + 1)
@@ -258,17 +266,13 @@ class _UnreadablePage:
         urls = [*(part_at(self.url, place, 1) for place in places), *self._known]
         return next(filter(None, map(self._try, urls)), None)
 
-    @cached_property
+    @property
     def nearest(self) -> tuple[int, SavedPage] | None:
         """The number of a whole page near this one that can be read, and the page."""
-        if self.before is not None:
-            return self.number - 1, self.before
-        other, number = self.behind, self.number + 1
-        if other is None:
-            other, number = self.other(self.number + 2), self.number + 2
-        return None if other is None else (number, other)
+        numbers = (self.number - 1, self.number + 1, self.number + 2)
+        return next(((number, page) for number in numbers if (page := self.other(number)) is not None), None)
 
-    @cached_property
+    @property
     def beside(self) -> dict[int, SavedPage]:
         """The pages before and behind it, by their places."""
         pages = {self.begin - self.size: self.before, self.begin + self.size: self.behind}
@@ -294,7 +298,9 @@ class _UnreadablePage:
 
     def other(self, number: int) -> SavedPage | None:
         """A whole page, if it can be read; there is none before the first one."""
-        return self._try(page_at(self.url, number)) if number else None
+        if number and number not in self._others:
+            self._others[number] = self._try(page_at(self.url, number))
+        return self._others.get(number)
 
     def _try(self, url: httpx.URL) -> SavedPage | None:
         try:

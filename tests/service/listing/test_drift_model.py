@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -14,16 +14,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.backup.completeness import prove_listing
-from pipelines.service.client import LibraryClient
-from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import ListingFacts
-from pipelines.state.local import LocalState
 from pipelines.store.snapshots.captures import IdCounts
 from pipelines.store.snapshots.facts import ResourceFacts
+from tests.service.listing.clients import BASE, client_of, one_budget
 
-BASE = "https://library.example.org"
+__all__ = ["one_budget"]
+
 WALKS = 3
 
 Change = tuple[str, int]
@@ -89,15 +88,7 @@ class MovingLibrary(httpx.BaseTransport):
 
 def listed(library: MovingLibrary, budget: Budget) -> tuple[ResourceFacts, list[int], int]:
     """Does the work of `backup.read_raw` without the disk: returns the proof, the stored ids and the number of walks."""
-    client = LibraryClient(
-        base_url=BASE,
-        api="v2",
-        auth=httpx.BasicAuth("me", "secret"),
-        budget=budget,
-        requests_per_minute=100_000,
-        clock=SystemClock(),
-        transport=library,
-    )
+    client = client_of(library, budget)
     before = None
     for walk in range(1, WALKS + 1):
         listing = Listing(client, ["publications"], walk=walk)
@@ -115,14 +106,6 @@ def proved(listing: ListingFacts, ids: list[int]) -> tuple[ResourceFacts, list[i
         ids = list(dict.fromkeys(ids))
     twice = [one for one, count in Counter(ids).items() if count > 1]
     return prove_listing(listing, IdCounts(len(ids), len(set(ids)), 0, list(twice))), ids
-
-
-@pytest.fixture(scope="module")
-def one_budget(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Budget]:
-    """A budget without a limit for many clients."""
-    shared = Budget(LocalState(tmp_path_factory.mktemp("moving") / "state.db"), BASE, 10_000_000, SystemClock())
-    yield shared
-    shared.close()
 
 
 a_change = st.tuples(st.sampled_from(["add", "delete", "edit"]), st.integers(0, 200))

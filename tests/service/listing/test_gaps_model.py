@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import BookferryError
-from pipelines.service.client import LibraryClient
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.store.snapshots.facts import ResourceFacts
-from tests.service.listing.test_drift_model import BASE, MovingLibrary, one_budget, proved
+from tests.service.listing.clients import BASE, client_of, one_budget
+from tests.service.listing.test_drift_model import MovingLibrary, proved
 from tests.service.manual_clock import ManualClock
 
 __all__ = ["one_budget"]
@@ -78,15 +78,7 @@ class Log:
 
 def walked(library: GappyLibrary, budget: Budget, stop: int = 0) -> tuple[ListingFacts, ResourceFacts, list[int]]:
     """One walk: its facts, the proof, and the ids that were read. `stop`: an earlier process read so many pages of it."""
-    client = LibraryClient(
-        base_url=BASE,
-        api="v2",
-        auth=httpx.BasicAuth("me", "secret"),
-        budget=budget,
-        requests_per_minute=100_000,
-        clock=ManualClock(),
-        transport=library,
-    )
+    client = client_of(library, budget, ManualClock())
     log = Log()
     if stop:
         with closing(Listing(client, ["publications"], log=log).pages()) as pages:

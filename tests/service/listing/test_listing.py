@@ -6,7 +6,7 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -27,18 +27,18 @@ from pipelines.errors import (
     TemporaryError,
 )
 from pipelines.service.client import LibraryClient
-from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.prefetch import MAX_AHEAD, QUICK, PrefetchDepth
-from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess
+from tests.service.listing.clients import client_of, one_budget
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
+
+__all__ = ["one_budget"]  # a fixture
 
 Serve = Callable[[Script], ScriptedServer]
 ClientFor = Callable[..., LibraryClient]
 
-BASE = "https://library.example.org"
 ENDPOINTS = ("publications/all", "publications")
 
 
@@ -131,24 +131,8 @@ models = st.builds(
 )
 
 
-@pytest.fixture(scope="module")
-def one_budget(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Budget]:
-    """A budget without a limit for many clients: creating one takes longer than a walk."""
-    shared = Budget(LocalState(tmp_path_factory.mktemp("listing") / "state.db"), BASE, 10_000_000, SystemClock())
-    yield shared
-    shared.close()
-
-
 def listing_of(service: httpx.BaseTransport, budget: Budget, endpoints: tuple[str, ...] = ENDPOINTS) -> Listing:
-    client = LibraryClient(
-        base_url=BASE,
-        api="v2",
-        auth=httpx.BasicAuth("me", "secret"),
-        budget=budget,
-        requests_per_minute=100_000,
-        clock=SystemClock(),
-        transport=service,
-    )
+    client = client_of(service, budget)
     return Listing(client, endpoints)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,41 +9,24 @@ from pathlib import Path
 
 import pytest
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.cli.command import BOOKFERRY, environment
+from tests.interop.browser import BROWSER, DRIVER, browser
 from tests.service.sign_in.home import SECONDS, Home
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
+__all__ = ["browser"]  # a fixture
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed"),
 ]
 
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--window-size=900,1200")
-
-
-@pytest.fixture
-def chromium(tmp_path: Path) -> Iterator[webdriver.Chrome]:
-    """A browser page."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER or ""
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
-        options.add_argument(flag)
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    driver.set_page_load_timeout(SECONDS)
-    driver.implicitly_wait(SECONDS)
-    yield driver
-    driver.quit()
-
 
 @pytest.fixture
 def waiting(home: Home, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """`bookferry login new --json`, whose $BROWSER writes the address to the named file."""
-    address, script = tmp_path / "address", tmp_path / "browser"
+    address, script = tmp_path / "address", tmp_path / "address.py"
     script.write_text(
         f"#!{sys.executable}\nimport os, sys\nfrom pathlib import Path\n"
         f"part = Path({str(address) + '.part'!r})\npart.write_text(sys.argv[1])\npart.rename({str(address)!r})\n"
@@ -64,33 +46,33 @@ def waiting(home: Home, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str],
     process.communicate(timeout=SECONDS)
 
 
-def go(chromium: webdriver.Chrome, address: Path) -> None:
+def go(browser: webdriver.Chrome, address: Path) -> None:
     """Open the address of the command."""
-    WebDriverWait(chromium, SECONDS).until(lambda _: address.exists())
-    chromium.get(address.read_text())
+    WebDriverWait(browser, SECONDS).until(lambda _: address.exists())
+    browser.get(address.read_text())
 
 
-def press(chromium: webdriver.Chrome, name: str) -> None:
+def press(browser: webdriver.Chrome, name: str) -> None:
     """Use a button of the consent page."""
-    chromium.find_element(By.XPATH, f"//button[normalize-space()='{name}']").click()
+    browser.find_element(By.XPATH, f"//button[normalize-space()='{name}']").click()
 
 
-def test_the_whole_way(home: Home, chromium: webdriver.Chrome, waiting: tuple[subprocess.Popen[str], Path]) -> None:
+def test_the_whole_way(home: Home, browser: webdriver.Chrome, waiting: tuple[subprocess.Popen[str], Path]) -> None:
     """The consent page names Bookferry; after consent the browser shows that the sign-in is done; and the sign-in works."""
     process, address = waiting
     assert home.sandbox is not None
-    go(chromium, address)
-    assert "Bookferry" in chromium.find_element(By.TAG_NAME, "h1").text
-    chromium.find_element(By.NAME, "email").send_keys(home.sandbox.user)
-    chromium.find_element(By.NAME, "password").send_keys(home.sandbox.password)
-    chromium.find_element(By.XPATH, "//input[@name='scope' and @value='users:write']").click()
-    press(chromium, "Allow")
-    WebDriverWait(chromium, SECONDS).until(lambda driver: driver.title == "Signed in · Bookferry")
-    assert "You can close this window" in chromium.find_element(By.TAG_NAME, "p").text
+    go(browser, address)
+    assert "Bookferry" in browser.find_element(By.TAG_NAME, "h1").text
+    browser.find_element(By.NAME, "email").send_keys(home.sandbox.user)
+    browser.find_element(By.NAME, "password").send_keys(home.sandbox.password)
+    browser.find_element(By.XPATH, "//input[@name='scope' and @value='users:write']").click()
+    press(browser, "Allow")
+    WebDriverWait(browser, SECONDS).until(lambda driver: driver.title == "Signed in · Bookferry")
+    assert "You can close this window" in browser.find_element(By.TAG_NAME, "p").text
     out, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, err
     assert '"signed_in": true' in out
     assert "users:write" not in home.grant.scopes
     assert home.read().headers["x-total"] == "120"
     # the answer came by the browser, which keeps no copy that is good for anything
-    assert chromium.execute_script("return document.scripts.length") == 0
+    assert browser.execute_script("return document.scripts.length") == 0
