@@ -68,8 +68,14 @@ def may_be_count(name: str) -> bool:
 
 
 def words_of(name: str) -> list[str]:
-    """The words of a name in lower case, however it is spelled: `publication_id`, `publicationId`, `publication-id`, `publication.id`."""
-    return [word.lower() for word in _WORD.findall(name)]
+    """The words of a name in lower case, however it is spelled: `publication_id`, `publicationId`, `publication-id`, `PUBLICATIONID`."""
+    return [part for word in _WORD.findall(name) for part in _parted(word.lower())]
+
+
+def _parted(word: str) -> list[str]:
+    """`bookid` is two words; `paid` and `valid` are one."""
+    ending = re.search("(ids?|nos?|nrs?|refs?|numbers?)$", word)
+    return [word[: ending.start()], ending[0]] if ending and names_records(word[: ending.start()]) else [word]
 
 
 _WORD = re.compile(r"IDs(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
@@ -86,20 +92,22 @@ def stem_of(name: str) -> str:
     return "_".join(words[:-1] if is_named_as_id(name) else words)
 
 
-def may_name_records(name: str, field: FieldShape) -> bool:
+def may_name_records(name: str, field: FieldShape, within: str = "") -> bool:
     """Whether a field may have numbers of records, at any depth: by its name or that of a member, in any spelling.
 
     Numbers, and ids that are texts, count within one library only, so that such a field is sent only where it is known what it leads to.
+    `within`: the names of the objects around it: in `borrower: {number: 7}` the number is that of a borrower.
     """
+    path = f"{within}_{name}"
     stem, has_numbers = stem_of(name), not {Kind.INTEGER, Kind.NUMBER}.isdisjoint(field.kinds) or field.digits > 0
     has_numbers = has_numbers or any(member == ANY_KEY or member.isdigit() for member in field.members)
-    if has_numbers and (is_named_as_id(name) or names_records(stem)):
+    if has_numbers and (is_named_as_id(name) or names_records(stem) or _names_number_of_record(path)):
         return True
     if Kind.TEXT in field.kinds and is_named_as_id(name) and (resource_named(stem) is not None or names_own_kind(stem)):
         return True  # "A-12" is an id, too
-    if field.entries is not None and may_name_records(name, field.entries):
+    if field.entries is not None and may_name_records(name, field.entries, within):
         return True
-    return any(may_name_records(member, inner) for member, inner in field.members.items())
+    return any(may_name_records(member, inner, path) for member, inner in field.members.items())
 
 
 def names_records(stem: str) -> bool:
@@ -143,9 +151,21 @@ _RECORDS = frozenset(
 def is_quantity(name: str) -> bool:
     """Whether a whole number in a field of this name counts, measures, orders, dates or classifies, and is no number of a record."""
     words = words_of(name)
-    is_number_of_record = words[-1:] in (["number"], ["no"], ["nr"]) and names_records("_".join(words[:-1]))
     last = {form for word in words[-1:] for form in (word, _singular(word))}
-    return not is_named_as_id(name) and not is_number_of_record and not _QUANTITIES.isdisjoint(last)
+    return not is_named_as_id(name) and not _names_number_of_record(name) and not _QUANTITIES.isdisjoint(last)
+
+
+def _names_number_of_record(path: str) -> bool:
+    """Whether the names end in those of records and a word for their number: `book_no`, `item_ref`, `locationRef_value`."""
+    words = words_of(path)
+    before = list(words)
+    while before and _singular(before[-1]) in _NUMBERS:
+        before.pop()
+    return before != words and names_records("_".join(before))
+
+
+_NUMBERS = frozenset({"identifier", "key", "no", "nr", "num", "number", "pk", "ref", "value"})
+"""Words for what names a record within its library."""
 
 
 _QUANTITIES = frozenset({

@@ -20,6 +20,8 @@ from pipelines.records.shapes.observation import Observer
         "PublicationID",
         "publicationIDs",
         "PUBLICATION_IDS",
+        "publicationid",
+        "BOOKIDS",
     ],
 )
 def test_a_name_is_read_by_its_words(name: str) -> None:
@@ -27,7 +29,7 @@ def test_a_name_is_read_by_its_words(name: str) -> None:
     assert resource_named(stem_of(name)) == "publications"
 
 
-@pytest.mark.parametrize("name", ["paid", "valid", "grid", "dueDate", "title", "bids"])
+@pytest.mark.parametrize("name", ["paid", "valid", "grid", "dueDate", "title", "bids", "userpaid"])
 def test_other_words_end_in_id_as_well(name: str) -> None:
     assert not is_named_as_id(name)
 
@@ -48,6 +50,20 @@ def test_other_words_end_in_id_as_well(name: str) -> None:
         ("external_id", "A-12", False),
         ("position", 3, False),
         ("year", 1984, False),
+        ("borrower", {"number": 7}, True),
+        ("book_no", 7, True),
+        ("bookNos", [7], True),
+        ("BOOKNO", "7", True),
+        ("item", {"ref": "7"}, True),
+        ("itemref", 7, True),
+        ("see-also", {"the-books": [{"nr": 7}]}, True),
+        ("locationRef", {"value": 7}, True),
+        ("loan", {"to": {"user": {"key": [7]}}}, True),
+        ("borrower", {"card": {"number": 7}}, False),
+        ("item", {"price": 7}, False),
+        ("box", {"number": 7}, False),
+        ("volume_no", 7, False),
+        ("borrower", {"number": "B-7"}, False),
         ("location", "Main building", False),
         ("members", ["Ada", "Grace"], False),
         ("size", {"width": 3}, False),
