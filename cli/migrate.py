@@ -16,6 +16,7 @@ from cli.migration_output import (
     plan_document,
     print_applied,
     print_findings,
+    print_mapping,
     print_plan,
     print_proof,
     print_record,
@@ -72,6 +73,28 @@ def make_plan(
         plan = planned(migration, source, target, **options)
     output.result(plan_document(plan), lambda console: print_plan(console, plan))
     return _planned_status(plan)
+
+
+def map_libraries(
+    settings: Settings, source: str, target: str, output: Output, *, resources: Sequence[str] = ()
+) -> ExitStatus:
+    """Write the mapping file of two libraries, and say what a person must answer."""
+    check_target(settings, target)
+    settings.check_sign_in(target)
+    with migrating(settings) as (migration, _display):
+        snapshot = migration.find_source(source)
+        mapping = migration.map(snapshot, target, resources)
+    tenant = snapshot.manifest.tenant
+    questions = mapping.questions()
+    output.result(
+        {
+            "file": str(mapping.path),
+            "resources": [*mapping.resources],
+            "questions": [question._asdict() for question in questions],
+        },
+        lambda console: print_mapping(console, mapping, tenant, target),
+    )
+    return ExitStatus.PARTIAL if questions else ExitStatus.COMPLETE
 
 
 def decide_plan(settings: Settings, name: str, file: Path, output: Output) -> ExitStatus:

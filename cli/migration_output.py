@@ -18,8 +18,9 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import MOST_ALIKE, Finding
 from pipelines.migration.model.losses import Loss, in_short, losses_of
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
-from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS
 from pipelines.migration.model.wording import headline
+from pipelines.migration.plan.mapping import MappingFile
 from pipelines.migration.report.status import PlanStatus, RecordView
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.verify.verdict import MigrationVerification
@@ -52,6 +53,23 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "unsent": facts.not_moved.by_field,
         "twins": msgspec.to_builtins(facts.twins or ()),
     }
+
+
+def print_mapping(console: Console, mapping: MappingFile, source: str, target: str) -> None:
+    """Print the open questions of a mapping file, where it is, and the next step."""
+    questions, lines = mapping.questions(), mapping.text.splitlines()
+    for question in questions:
+        print_warning(console, f"Line {question.line}, {question.resource}: {lines[question.line - 1].strip()}")
+    names = ",".join(name for name in mapping.resources if name not in (PUBLICATIONS, LOCATIONS))
+    options = ["--resources", names] if names else []
+    command = command_line("migrate", "plan", source, target, "--newest", *options)
+    if questions:
+        asked = f"{counted(len(questions), 'question')} to answer in {mapping.path}"
+        print_verdict(
+            console, "OPEN:", f"{asked}. Until then their resources are not planned. Next: {command}", good=False
+        )
+    else:
+        print_verdict(console, "Mapped:", f"no question is open in {mapping.path}. Read it. Next: {command}", good=True)
 
 
 def print_plan(console: Console, plan: Plan) -> None:

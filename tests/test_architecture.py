@@ -33,7 +33,8 @@ KEPT_TO = {
     "pyiceberg": ("pipelines.store.iceberg",),
     "typer": ("cli",),
     "rich": ("cli",),
-    "tomllib": ("pipelines.settings.loading", "cli.commands.completion"),  # the latter has a tenth of a second
+    # completion has a tenth of a second, and settings take that alone
+    "tomllib": ("pipelines.settings.loading", "pipelines.migration.plan.mapping", "cli.commands.completion"),
 }
 """Package → the only places that may import it."""
 

@@ -40,6 +40,23 @@ OverwriteOption = Annotated[
 ]
 
 
+@migrate.command("map")
+@command("cli.migrate")
+def map_libraries(
+    source: Annotated[
+        str, typer.Argument(autocompletion=completion.snapshots, help="A tenant, or a snapshot: TENANT/SNAPSHOT.")
+    ],
+    target: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="The v3 tenant to write into.")],
+    resources: ResourcesOption = "",
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Write a mapping file: what is known of resources that nobody documents, and what a person must answer. Writes to no library."""
+    from cli import migrate as steps
+
+    return steps.map_libraries(settings_of(config), source, target, Output(as_json=json), resources=names_in(resources))
+
+
 @migrate.command("plan")
 @command("cli.migrate")
 def plan(  # noqa: PLR0917  one parameter for each option

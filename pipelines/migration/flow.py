@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
+from pipelines.file_access import make_folder
 from pipelines.migration.apply.authorities.adoption import adopting
 from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.digests import RecordDigests
@@ -43,6 +44,8 @@ from pipelines.migration.model.target_reading import TargetListing, TargetNow, n
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.comparison import Merged, read_now
 from pipelines.migration.plan.conflicts import newest_table
+from pipelines.migration.plan.mapping import MappingFile, find_mapping, mapping_path
+from pipelines.migration.plan.mapping_proposal import propose, proposed_text
 from pipelines.migration.plan.scope import check_movable, check_target, chosen_other_resources, has_all_publications
 from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.migration.report.pages import write_pages
@@ -59,7 +62,7 @@ from pipelines.service.client import READ_SECONDS, LibraryClient, Waiting
 from pipelines.service.clock import Clock
 from pipelines.service.files.upload import Uploads
 from pipelines.settings.settings import Settings
-from pipelines.store.durable import temporary_folder
+from pipelines.store.durable import temporary_folder, write_atomically
 from pipelines.store.snapshots.manifest import MANIFEST
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_key
 
@@ -142,6 +145,7 @@ class Migration:
             first_days=first_days,
             sends_invalid=sends_invalid,
             now=self.session.clock.now(),
+            mapping=find_mapping(self.settings, source.manifest.tenant, target),
         )
         name = new_plan_name(self.data, source, target, request.now)
         with unfinished_plan(self.data, name) as folder:
@@ -153,6 +157,31 @@ class Migration:
                 plan = builder.build(journal)
             write_pages(plan, now=request.now)
             return seal_plan(folder, plan.facts, self.data.keys)
+
+    def map(self, source: Snapshot, target: str, resources: Iterable[str] = ()) -> MappingFile:
+        """Write into the mapping file of two libraries what is known and asked of these resources, or of all that the snapshot has.
+
+        An earlier file keeps its lines. Raises as `plan` does.
+        """
+        check_target(self.settings, target)
+        check_movable(source)
+        known = source.manifest.resources
+        chosen = chosen_other_resources(source, resources or (name for name in known if known[name].complete))
+        self.session.hold(target)
+        tenant, now = source.manifest.tenant, self.session.clock.now()
+        earlier = find_mapping(self.settings, tenant, target)
+        request = PlanRequest(source, target, chosen, overwrite=False, first_days=False, sends_invalid=False, now=now)
+        path = mapping_path(self.settings, tenant, target)
+        self.data.prepare()
+        with temporary_folder(self.data.path / f"mapping-{target}") as folder, self.session.client(target) as client:
+            builder = PlanBuilder(self.session, request, folder)
+            builder.read_target(client)
+            proposals = [propose(learner, target) for learner in builder.learners.values()]
+        text = proposed_text(earlier, filter(None, proposals), tenant, target)
+        mapping = MappingFile(path, text)
+        make_folder(path.parent)
+        write_atomically(path, text.encode())
+        return mapping
 
     def approved(self, name: str, approval: str, target: str) -> Plan:
         """The plan that a person names and approves with the beginning of its seal."""

@@ -28,6 +28,8 @@ class LeftOut(StrEnum):
     """Neither a description nor the records of the target show that it has the field."""
     LINK = "link"
     """It refers to another record, of an unknown resource or of one that the plan does not move."""
+    NOT_MAPPED = "not_mapped"
+    """The mapping file of the two libraries does not send it."""
     NOT_SENDABLE = "not_sendable"
     """It is nested too deeply, or a number of more than 64 bits."""
     SIGNED = "signed"

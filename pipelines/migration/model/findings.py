@@ -77,6 +77,8 @@ class Lacking(msgspec.Struct, kw_only=True):
     covers: int = 0
     references: int = 0
     writes: int = 0
+    unanswered: int = 0
+    """Records of resources about which the mapping file has open questions."""
 
     @property
     def total(self) -> int:
@@ -85,7 +87,7 @@ class Lacking(msgspec.Struct, kw_only=True):
 
     def __str__(self) -> str:
         """`2 records, 1 cover`; empty where nothing is lacking."""
-        nouns = {"writes": "incomplete write"}
+        nouns = {"writes": "incomplete write", "unanswered": "unanswered record"}
         counts = msgspec.structs.asdict(self).items()
         return ", ".join(counted(count, nouns.get(name, name.removesuffix("s"))) for name, count in counts if count)
 

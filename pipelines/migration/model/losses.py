@@ -28,7 +28,7 @@ class Loss(msgspec.Struct, kw_only=True, frozen=True):
     """Values, files or records of one kind that the target will not have."""
 
     kind: str
-    """A `reasons.Kind`, or `resources` or `lists`. None is ever renamed."""
+    """A `reasons.Kind`, or `unanswered`, `resources` or `lists`. None is ever renamed."""
     count: int
     words: str
     """The number and what it counts, such as `1,601 dates`."""
@@ -53,6 +53,7 @@ def losses_of(plan: Plan, lacking: Lacking | None = None) -> list[Loss]:
         *_identifiers(sum(values.get(Kind.IDENTIFIERS, {}).values())),
         *_undecided(facts),
         *_records(facts, lacking),
+        *_unanswered(facts),
         *_resources(facts),
         *_lists(facts),
         *_files(lacking),
@@ -117,6 +118,17 @@ def _records(facts: PlanFacts, lacking: Lacking) -> Iterator[Loss]:
         )
 
 
+def _unanswered(facts: PlanFacts) -> Iterator[Loss]:
+    for name, unanswered in facts.unanswered.items():
+        yield Loss(
+            kind="unanswered",
+            count=unanswered.records,
+            words=records_in_words(name, unanswered.records),
+            why=f"not planned, because {unanswered.why}.",
+            remedy="Answer there, and make a new plan; `bookferry migrate map` adds what is new.",
+        )
+
+
 def _resources(facts: PlanFacts) -> Iterator[Loss]:
     if not facts.left_out:
         return
@@ -165,7 +177,7 @@ def _references(counts: Mapping[str, int], lacking: Lacking) -> Iterator[Loss]:
             words=counted(count, "reference"),
             why=f"{_named(counts, numbers=False)}. Bookferry does not know which records those are, or they are neither there nor in this "
             "plan.",
-            remedy=f"Move it, too (--resources), where that is possible: {_IN_ISSUES}",
+            remedy=f"Move it, too (--resources), or say which records those are (`bookferry migrate map`): {_IN_ISSUES}",
         )
 
 

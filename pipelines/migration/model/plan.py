@@ -151,6 +151,13 @@ class Twin(msgspec.Struct, kw_only=True):
         )
 
 
+class Unanswered(msgspec.Struct):
+    """A resource that is not planned, because the mapping file has open questions about it: its records, and where the questions are."""
+
+    records: int
+    why: str
+
+
 class PlanFacts(msgspec.Struct, kw_only=True):
     """plan.json: all of a plan except its rows."""
 
@@ -188,6 +195,10 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     not_moved: NotMoved = msgspec.field(default_factory=NotMoved)
     left_out: dict[str, int] = {}
     """Resource that the snapshot has and the plan does not move → its records."""
+    mapping_sha256: str = ""
+    """SHA-256 of the mapping file that the plan follows; empty where there is none."""
+    unanswered: dict[str, Unanswered] = {}
+    """Resource that is asked for and not planned → why not."""
     not_read: list[str] = []
     """What the snapshot says was not read of the source, such as `/collections/:id/publications`."""
     mails: int = 0
@@ -213,6 +224,11 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     def count(self, action: Action) -> int:
         """The number of records with an action, over all resources."""
         return sum(actions.get(action, 0) for actions in self.counts.values())
+
+    @property
+    def unanswered_records(self) -> int:
+        """The records of resources that are not planned, because the mapping file has open questions about them."""
+        return sum(unanswered.records for unanswered in self.unanswered.values())
 
     @property
     def written_other_resources(self) -> list[str]:

@@ -107,7 +107,7 @@ class PublicationType(ResourceType, frozen=True):
 
     @property
     def of_target(self) -> Self:
-        return msgspec.structs.replace(self, takes={}, first_day=False)
+        return msgspec.structs.replace(self, takes={}, translated={}, fills={}, first_day=False)
 
     def form(self, record: Mapping[str, Any]) -> Form:
         apart = _FILES.union(*map(self.keys_of, self.additional))
@@ -196,6 +196,8 @@ def publication_type(
         objects=(*_DOCUMENTED, *learned.objects),
         texts=learned.texts,
         within=learned.within,
+        translated=learned.translated,
+        fills=learned.fills,
         takes=learned.takes,
         left_out=learned.left_out,
         shown=learned.shown,

@@ -253,7 +253,7 @@ _TABLE = {
             LeftOut.UNKNOWN_REFERENCE,
             "It may name records by their numbers in the source, and nothing says for certain which records those are, so it is not moved: "
             "the same numbers are other records in the target.",
-            "Every backup keeps it. If it matters, enter it in the target by hand.",
+            f"{_KEPT} If it matters, `bookferry migrate map` asks which records those are.",
             work=Work.ONCE,
         ),
     ),
@@ -310,6 +310,12 @@ _TABLE = {
             LeftOut.OTHER_TYPE,
             "The target's own description takes values of another type in this field, so this one is not moved.",
             "Change the value in the source to one of that type (`bookferry describe` shows it); the next plan will move it.",
+        ),
+        Reason(
+            LeftOut.NOT_MAPPED,
+            "The mapping file of the two libraries does not send this field, so it is not moved.",
+            f"{_KEPT} If it should be moved, name it in that file; `bookferry migrate map` adds fields that are new.",
+            work=Work.NOTHING,
         ),
         Reason(
             LeftOut.NOT_SENDABLE,

@@ -97,7 +97,7 @@ def _is_of(value: Any, types: tuple[str, ...]) -> bool:
 
 
 class Within(msgspec.Struct, frozen=True):
-    """Where the ids of a reference are in the objects of a list, as in `[{"publication_id": 7, "position": 1}]`."""
+    """Where the ids of a reference are in an object, as in `{"location_id": 7}`, or in those of a list, as in `[{"publication_id": 7}]`."""
 
     path: tuple[str, ...]
     """The members from an object to its id: `("user", "id")`."""
@@ -117,10 +117,13 @@ class Within(msgspec.Struct, frozen=True):
         members = {name: sendable(entry[name]) for name in self.members if entry.get(name) is not None}
         return members | {self.path[0]: number}
 
-    def entries(self, value: Any) -> list[dict[str, Any]]:
-        """The objects of a list, as they are sent and compared."""
-        entries = value if isinstance(value, list) else ()
-        return [self.with_id(entry, self.id_of(entry)) for entry in entries if isinstance(entry, dict)]
+    def entries(self, value: Any, *, many: bool) -> Any:
+        """The object, or those of a list, as they are sent and compared. Raises `ValueError` for an object without an id."""
+        if many:
+            return [self.with_id(entry, self.id_of(entry)) for entry in several(value) if isinstance(entry, dict)]
+        if (number := self.id_of(value)) is None:
+            raise ValueError("no id")
+        return self.with_id(value, number)
 
 
 class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -146,7 +149,11 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     texts: tuple[str, ...] = ()
     """References whose ids are sent as texts."""
     within: dict[str, Within] = {}
-    """References whose ids are in the objects of a list."""
+    """References whose ids are inside of objects."""
+    translated: dict[str, dict[str, Any]] = {}
+    """Field → value of the source, as text → the one that is sent for it."""
+    fills: dict[str, Any] = {}
+    """Field → what a new record gets that has nothing there."""
     takes: dict[str, FieldRule] = {}
     """Field → the values that the target takes; a field that is absent takes any."""
     required: tuple[str, ...] = ()
@@ -218,8 +225,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def filled(self) -> frozenset[str]:
-        """Fields that the service may fill itself in a new record, so that nothing is expected where none was sent."""
-        return frozenset()
+        """Fields that the service may fill itself in a new record, or a plan does, so that nothing is expected where none was sent."""
+        return frozenset(self.fills)
 
     @property
     def needs_references(self) -> bool:
@@ -229,7 +236,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def of_target(self) -> ResourceType:
         """The same for records of the target, which are compared whatever their values are."""
-        return msgspec.structs.replace(self, takes={})
+        return msgspec.structs.replace(self, takes={}, translated={}, fills={})
 
     def form(self, record: Mapping[str, Any]) -> Form:
         """What is compared and sent of a record; references are those of its own library."""
@@ -283,11 +290,18 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     def _form_of(self, name: str, value: Any) -> Any:
         """A value as it is sent and compared. Raises `ValueError` for one that cannot be sent."""
         if name in self.within:
-            return self.within[name].entries(value)
+            return self.within[name].entries(value, many=name in self.lists)
         if name in self.references:
             many = name in self.lists
             return [*dict.fromkeys(_id(one) for one in several(value) if one is not None)] if many else _id(value)
-        return _texts(value) if name in self.lists else sendable(value)
+        value = _texts(value) if name in self.lists else sendable(value)
+        return self._translated(name, value) if name in self.translated else value
+
+    def _translated(self, name: str, value: Any) -> Any:
+        """The target's values for those of the source."""
+        if isinstance(value, list):
+            return [self._translated(name, entry) for entry in value]
+        return self.translated[name].get(text_of(value) or "", value)
 
     def _why_unsendable(self, name: str, value: Any) -> LeftOut:
         if name in self.references:
@@ -296,14 +310,18 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         return LeftOut.SIGNED if without_signatures(text) != text else LeftOut.NOT_SENDABLE
 
     def empty_values(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a record that have an empty text or list, which a new record gets as it is. Those of users are documented."""
+        """The fields of a record with an empty text or list, which a new record gets as it is, and what fills those that it lacks.
+
+        Those of users are documented.
+        """
         if self.resource == USERS:
             return {}
-        found = ((name, self._read(record, name)) for name in self.learned)
-        return {
+        found = [(name, self._read(record, name)) for name in self.learned]
+        return {name: self.fills[name] for name, value in found if name in self.fills and is_empty(value)} | {
             name: value
             for name, value in found
             if is_sent_empty(value)
+            and name not in self.fills
             and (value == [] or name not in self.references)
             and self.takes.get(name, _ANY).refusal(value) is None
         }

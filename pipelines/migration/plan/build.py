@@ -15,7 +15,18 @@ from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
-from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, TARGET, End, Plan, PlanFacts, Twin
+from pipelines.migration.model.plan import (
+    CONFLICTS,
+    FACTS,
+    PEOPLE,
+    ROWS,
+    TARGET,
+    End,
+    Plan,
+    PlanFacts,
+    Twin,
+    Unanswered,
+)
 from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.publication_type import publication_type
@@ -31,7 +42,8 @@ from pipelines.migration.model.resource_types import (
 from pipelines.migration.model.target_reading import TargetListing, file_table, snapshot_listing
 from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
-from pipelines.migration.plan.learned_types import additional_names, learn_type
+from pipelines.migration.plan.learned_types import TypeLearner, additional_names
+from pipelines.migration.plan.mapping import MappingFile
 from pipelines.migration.plan.resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import plan_notes, unproved_notes
@@ -74,6 +86,8 @@ class PlanRequest:
     sends_invalid: bool
     """Identifiers that break the rules of their type are sent, too."""
     now: datetime
+    mapping: MappingFile | None = None
+    """How records are moved that the service does not document; as learned, where there is none."""
 
 
 class PlanBuilder:
@@ -84,7 +98,10 @@ class PlanBuilder:
         self._request = request
         self._folder = folder
         self._listed: dict[str, tuple[TargetListing, TargetListing]] = {}
+        self.learners: dict[str, TypeLearner] = {}
         self._types: dict[str, ResourceType] = {}
+        self._unanswered: dict[str, str] = {}
+        """Resource that is not planned → why not, by the mapping."""
         self._description: Description | msgspec.UnsetType = msgspec.UNSET
 
     def read_target(self, client: LibraryClient) -> None:
@@ -117,7 +134,7 @@ class PlanBuilder:
             counted = source.residue.get(resource)
             has_others = counted is None or additional_names(counted, assumed[resource])
             if assumed[resource].sends_unproved or (has_others and sides[0].rows):
-                self._types[resource] = learn_type(
+                self.learners[resource] = TypeLearner(
                     assumed[resource],
                     *sides,
                     self._described(client).resources.get(resource, ResourceSchema()),
@@ -125,6 +142,11 @@ class PlanBuilder:
                     read=self._source_listings(),
                     library=self._library,
                 )
+        self._types = {resource: learner.type for resource, learner in self.learners.items()}
+        if mapping := self._request.mapping:
+            self._types = {resource: mapping.follow(learned) for resource, learned in self._types.items()}
+            reasons = {name: mapping.unanswered(name) for name in self._request.resources if self._listed[name][0].rows}
+            self._unanswered = {name: reason for name, reason in reasons.items() if reason}
 
     def _library(self) -> dict[str, TargetListing]:
         """All records of the source, without those that are encrypted with a key that is not at hand."""
@@ -155,7 +177,7 @@ class PlanBuilder:
             folder=folder,
             listed=self._listed,
             types={**self._types, PUBLICATIONS: publications},
-            resources=(PUBLICATIONS, *request.resources),
+            resources=(PUBLICATIONS, *(name for name in request.resources if name not in self._unanswered)),
             journal=journal,
             files=file_table(session.source_data, request.source, folder),
             decisions=decisions,
@@ -174,6 +196,11 @@ class PlanBuilder:
             with open_in_duckdb(listing.path) as database:
                 end.record_url = shown_record_url(database, "file", end.base_url) or msgspec.UNSET
         facts.description = self._description
+        if request.mapping is not None:
+            facts.mapping_sha256 = request.mapping.sha256
+            facts.unanswered = {
+                name: Unanswered(facts.left_out.pop(name, 0), why) for name, why in self._unanswered.items()
+            }
         if self._types:
             facts.types = self._types
             facts.notes += unproved_notes(self._types, request.target)

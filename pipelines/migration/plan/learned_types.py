@@ -7,7 +7,7 @@ documented, so that of them only the other fields are learned, and one is sent o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,7 @@ from pipelines.records.left_out import LeftOut
 from pipelines.records.shapes.field_names import (
     fields_to_send,
     is_named_as_id,
+    is_quantity,
     keys_of,
     may_be_count,
     may_name_records,
@@ -39,7 +40,7 @@ from pipelines.records.shapes.field_names import (
     resource_named,
     stem_of,
 )
-from pipelines.records.shapes.observation import FieldShape, Kind, Observer, RecordShape
+from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, Observer, RecordShape
 from pipelines.records.values import whole_number
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 
@@ -47,33 +48,74 @@ Library = Mapping[str, TargetListing]
 """Resource → its records in the source."""
 
 
-def learn_type(
-    assumed: ResourceType,
-    source: TargetListing,
-    target: TargetListing,
-    schema: ResourceSchema,
-    *,
-    same_service: bool,
-    read: Library,
-    library: Callable[[], Library],
-) -> ResourceType:
-    """How the records of a resource are moved. `assumed`: our own assumption, which counts where nothing was learned.
+class TypeLearner:
+    """Learns how the records of one resource are moved.
 
-    `schema`: the target's description of the resource; `same_service`: whether both sides speak the same version; `read`: the resources
-    that are read in both libraries, and `library`: all those of the source.
+    `assumed`: our own assumption, which counts where nothing was learned; `schema`: the target's description of the resource;
+    `same_service`: whether both sides speak the same version; `read`: the resources that are read in both libraries, and `library`: all
+    those of the source.
     """
-    shapes = shape_of(source, assumed.ruled), shape_of(target, assumed.ruled)
-    contradicted = contradicted_fields(schema, target.records())
-    doubted = set[str]()
-    if same_service and assumed.sends_unproved:
-        doubted = contradicted_fields(schema, source.records()) | _doubted_by_shape(schema, fields_to_send(shapes[0]))
-    learn = partial(learn_from_shapes, assumed, *shapes, schema, contradicted=contradicted, doubted=doubted, read=read)
-    learned = learn()
-    unknown = [key for key, why in learned.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE]
-    leads_to = resources_by_names(source.records(), unknown, read) if unknown else {}
-    plain = plain_fields(learned, assumed)
-    doubtful = fields_with_ids(source.records(), plain, library()) if plain else {}
-    return learn(leads_to=leads_to, doubtful=doubtful) if leads_to or doubtful else learned
+
+    def __init__(
+        self,
+        assumed: ResourceType,
+        source: TargetListing,
+        target: TargetListing,
+        schema: ResourceSchema,
+        *,
+        same_service: bool,
+        read: Library,
+        library: Callable[[], Library],
+    ) -> None:
+        self.schema, self._listing, self._library = schema, source, library
+        self.source, of_target = shape_of(source, assumed.ruled), shape_of(target, assumed.ruled)
+        doubted = set[str]()
+        if same_service and assumed.sends_unproved:
+            doubted = contradicted_fields(schema, source.records())
+            doubted |= _doubted_by_shape(schema, fields_to_send(self.source))
+        contradicted = contradicted_fields(schema, target.records())
+        payload = schema.create.fields if schema.create else {}
+        self.choices = {name: _choices(field) for name, field in payload.items() if name not in contradicted}
+        """Field → the values that the target takes by its description, as far as its own records do not contradict it."""
+        self._learn = partial(
+            learn_from_shapes,
+            assumed,
+            self.source,
+            of_target,
+            schema,
+            contradicted=contradicted,
+            doubted=doubted,
+            read=read,
+        )
+        self.type = self._learn()
+        unknown = self.unknown_references
+        self._leads_to = resources_by_names(source.records(), unknown, read) if unknown else {}
+        plain = plain_fields(self.type, assumed)
+        self._doubtful = fields_with_ids(source.records(), plain, library()) if plain else {}
+        if self._leads_to or self._doubtful:
+            self.type = self.if_known({})
+
+    def is_known_by_names(self, key: str) -> bool:
+        """Whether a field refers to the resource whose records have the names beside its numbers."""
+        return key in self._leads_to
+
+    @property
+    def unknown_references(self) -> list[str]:
+        """The fields of the source that may refer to records, nobody knows of which resource."""
+        return [key for key, why in self.type.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE]
+
+    def candidates(self) -> Mapping[str, Sequence[str]]:
+        """Field that may refer to records → the resources whose ids are all of its numbers."""
+        unknown = self.unknown_references
+        return fields_with_ids(self.records(), unknown, self._library()) if unknown else {}
+
+    def if_known(self, leads_to: Mapping[str, str]) -> ResourceType:
+        """The type as it would be, if it were known to which resources these fields refer."""
+        return self._learn(leads_to={**self._leads_to, **leads_to}, doubtful=self._doubtful)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield the records of the source."""
+        return self._listing.records()
 
 
 def learn_from_shapes(
@@ -181,11 +223,11 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         if keys[0] != name and keys[0] in names:  # the payload has that field, too
             continue
         field = shown[keys[0]]
-        inside = ids_within(name, field, names[name])
+        inside = ids_within(name, field, names[name], leads_to.get(keys[0]))
         if inside is not None:
             within[name], references[name] = inside
             read[name] = field
-        elif _is_reference(name, keys[0], field):
+        elif keys[0] in leads_to or _is_reference(name, keys[0], field):
             resource = (
                 leads_to.get(keys[0])
                 or assumed.references.get(name)
@@ -250,7 +292,7 @@ def _may_wait(referred: str | None, resource: str) -> bool:
 
 def _is_reference(name: str, key: str, field: FieldShape) -> bool:
     """Whether a field holds ids of other records: by its name, or because its objects have an id."""
-    if _has_ids(field):
+    if has_ids(field):
         return True
     if not field.kinds or not field.may_be_ids or (Kind.LIST not in field.kinds and may_be_count(key)):
         return False
@@ -259,42 +301,61 @@ def _is_reference(name: str, key: str, field: FieldShape) -> bool:
     return not _has_texts(field) and (is_named_as_id(name) or is_named_as_id(key))
 
 
-def ids_within(name: str, field: FieldShape, described: FieldSchema | None) -> tuple[Within, str] | None:
-    """Where the objects of a list have the id of another record, as in `[{"publication_id": 7, "position": 1}]`, and of which resource.
+def ids_within(
+    name: str, field: FieldShape, described: FieldSchema | None, leads_to: str | None = None
+) -> tuple[Within, str] | None:
+    """Where an object, or those of a list, have the id of another record, as in `[{"publication_id": 7}]`, and of which resource.
 
     None where they are that record themselves, where several members may name records, or where the description lacks the one that does.
+    `leads_to`: the resource, if it is known.
     """
-    members = field.entries.members if field.entries is not None and {*field.kinds} == {Kind.LIST} else {}
-    naming = [member for member, shape in members.items() if member != "id" and may_name_records(member, shape)]
-    if len(naming) != 1 or (_has_ids(field) and resource_named(stem_of(name)) is not None):
+    holder = field.entries if {*field.kinds} == {Kind.LIST} else field
+    members = holder.members if holder is not None and [*field.kinds] in ([Kind.LIST], [Kind.OBJECT]) else {}
+    naming = [
+        member
+        for member, shape in members.items()
+        if member != "id" and (may_name_records(member, shape) or (leads_to and _may_be_reference(member, shape)))
+    ]
+    if (
+        len(naming) != 1
+        or naming[0] in (OTHERS, ANY_KEY)
+        or (has_ids(field) and resource_named(stem_of(name)) is not None)
+    ):
         return None
     [member] = naming
-    resource, shape = resource_named(stem_of(member)), members[member]
+    resource, shape = leads_to or resource_named(stem_of(member)), members[member]
     inner = shape.members.get("id")
     if resource is None or (inner is None and not shape.may_be_ids) or (inner is not None and not inner.may_be_ids):
         return None
-    taken = described.entries.members if described and described.entries else {}
+    taken = (described.entries or described).members if described else {}
     if taken and (member not in taken or bool(taken[member].members) != (inner is not None)):
         return None
     sent = [
         one
         for one in members
-        if one != "id" and not is_managed(one) and not (taken and (one not in taken or taken[one].read_only))
+        if one not in ("id", member)
+        and not is_managed(one)
+        and not (taken and (one not in taken or taken[one].read_only))
     ]
     return Within((member,) if inner is None else (member, "id"), tuple(sent)), resource
+
+
+def _may_be_reference(name: str, field: FieldShape) -> bool:
+    """Whether a field has numbers that may be ids."""
+    return bool(field.kinds) and field.may_be_ids and not is_quantity(name)
 
 
 def _at(
     path: tuple[str, ...], described: FieldSchema | None, field: FieldShape
 ) -> tuple[FieldSchema | None, FieldShape]:
     """What is described of the ids within objects, and what records show of them."""
-    schema, shape = described.entries if described else None, field.entries or FieldShape()
+    schema, shape = (described.entries or described) if described else None, field.entries or field
     for member in path:
         schema, shape = schema.members.get(member) if schema else None, shape.members[member]
     return schema, shape
 
 
-def _has_ids(field: FieldShape) -> bool:
+def has_ids(field: FieldShape) -> bool:
     """Whether the objects of a field have ids of their own."""
     inside = [field.members, field.entries.members if field.entries else {}]
     return any(members["id"].may_be_ids and members["id"].kinds for members in inside if "id" in members)
@@ -302,7 +363,7 @@ def _has_ids(field: FieldShape) -> bool:
 
 def _has_other_form(described: FieldSchema | None, field: FieldShape | None) -> bool:
     """Whether records have ids in objects where their own description says that they have them bare: it is wrong about this field."""
-    if described is None or field is None or not _has_ids(field) or not described.types:
+    if described is None or field is None or not has_ids(field) or not described.types:
         return False
     is_list = described.entries is not None and {*described.entries.types} & {"object"}
     return not (is_list or described.members or "object" in described.types or "array" in described.types)
@@ -317,7 +378,7 @@ def _has_texts(field: FieldShape) -> bool:
 def is_sent_as_object(schema: FieldSchema | None, field: FieldShape) -> bool:
     """Whether the ids of a reference are sent in objects: by the description, else as the records have them."""
     if schema is None or not (schema.types or schema.members or schema.entries):
-        return _has_ids(field)
+        return has_ids(field)
     return bool(schema.members or (schema.entries is not None and schema.entries.members))
 
 
@@ -349,7 +410,7 @@ def _why_left_out(name: str, payload: PayloadSchema | None, schema: ResourceSche
     """A service fills counters, times and addresses itself, and who made a record; no other link between records."""
     is_described = payload is not None and (name in payload.fields or name in schema.record)
     if Kind.LIST in field.kinds or not is_described:
-        is_link = _has_ids(field) or may_name_records(name, field)
+        is_link = has_ids(field) or may_name_records(name, field)
     else:
         is_link = _is_reference(name, name, field) and not names_doer(name)
     if is_link:
@@ -414,7 +475,7 @@ def _doubted_by_shape(schema: ResourceSchema, shown: Mapping[str, FieldShape]) -
     others = {
         name
         for name, field in payload.items()
-        if name in shown and not _has_ids(shown[name]) and _types(field, shown[name]) != _types(field, None)
+        if name in shown and not has_ids(shown[name]) and _types(field, shown[name]) != _types(field, None)
     }
     return others.union(undescribed_fields(schema, shown))
 

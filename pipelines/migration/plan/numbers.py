@@ -36,26 +36,26 @@ Path = tuple[str, ...]
 
 def fields_with_ids(
     records: Iterable[Mapping[str, Any]], names: Collection[str], listings: Mapping[str, TargetListing]
-) -> dict[str, str]:
-    """Field → the resource whose ids are all of its numbers, or whose record any of its texts is the address of, at any depth.
+) -> dict[str, list[str]]:
+    """Field → the resources whose ids are all of its numbers, or whose record any of its texts is the address of, at any depth.
 
     `listings`: every resource of the same library. Numbers of fields that are named after a quantity or a choice say nothing.
     """
     values: dict[Path, set[int] | None] = {}
-    addressed = dict[str, str]()
+    addressed = dict[str, list[str]]()
     for record in records:
         for name in names:
             for path, value in _values((name,), record.get(name)):
                 if not is_quantity("_".join(path)):  # `borrower: {number: 7}` is the number of a borrower
                     _add(values, path, _numbers(value))
                 if name not in addressed and isinstance(value, str) and (resource := _addressed_resource(value)):
-                    addressed[name] = resource
+                    addressed[name] = [resource]
     return addressed | _owners({path: numbers for path, numbers in values.items() if numbers}, listings)
 
 
-def _owners(found: Mapping[Path, AbstractSet[int]], listings: Mapping[str, TargetListing]) -> dict[str, str]:
-    """Field → the first resource that has all of the numbers of a path in it as its ids."""
-    owners: dict[str, str] = {}
+def _owners(found: Mapping[Path, AbstractSet[int]], listings: Mapping[str, TargetListing]) -> dict[str, list[str]]:
+    """Field → the resources that have all of the numbers of a path in it as their ids."""
+    owners: dict[str, list[str]] = {}
     for resource, listing in listings.items() if found else ():
         left = {path: {*numbers} for path, numbers in found.items()}
         for ids in listing.ids():
@@ -63,7 +63,7 @@ def _owners(found: Mapping[Path, AbstractSet[int]], listings: Mapping[str, Targe
                 numbers.difference_update(ids)
         for path, numbers in left.items():
             if not numbers:
-                owners.setdefault(path[0], resource)
+                owners.setdefault(path[0], []).append(resource)
     return owners
 
 

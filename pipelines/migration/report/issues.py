@@ -173,6 +173,7 @@ def summarise(plan: Plan) -> PlanSummary:
     plan.facts.work = {**work, "files": files.upload - files.covers, "covers": files.covers}
     plan.facts.not_moved = summary.not_moved
     summary.not_moved.lacking.records = plan.facts.unfit
+    summary.not_moved.lacking.unanswered = plan.facts.unanswered_records
     with open_issue_tables(plan.folder) as tables:
         _write(plan, summary, tables)
     plan.path(ISSUE_ROWS).unlink()

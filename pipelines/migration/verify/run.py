@@ -58,10 +58,11 @@ def verify(
         counts = Counter(discrepancies.counts())
         result = StepResult(plan=plan.name)
         result.lacking.records = facts.unfit
+        result.lacking.unanswered = facts.unanswered_records
         _write_table(plan.path(f"{name}.tsv"), discrepancies.findings(), result)
     lacking, as_planned = result.lacking, not counts.total()
     counts[MISSING, True] += lacking.files + lacking.covers
-    counts[MISSING, False] += lacking.records
+    counts[MISSING, False] += lacking.records + lacking.unanswered
     counts[DIFFERING, False] += lacking.references
     verification = MigrationVerification(
         plan=plan.name,

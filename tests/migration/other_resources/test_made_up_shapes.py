@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -124,6 +125,11 @@ class Libraries:
                 body = {shape["wrapped"]: change} if "wrapped" in shape else change
                 source.call(shape.get("verb", "PATCH"), f"{resource}/{number}", body)
 
+    def leads_to(self, resource: str, key: str) -> str:
+        """The resource of the records in a field; empty for any other field."""
+        fields = self.shapes.get(resource, {}).get("fields", {})
+        return _leads_to(resource, key) or REFERENCES.get(fields.get(key, {}).get("from", ""), "")
+
     def dump(self, library: str | None) -> dict[str, list[str]]:
         """What a library says, without ids: references by the titles and names that they lead to."""
         names = self._names(library)
@@ -146,7 +152,7 @@ class Libraries:
                 continue
             if key == "categories":
                 value = sorted(category["name"] for category in value)
-            led_to = names.get(_leads_to(resource, key) or REFERENCES.get(field.get("from", ""), ""))
+            led_to = names.get(self.leads_to(resource, key))
             if led_to is None:
                 yield key, value
             elif isinstance(value, list):
@@ -210,12 +216,31 @@ def assert_staged(snapshot: Snapshot, resource: str, records: Records) -> None:
         assert wanted <= staged[number], (resource, sorted(wanted - staged[number]), record)
 
 
+def map_fields(libraries: Libraries, snapshot: Snapshot) -> list[str]:
+    """Write the mapping file, and answer its questions as somebody would who knows both libraries; returns the lines that were asked."""
+    with libraries.pair.migration() as migration:
+        mapping = migration.map(snapshot, "new")
+    lines, asked = mapping.text.splitlines(), list[str]()
+    for question in mapping.questions():
+        asked.append(lines[question.line - 1])
+        answer = libraries.leads_to(question.resource, question.field) or "nothing"
+        line = asked[-1].replace('leads_to = "?"', f'leads_to = "{answer}"')
+        lines[question.line - 1] = re.sub(r'("?[^"{]+"?) = "\?"', r"\1 = \1", line)
+    mapping.path.write_text("\n".join(lines), encoding="utf-8")
+    with libraries.pair.migration() as migration:
+        again = migration.map(snapshot, "new")
+    assert (again.text, again.questions()) == ("\n".join(lines), [])
+    return asked
+
+
 def move(libraries: Libraries) -> tuple[Requests, Snapshot]:
     """Move a library, and count the requests."""
     pair, requests = libraries.pair, Requests(backup=-libraries.requests())
     snapshot = back_up(pair, "run")
     requests.backup += libraries.requests()
     assert snapshot.manifest.complete, snapshot.manifest.problems
+    asked = map_fields(libraries, snapshot)
+    print(*asked, sep="\n")  # noqa: T201  seen with -s
     requests.migration = -libraries.requests()
     plan = pair.plan(snapshot, resources=ALL_RESOURCES)
     applied = pair.apply(plan).applied

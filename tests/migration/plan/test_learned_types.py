@@ -33,7 +33,7 @@ def learned(resource: str, record: dict[str, Any], schema: ResourceSchema | None
         ("collections", "records", [1, 2]),
         ("collections", "items", [{"position": 1, "publication": {"id": 7}, "added_by_id": 3}]),
         ("collections", "items", [{"position": 1, "record_id": 7}]),
-        ("hard_copies", "holding", {"location_id": 7}),
+        ("hard_copies", "holding", {"location_id": 7, "donor_id": 3}),
         ("tasks", "subjectId", 7),
         ("tasks", "subject_id", 7.0),
         ("tasks", "book_ids", {"7": True, "8": False}),
@@ -59,13 +59,31 @@ def test_numbers_that_lead_nobody_knows_where_are_left_out(resource: str, field:
         ("tasks", "assignees", {"user": {"id": "7"}, "note": "N"}, "users", {"user": {"id": "9"}, "note": "N"}),
     ],
 )
-def test_a_reference_in_the_objects_of_a_list_is_known(
+def test_a_reference_in_objects_is_known(
     resource: str, field: str, entry: dict[str, Any], leads_to: str, sent: dict[str, Any]
 ) -> None:
     found = learned(resource, {"id": 1, "name": "N", "title": "T", field: [entry]})
     assert found.references == {field: leads_to}
     [value] = found.values({field: [entry]})[field]
     assert (found.id_in(field, value), found.sent(field, [found.with_id(field, value, 9)])) == (7, [sent])
+
+
+@pytest.mark.parametrize(
+    ("resource", "field", "value", "leads_to", "sent"),
+    [
+        ("hard_copies", "holding", {"location_id": 7, "shelf": "B"}, "locations", {"location_id": 9, "shelf": "B"}),
+        ("tasks", "work", {"publication": {"id": "7"}}, "publications", {"publication": {"id": "9"}}),
+    ],
+)
+def test_a_reference_in_an_object_is_known(
+    resource: str, field: str, value: dict[str, Any], leads_to: str, sent: dict[str, Any]
+) -> None:
+    """An object without the number is not sent."""
+    found = learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
+    assert found.references == {field: leads_to}
+    read = found.values({field: value})[field]
+    assert (found.id_in(field, read), found.sent(field, found.with_id(field, read, 9))) == (7, sent)
+    assert found.form({field: {"shelf": "B"}}).why == {field: LeftOut.NO_RECORD}
 
 
 @pytest.mark.parametrize(

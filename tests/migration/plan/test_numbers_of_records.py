@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.migration.plan.learned_types import learn_type
+from pipelines.migration.plan.learned_types import TypeLearner
+from pipelines.migration.plan.mapping import MappingFile
+from pipelines.migration.plan.mapping_proposal import propose, proposed_text
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.shapes.model import ResourceSchema
 
@@ -76,7 +78,7 @@ def listing(folder: Path, name: str, records: Sequence[dict[str, Any]]) -> Targe
 def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
     resource: str, name: str, form: str, references: list[list[int]], reads_locations: bool
 ) -> None:
-    """Also without a description, and where the target has the field in the same form."""
+    """Also without a description, where the target has the field in the same form, and by a mapping file with and without its answer."""
     records = [
         {"id": number, "name": f"N{number}", "title": f"T{number}", name: FORMS[form](ids)}
         for number, ids in enumerate(references, 1)
@@ -86,7 +88,7 @@ def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
         folder = Path(temporary)
         own = listing(folder, resource, records)
         library = {resource: own, "locations": listing(folder, "locations", [{"id": number} for number in IDS])}
-        learned = learn_type(
+        learner = TypeLearner(
             assumed,
             own,
             listing(folder, "target", [{**record, "id": record["id"] + 100} for record in records]),
@@ -95,8 +97,18 @@ def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
             read=library if reads_locations else {resource: own},
             library=lambda: library,
         )
-    moved = publication_type(STANDARD_KINDS, learned=learned) if resource == PUBLICATIONS else learned
-    for record in records:
-        form_of_record = moved.form(record)
-        sent = {moved.references.get(field) for field in form_of_record.values if name in moved.keys_of(field)}
-        assert sent == {"locations"} or (not sent and name in form_of_record.why)
+        proposal = propose(learner, "new")
+    types = [learner.type]
+    if proposal is not None:
+        file = MappingFile(Path("map.toml"), proposed_text(None, [proposal], "old", "new"))
+        assert proposed_text(file, [proposal], "old", "new") == file.text
+        answered = MappingFile(file.path, file.text.replace('leads_to = "?"', 'leads_to = "locations"'))
+        assert not answered.questions()
+        types += [file.follow(learner.type), answered.follow(learner.type)]
+        assert not file.questions() or name not in types[1].fields
+    for learned in types:
+        moved = publication_type(STANDARD_KINDS, learned=learned) if resource == PUBLICATIONS else learned
+        for record in records:
+            form_of_record = moved.form(record)
+            sent = {moved.references.get(field) for field in form_of_record.values if name in moved.keys_of(field)}
+            assert sent == {"locations"} or (not sent and name in form_of_record.why)

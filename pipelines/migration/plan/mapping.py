@@ -1,0 +1,259 @@
+"""The mapping file of two libraries: how records of one become records of the other, where the service documents neither.
+
+`bookferry migrate map` proposes it and asks what cannot be known; a person answers; a plan follows it to the letter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from pipelines.errors import ConfigurationError
+from pipelines.inventory import RESOURCES
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType, Within
+from pipelines.records.left_out import LeftOut
+from pipelines.settings.settings import Settings
+from pipelines.settings.validation_messages import did_you_mean
+
+OPEN = "?"
+"""Stands for the answer to a question."""
+
+NOTHING = "nothing"
+"""The answer that a field refers to no records."""
+
+SentAs = Literal["number", "text", "object", "object with a text"]
+
+_FORMS: dict[SentAs, tuple[bool, bool]] = {
+    "number": (False, False),
+    "text": (False, True),
+    "object": (True, False),
+    "object with a text": (True, True),
+}
+"""Form of a reference → whether its id is in an object, and whether it is a text."""
+
+_CODE = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^"'#])*""")
+"""Matches a line without its comment."""
+
+
+class FieldMapping(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"keys": "from"}
+):
+    """One field that is sent, as the file has it."""
+
+    keys: tuple[str, ...] = ()
+    """The keys under which a record of the source may have it; by default its name."""
+    leads_to: str = ""
+    """The resource of the records whose ids it has."""
+    many: bool = False
+    """Whether it refers to several records."""
+    sent_as: SentAs = "number"
+    """The form of the ids."""
+    inside: str = ""
+    """The members of an object that lead to the id, with dots between them."""
+    members: tuple[str, ...] = ()
+    """The other members of that object that are sent."""
+    any_order: bool = False
+    """Whether it has several texts in no order."""
+    values: dict[str, Any] = {}
+    """Value of the source → of the target."""
+    fill: Any = None
+    """What a new record gets that has nothing there."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a question about it has no answer yet."""
+        return OPEN in (self.leads_to, self.fill, *self.values.values())
+
+
+class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the records of one resource are moved, as the file has it."""
+
+    keys: tuple[tuple[str, ...], ...] = ()
+    """As `ResourceType.keys`; those that Bookferry assumes if none are named."""
+    same: tuple[str, ...] = ()
+    """The fields that are sent as they stand."""
+    left_out: tuple[str, ...] = ()
+    """The fields that are not sent."""
+    fields: dict[str, FieldMapping] = {}
+    """All other fields that are sent."""
+
+    @property
+    def named(self) -> dict[str, FieldMapping]:
+        """Every field that is sent."""
+        return dict.fromkeys(self.same, FieldMapping()) | self.fields
+
+    def apply_to(self, learned: ResourceType) -> ResourceType:
+        """The type that moves what the file says, and nothing else; a field with an open question is left out.
+
+        `learned`: says what the target takes in its fields, and in which form.
+        """
+        fields = {name: field for name, field in self.named.items() if not field.is_open}
+        references = {name: field for name, field in fields.items() if field.leads_to not in ("", NOTHING)}
+        sent = {key for name, field in fields.items() for key in field.keys or (name,)}
+        unsent = {
+            key: LeftOut.NOT_MAPPED for name in learned.fields for key in learned.keys_of(name) if key not in sent
+        }
+        unsent |= {name: LeftOut.UNKNOWN_REFERENCE for name, field in self.fields.items() if field.leads_to == OPEN}
+        forms = {name: _FORMS[field.sent_as] for name, field in references.items()}
+        return msgspec.structs.replace(
+            learned,
+            fields=tuple(fields),
+            keys=self.keys or learned.keys,
+            references={name: field.leads_to for name, field in references.items()},
+            lists=tuple(name for name, field in fields.items() if field.many or field.any_order),
+            guarded=tuple(name for name in learned.guarded if name in fields),
+            keys_read={name: field.keys for name, field in fields.items() if field.keys},
+            objects=tuple(name for name, (in_object, _as_text) in forms.items() if in_object),
+            texts=tuple(name for name, (_in_object, as_text) in forms.items() if as_text),
+            within={
+                name: Within(tuple(field.inside.split(".")), field.members)
+                for name, field in references.items()
+                if field.inside
+            },
+            translated={name: field.values for name, field in fields.items() if field.values},
+            fills={name: field.fill for name, field in fields.items() if field.fill is not None},
+            takes={name: rule for name, rule in learned.takes.items() if name in fields},
+            left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
+            unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
+            shown=tuple(name for name in fields if name in learned.shown),
+        )
+
+
+class Question(NamedTuple):
+    """A question of the file without an answer."""
+
+    resource: str
+    field: str
+    line: int
+
+
+class MappingFile:
+    """The mapping of two libraries. Raises `ConfigurationError` for a file that cannot be followed.
+
+    `text`: its content, if it is not read from `path`.
+    """
+
+    def __init__(self, path: Path, text: str | None = None) -> None:
+        self.path = path
+        try:
+            self.text = path.read_text(encoding="utf-8-sig") if text is None else text
+            tables = tomllib.loads(self.text)
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{path}: cannot be read ({error}).") from None
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigurationError(f"{path}: is not valid TOML: {error}. Correct that line.") from None
+        self.resources = {name: _mapping_of(path, name, table) for name, table in tables.items()}
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of its text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def questions(self) -> list[Question]:
+        """The questions without an answer, in the order of the file."""
+        lines = [_code(line) for line in self.text.splitlines()]
+        return [
+            Question(resource, name, _line_of(lines, resource, name))
+            for resource, mapping in self.resources.items()
+            for name, field in mapping.fields.items()
+            if field.is_open
+        ]
+
+    def unanswered(self, resource: str) -> str:
+        """Why a resource is not planned, such as `line 12 of mappings/old-to-new.toml has no answer`; empty where it is."""
+        file = f"{self.path.parent.name}/{self.path.name}"
+        if resource not in self.resources:
+            return "" if RESOURCE_TYPES[resource].documented else f"{file} does not have them"
+        if numbers := [str(question.line) for question in self.questions() if question.resource == resource]:
+            lines, have = ("line", "has") if len(numbers) == 1 else ("lines", "have")
+            return f"{lines} {', '.join(numbers)} of {file} {have} no answer"
+        return ""
+
+    def follow(self, learned: ResourceType) -> ResourceType:
+        """How the file moves the records of a resource; of one that it does not have, the documented fields."""
+        mapping = self.resources.get(learned.resource)
+        if mapping is None:
+            assumed = RESOURCE_TYPES.get(learned.resource)
+            documented = assumed.fields if assumed is not None and assumed.documented else ()
+            mapping = ResourceMapping(
+                fields={
+                    name: FieldMapping(any_order=name in learned.lists) for name in learned.fields if name in documented
+                }
+            )
+        return mapping.apply_to(learned)
+
+
+def mapping_path(settings: Settings, source: str, target: str) -> Path:
+    """Where the mapping of two tenants is."""
+    return settings.path.parent / "mappings" / f"{source}-to-{target}.toml"
+
+
+def find_mapping(settings: Settings, source: str, target: str) -> MappingFile | None:
+    """The mapping of two tenants, if there is one."""
+    path = mapping_path(settings, source, target)
+    return MappingFile(path) if path.exists() else None
+
+
+def _mapping_of(path: Path, resource: str, table: Any) -> ResourceMapping:
+    """The mapping in a table. Raises `ConfigurationError` for one that cannot be followed."""
+    fields = table.get("fields") if isinstance(table, dict) else None
+    parts = (
+        [(f"[{resource}.fields] {name}", field) for name, field in fields.items()] if isinstance(fields, dict) else []
+    )
+    where = f"[{resource}]"
+    try:
+        for where, field in parts:  # noqa: B007  named by the message
+            msgspec.convert(field, FieldMapping)
+        where = f"[{resource}]"
+        mapping = msgspec.convert(table, ResourceMapping)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(
+            f"{path}: {where}: {error}. docs/first-contact.md says what a line may have."
+        ) from None
+    for problem in _problems(resource, mapping):
+        raise ConfigurationError(f"{path}: {problem}")
+    return mapping
+
+
+def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
+    if resource not in RESOURCES:
+        yield f"[{resource}] is no resource{did_you_mean(resource, RESOURCES)}. Those are {', '.join(RESOURCES)}."
+    named = mapping.named
+    for name in sorted({*mapping.same} & {*mapping.fields} | named.keys() & {*mapping.left_out}):
+        yield f"[{resource}] has '{name}' twice: a field is in `same`, in `left_out` or in [{resource}.fields]."
+    for name in (name for names in mapping.keys for name in names if name not in named):
+        yield f"[{resource}] keys: '{name}' is no field that is sent."
+    for name, field in mapping.fields.items():
+        yield from _problems_of_field(f"[{resource}.fields] {name}", field)
+
+
+def _problems_of_field(where: str, field: FieldMapping) -> Iterator[str]:
+    answers = (*RESOURCES, NOTHING)
+    if field.leads_to not in ("", OPEN, *answers):
+        yield f"{where}: leads_to = '{field.leads_to}'{did_you_mean(field.leads_to, answers)}. It is one of {', '.join(answers)}."
+    if field.leads_to in ("", NOTHING) and field.inside:
+        yield f"{where}: `inside` says where an id is, and needs the resource that it leads to."
+
+
+def _line_of(lines: list[str], resource: str, name: str) -> int:
+    """The number of the line of a field; that of the first question where it stands in another form."""
+    begins = re.compile(rf"""\s*(?:["']?{re.escape(name)}["']?)\s*=""")
+    table = ""
+    for number, line in enumerate(lines, 1):
+        if line.startswith("["):
+            table = line.strip()
+        if table == f"[{resource}.fields]" and begins.match(line):
+            return number
+    return next((number for number, line in enumerate(lines, 1) if f'"{OPEN}"' in line), 1)
+
+
+def _code(line: str) -> str:
+    """A line without its comment."""
+    code = _CODE.match(line)
+    return code[0] if code else ""

@@ -1,0 +1,252 @@
+"""What Bookferry writes into the mapping file of two libraries: what is known of each resource, with its source, and what is asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pipelines.errors import ConfigurationError
+from pipelines.humanize import counted
+from pipelines.migration.model.reasons import REASONS
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType, Source, several
+from pipelines.migration.plan.learned_types import TypeLearner, has_ids
+from pipelines.migration.plan.mapping import NOTHING, OPEN, FieldMapping, MappingFile, ResourceMapping, SentAs
+from pipelines.records.shapes.field_names import names_own_kind, resource_named, stem_of
+from pipelines.records.values import text_of
+from pipelines.report.issues import safe_text
+
+MOST_VALUES = 50
+"""Values of one field that are asked about; more are left out, counted and named by each plan."""
+
+_GONE = "No record has any more:"
+
+_WIDTH = 110
+"""Characters of a line with a list."""
+
+_HEADER = """\
+# How records of '{source}' become records of '{target}', where the service documents neither. `bookferry migrate map` proposed it: read it,
+# and put an answer in place of each question mark. Every `migrate plan {source} {target} --resources ...` follows it, and moves no
+# resource with an open question. Run map again after a change in either library: it changes no line, and adds what is new.
+# docs/first-contact.md says what a line may have.
+"""
+
+
+class Proposal(NamedTuple):
+    """What is known and asked of one resource. `comments`: field → where that is known from, or what is asked."""
+
+    resource: str
+    about: str
+    mapping: ResourceMapping
+    comments: dict[str, str]
+    shown: frozenset[str]
+    """The keys that records of the source have."""
+
+
+def propose(learner: TypeLearner, target: str) -> Proposal | None:
+    """The table of a resource; None where it has no records, or is documented and has no other fields."""
+    learned, shape = learner.type, learner.source
+    assumed = RESOURCE_TYPES.get(learned.resource)
+    if not shape.records or (
+        (assumed is None or assumed.documented)
+        and not learner.unknown_references
+        and {*learned.fields} <= {*(assumed.fields if assumed else ())}
+    ):
+        return None
+    fields, comments = dict[str, FieldMapping](), dict[str, str]()
+    others = _other_values(learner)
+    for name in learned.fields:
+        fields[name] = _field(learned, name, others.get(name, ()))
+        comments[name] = _known_from(learner, name)
+    for name, field, comment in _unknown_references(learner):
+        fields[name], comments[name] = field, comment
+    for name in learned.required:
+        if name not in fields:
+            fields[name] = FieldMapping(fill=OPEN)
+            comments[name] = f"'{target}' demands it, and no record has it{_one_of(learner, name)}"
+    left_out = {key: why for key, why in learned.left_out.items() if key not in _keys(fields)}
+    for name, why in left_out.items():
+        comments[name] = REASONS[why].problem
+    mapping = ResourceMapping(
+        tuple(names for names in learned.keys if {*names} <= fields.keys()),
+        tuple(name for name, field in fields.items() if field == FieldMapping()),
+        tuple(left_out),
+        {name: field for name, field in fields.items() if field != FieldMapping()},
+    )
+    return Proposal(learned.resource, _about(learner, target), mapping, comments, frozenset(shape.fields))
+
+
+def proposed_text(earlier: MappingFile | None, proposals: Iterable[Proposal], source: str, target: str) -> str:
+    """The text of a new file, or that of an earlier one with what is new, and what is gone; no other line of it is changed."""
+    text = _HEADER.format(source=source, target=target) if earlier is None else earlier.text
+    for proposal in proposals:
+        known = earlier.resources.get(proposal.resource) if earlier is not None else None
+        text = f"{text.rstrip()}\n\n{_table(proposal)}" if known is None else _with_changes(text, proposal, known)
+    return text
+
+
+def _field(learned: ResourceType, name: str, others: Iterable[str]) -> FieldMapping:
+    """A field as it was learned. `others`: values that the target does not take."""
+    is_reference, within = name in learned.references, learned.within.get(name)
+    in_object = name in learned.objects and within is None
+    form: SentAs = "object" if in_object else "number"
+    if name in learned.texts:
+        form = "object with a text" if in_object else "text"
+    return FieldMapping(
+        keys=tuple(dict.fromkeys(learned.keys_read.get(name, ()))),
+        leads_to=learned.references.get(name, ""),
+        many=is_reference and name in learned.lists,
+        sent_as=form,
+        inside=".".join(within.path) if within else "",
+        members=within.members if within else (),
+        any_order=not is_reference and name in learned.lists,
+        values=dict.fromkeys(others, OPEN),
+    )
+
+
+def _unknown_references(learner: TypeLearner) -> Iterator[tuple[str, FieldMapping, str]]:
+    """Yield each field about which is asked to which records it refers. One whose form no reference has stays left out."""
+    candidates = learner.candidates()
+    fields = learner.source.fields
+    keys = {key: candidates.get(key, ["publications"])[0] for key in learner.unknown_references}
+    supposed = learner.if_known(keys)
+    for name in supposed.references:
+        key = next((key for key in supposed.keys_of(name) if key in keys), None)
+        if key is None or not (fields[key].may_be_ids or has_ids(fields[key]) or name in supposed.within):
+            continue
+        asked = "Which records are these?"
+        if key in candidates:
+            asked = f"Ids of all these numbers: {', '.join(candidates[key])}."
+        comment = f'{_seen(learner, key)}. {asked} Answer with a resource, or "{NOTHING}" for plain values'
+        yield name, msgspec.structs.replace(_field(supposed, name, ()), leads_to=OPEN), comment
+
+
+def _other_values(learner: TypeLearner) -> dict[str, list[str]]:
+    """Field → its values that the target's description lacks among those that it takes."""
+    learned = learner.type
+    chosen = {name: choices for name in learned.fields if (choices := learner.choices.get(name))}
+    others: dict[str, dict[str, None]] = {name: {} for name in chosen}
+    for record in learner.records() if chosen else ():
+        for name, values in others.items():
+            value = next((record[key] for key in learned.keys_of(name) if key in record), None)
+            for entry in several(value) if value is not None else ():
+                text = text_of(entry)
+                if text and text not in chosen[name] and text.isprintable() and len(values) < MOST_VALUES:
+                    values[text] = None
+    return {name: [*values] for name, values in others.items() if values}
+
+
+def _about(learner: TypeLearner, target: str) -> str:
+    learned = learner.type
+    known = f"the description of '{target}' says what it takes"
+    if learned.source != Source.DESCRIPTION:
+        known = f"no description says what '{target}' takes, so that all of this is known from records, or assumed"
+    unproved = f". Nothing shows that '{target}' has {', '.join(learned.unproved)}" if learned.unproved else ""
+    return f"{counted(learner.source.records, 'record')}; {known}{unproved}."
+
+
+def _known_from(learner: TypeLearner, name: str) -> str:
+    """Where is known from what a field is."""
+    learned = learner.type
+    key = next(key for key in learned.keys_of(name) if key in learner.source.fields)
+    seen = _seen(learner, key)
+    if name not in learned.references:
+        return f"{seen}{_one_of(learner, name)}"
+    if name in learned.within:
+        return f"{seen}; by the name of the member"
+    if any(resource_named(stem_of(word)) or names_own_kind(stem_of(word)) for word in (name, key)):
+        return f"{seen}; by its name"
+    return f"{seen}; {'by the names beside its numbers' if learner.is_known_by_names(key) else 'an assumption'}"
+
+
+def _seen(learner: TypeLearner, key: str) -> str:
+    return f"{sum(learner.source.fields[key].kinds.values()):,} of {counted(learner.source.records, 'record')}"
+
+
+def _one_of(learner: TypeLearner, name: str) -> str:
+    choices = ", ".join(learner.choices.get(name, ()))
+    return f"; one of {choices}" if choices else ""
+
+
+def _keys(fields: Mapping[str, FieldMapping]) -> set[str]:
+    return {key for name, field in fields.items() for key in (name, *field.keys)}
+
+
+def _table(proposal: Proposal) -> str:
+    """The table of a resource in TOML."""
+    mapping, resource = proposal.mapping, proposal.resource
+    lines = [f"[{resource}]", _comment(proposal.about), *_list("same", mapping.same)]
+    if mapping.left_out:
+        entries = (f"    {_toml(name)},  {_comment(proposal.comments[name])}" for name in mapping.left_out)
+        lines += ["left_out = [", *entries, "]"]
+    lines += [f"keys = {_toml(mapping.keys)}"] if mapping.keys else []
+    lines += ["", f"[{resource}.fields]", *_lines(proposal, mapping.fields)]
+    return "\n".join([*lines, ""])
+
+
+def _lines(proposal: Proposal, fields: Mapping[str, FieldMapping]) -> list[str]:
+    """A line for each field, with its comment; a question has it above."""
+    lines = list[str]()
+    for name, field in fields.items():
+        line, comment = f"{_key(name)} = {_toml(msgspec.to_builtins(field))}", _comment(proposal.comments[name])
+        lines += [comment, line] if field.is_open else [f"{line}  {comment}"]
+    return lines
+
+
+def _with_changes(text: str, proposal: Proposal, known: ResourceMapping) -> str:
+    """The text with the fields that it lacks, and those that no record has any more, at the beginning of the resource's table of fields."""
+    resource = proposal.resource
+    decided = {*known.left_out} | _keys(known.named)
+    new = {name: field for name, field in proposal.mapping.named.items() if _keys({name: field}).isdisjoint(decided)}
+    gone = [
+        name
+        for name, field in known.named.items()
+        if field.fill is None and proposal.shown.isdisjoint(field.keys or (name,))
+    ]
+    lines = [_comment(f"{_GONE} {', '.join(gone)}")] if gone else []
+    lines += _lines(proposal, new)
+    header = re.search(rf"^\[{resource}\.fields\][^\n]*", text, re.MULTILINE)
+    if header is not None:
+        earlier = re.compile(rf"\n# {_GONE}[^\n]*").match(text, header.end())
+        behind = text[(earlier or header).end() :]
+        return "".join([text[: header.end()], *(f"\n{line}" for line in lines), behind])
+    if lines and known.fields:
+        raise ConfigurationError(
+            f"The mapping file has no line [{resource}.fields], below which these would be written: {'; '.join(lines)}"
+        )
+    return "\n".join([text.rstrip(), "", f"[{resource}.fields]", *lines, ""]) if lines else text
+
+
+def _list(name: str, values: Iterable[str]) -> list[str]:
+    """A list in TOML, in lines that are not too long."""
+    line = f"{name} = {_toml([*values])}"
+    if len(line) <= _WIDTH:
+        return [line]
+    lines = [f"{name} = ["]
+    for value in map(_toml, values):
+        if lines[-1][-1] != "[" and len(lines[-1]) + len(value) < _WIDTH:
+            lines[-1] += f" {value},"
+        else:
+            lines.append(f"    {value},")
+    return [*lines, "]"]
+
+
+def _comment(text: str) -> str:
+    return f"# {safe_text(text, 1000)}"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml(value: Any) -> str:
+    """A text, a number, a list or a table in TOML."""
+    if isinstance(value, dict):
+        members = (f"{_key(name)} = {_toml(member)}" for name, member in value.items())
+        return f"{{ {', '.join(members)} }}" if value else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

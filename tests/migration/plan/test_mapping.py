@@ -1,0 +1,177 @@
+"""The mapping file: it parses whatever the libraries have, keeps each line of a person, and a mistake in it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipelines.errors import ConfigurationError
+from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.plan.learned_types import TypeLearner
+from pipelines.migration.plan.mapping import MappingFile
+from pipelines.migration.plan.mapping_proposal import propose, proposed_text
+from pipelines.records.left_out import LeftOut
+from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
+from tests.migration.plan.test_numbers_of_records import listing
+
+Json = dict[str, Any]
+
+JSON_TYPES = ["string", "integer", "number", "boolean", "object", "array", "null"]
+
+
+def learner_of(folder: Path, records: Sequence[Json], schema: ResourceSchema, resource: str = "tasks") -> TypeLearner:
+    source = listing(folder, resource, records)
+    library = {resource: source, "locations": listing(folder, "locations", [{"id": 1}, {"id": 2}])}
+    return TypeLearner(
+        RESOURCE_TYPES[resource],
+        source,
+        listing(folder, "target", []),
+        schema,
+        same_service=False,
+        read=library,
+        library=lambda: library,
+    )
+
+
+def text_of(learners: Iterable[TypeLearner], earlier: str | None = None) -> str:
+    """The file of these resources."""
+    file = None if earlier is None else MappingFile(Path("mappings/old-to-new.toml"), earlier)
+    proposals = filter(None, [propose(learner, "new") for learner in learners])
+    return proposed_text(file, proposals, "old", "new")
+
+
+def file_of(text: str) -> MappingFile:
+    return MappingFile(Path("mappings/old-to-new.toml"), text)
+
+
+scalars = st.none() | st.booleans() | st.integers(-3, 2**70) | st.floats(allow_nan=False) | st.text(max_size=8)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.just("id"), inner, max_size=3),
+    max_leaves=6,
+)
+names = st.text(min_size=1, max_size=8) | st.sampled_from(
+    ["location_id", "publicationId", "of", "subject", "a.b", 'a"b', "due", "[tasks]", "same", "#"]
+)
+schemas = st.builds(
+    FieldSchema,
+    st.lists(st.sampled_from(JSON_TYPES), max_size=2),
+    choices=st.lists(st.text(max_size=4), max_size=2),
+    read_only=st.booleans(),
+)
+payloads = st.builds(
+    PayloadSchema,
+    st.dictionaries(names, schemas, max_size=4),
+    required=st.lists(names, max_size=3),
+    is_open=st.booleans(),
+)
+descriptions = st.builds(ResourceSchema, create=st.none() | payloads)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    records=st.lists(st.dictionaries(names, values, max_size=4), min_size=1, max_size=4),
+    later=st.lists(st.dictionaries(names, values, max_size=4), min_size=1, max_size=2),
+    description=descriptions,
+)
+def test_the_file_parses_and_is_stable_and_keeps_its_lines(
+    records: list[Json], later: list[Json], description: ResourceSchema
+) -> None:
+    """Whatever the libraries have and describe; also after they changed."""
+    with TemporaryDirectory() as folder:
+        first, second = (
+            learner_of(
+                Path(folder),
+                [{**record, "id": number, "title": f"T{number}"} for number, record in enumerate(some, 1)],
+                description,
+            )
+            for some in (records, later)
+        )
+        text = text_of([first])
+        changed = text_of([second], text)
+        assert text_of([first], text) == text
+        assert text_of([second], changed) == changed
+    assert {*text.splitlines()} <= {*changed.splitlines()}
+    before, after = (file_of(some).resources["tasks"] for some in (text, changed))
+    assert before.named.items() <= after.named.items()
+    decided = {key for name, field in after.named.items() for key in (name, *field.keys)}
+    assert {*second.type.fields} <= decided | {*after.left_out}
+
+
+def test_what_is_asked_and_what_an_answer_does(tmp_path: Path) -> None:
+    """A reference, values that the target does not take, and a field that it demands."""
+    records = [
+        {"id": 1, "title": "A", "shelf": 1, "state": "open", "colour": "red"},
+        {"id": 2, "title": "B", "shelf": 2, "state": "shut", "colour": "red"},
+    ]
+    names = ("title", "shelf", "state", "desk")
+    fields = {name: FieldSchema() for name in names} | {"state": FieldSchema(choices=["open", "closed"])}
+    learner = learner_of(tmp_path, records, ResourceSchema(create=PayloadSchema(fields, ["title", "desk"])))
+    text = text_of([learner])
+    file = file_of(text)
+    asked = [text.splitlines()[question.line - 1] for question in file.questions()]
+    assert asked == ['state = { values = { shut = "?" } }', 'shelf = { leads_to = "?" }', 'desk = { fill = "?" }']
+    assert "locations" in text.splitlines()[file.questions()[1].line - 2]
+    assert file.unanswered("tasks").startswith("lines ")
+    unanswered = file.follow(learner.type)
+    assert unanswered.form(records[0]).values == {"title": "A"}
+    assert unanswered.left_out["shelf"] == LeftOut.UNKNOWN_REFERENCE
+
+    answered = text.replace('shut = "?"', 'shut = "closed"').replace('fill = "?"', "fill = 3")
+    learned = file_of(answered.replace('leads_to = "?"', 'leads_to = "locations"')).follow(learner.type)
+    assert learned.references == {"shelf": "locations"}
+    form = learned.form(records[1])
+    assert (form.values, form.empty) == ({"title": "B", "state": "closed", "shelf": 2}, {"desk": 3})
+    assert form.why == {"colour": LeftOut.NOT_DESCRIBED}
+    assert learned.of_target.form({"state": "shut"}).values == {"state": "shut"}, (
+        "the target's values stand as they are"
+    )
+    plain = file_of(answered.replace('leads_to = "?"', 'leads_to = "nothing"')).follow(learner.type)
+    assert (plain.references, plain.form(records[1]).values["shelf"]) == ({}, 2)
+
+
+def test_a_plan_follows_the_file_to_the_letter(tmp_path: Path) -> None:
+    """A field that a person takes out is left out, one that the description lacks is sent where the file says so."""
+    records = [{"id": 1, "title": "A", "note": "N", "colour": "red"}]
+    schema = ResourceSchema(create=PayloadSchema({"title": FieldSchema(), "note": FieldSchema()}))
+    learner = learner_of(tmp_path, records, schema)
+    assert learner.type.form(records[0]).values == {"title": "A", "note": "N"}
+    learned = file_of('[tasks]\nsame = ["title", "colour"]').follow(learner.type)
+    form = learned.form(records[0])
+    assert (form.values, form.why) == ({"title": "A", "colour": "red"}, {"note": LeftOut.NOT_MAPPED})
+    assert learned.unproved == ("colour",)
+
+
+def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
+    with_both = learner_of(tmp_path, [{"id": 1, "title": "A", "note": "N"}], ResourceSchema())
+    text = text_of([with_both])
+    without = text_of([learner_of(tmp_path, [{"id": 1, "title": "A"}], ResourceSchema())], text)
+    assert "# No record has any more: note\n" in without
+    assert text_of([with_both], without) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[tasks", "is not valid TOML"),
+        ("[task]", "[task] is no resource (did you mean 'tasks'?)"),
+        ("[tasks]\nsame = ['a']\nleft_out = ['a']", "[tasks] has 'a' twice"),
+        ("[tasks]\nsame = ['a']\n[tasks.fields]\na = {}", "[tasks] has 'a' twice"),
+        ("[tasks]\nkeys = [['title']]", "'title' is no field that is sent"),
+        ("[tasks.fields]\na = { leads_to = 'location' }", "leads_to = 'location' (did you mean 'locations'?)"),
+        ("[tasks.fields]\na = { inside = 'b' }", "needs the resource"),
+        ("[tasks.fields]\na = { lead_to = 'users' }", "[tasks.fields] a: Object contains unknown field `lead_to`"),
+        ("[tasks]\nsame = 'a'", "Expected `array`"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named(text: str, words: str) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        file_of(text)
+    assert words in str(refusal.value)
+    assert "mappings/old-to-new.toml: " in str(refusal.value)
