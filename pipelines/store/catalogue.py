@@ -313,8 +313,19 @@ _MISSING_IN = Column("missing_in", pa.string(), "The next complete snapshot, whi
 
 
 def deleted_rows(records: Table, resource: str) -> str:
-    """The SELECT of the view `_deleted`, from `snapshots` and the history of the table, in SQL that every database takes."""
-    return _sql("deleted").format(table=records.name, resource=resource)
+    """The SELECT of the view `_deleted`, from `snapshots` and the history of the table, in SQL that every database takes.
+
+    An id that is no whole number stands in the observed column `id_raw`, else in the residue.
+    """
+    columns = {column.name for column in records.columns}
+
+    def key(row: str) -> str:
+        ids = [f"CAST({row}.{name} AS VARCHAR)" for name in ("id", "id_raw") if name in columns]
+        if "residue" in columns:
+            ids.append(f"{row}.residue ->> 'id'")
+        return f"coalesce({', '.join(ids)})"
+
+    return _sql("deleted").format(table=records.name, resource=resource, seen_key=key("seen"), later_key=key("later"))
 
 
 def deleted_view(records: Table) -> Table:

@@ -8,9 +8,9 @@ FROM (
 JOIN {table}_history AS seen ON seen.tenant = nights.tenant AND seen.snapshot = nights.snapshot
 WHERE
     nights.missing_in IS NOT NULL
-    AND seen.id IS NOT NULL
+    AND {seen_key} IS NOT NULL
     AND NOT EXISTS (
         SELECT 1
         FROM {table}_history AS later
-        WHERE later.tenant = seen.tenant AND later.snapshot = nights.missing_in AND later.id = seen.id
+        WHERE later.tenant = seen.tenant AND later.snapshot = nights.missing_in AND {later_key} = {seen_key}
     )

@@ -24,6 +24,7 @@ from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.manifest import MANIFEST, encode_manifest
 from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
+from tests.store.postgres.conftest import library_snapshot
 from tests.store.snapshot_factory import (
     SNAPSHOT_ID,
     STARTED_AT,
@@ -159,6 +160,14 @@ class TestTimesPast:
         make_snapshot_and_catalogue(data, publication_payloads(1), tenant="other", now=STARTED_AT + timedelta(days=5))
         rows = query(data, "SELECT tenant, snapshot, missing_in, id, title FROM publications_deleted")
         assert rows == [("old", SNAPSHOT_ID, "20261122T020000Z", 3, "Title 3")]
+
+    @pytest.mark.parametrize("resource", ["publications", "tasks"])
+    def test_a_record_with_a_text_for_an_id_is_deleted_as_others_are(self, data: DataFolder, resource: str) -> None:
+        """Its id is in `id_raw`, or in the residue."""
+        for day, ids in enumerate(([1, 2, "A-1", "A-2", None], [1, "A-1", 2**70], [1, "B", 2**70])):
+            library_snapshot(data, {resource: [json.dumps({"id": one, "title": f"T {one}"}) for one in ids]}, day=day)
+        rows = query(data, f"SELECT snapshot, title FROM {resource}_deleted ORDER BY ALL")
+        assert rows == [(SNAPSHOT_ID, "T 2"), (SNAPSHOT_ID, "T A-2"), ("20261121T020000Z", "T A-1")]
 
     def test_a_snapshot_without_the_resource_deletes_nothing(self, data: DataFolder) -> None:
         """A snapshot of users alone does not delete the publications."""

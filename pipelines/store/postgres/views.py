@@ -120,9 +120,10 @@ def _shared_views(sources: Mapping[str, Sequence[Source]], observed: ObservedOf)
         yield View(view, _union(view, sources.get(view.name, ())))
     yield View(TABLES_READ, tables_read_rows())
     for resource, (records, *_) in STAGED.items():
-        gone = deleted_view(with_observed(records.impersonal, observed))
+        shown = with_observed(records.impersonal, observed)
+        gone = deleted_view(shown)
         names = ", ".join(quoted(column.name) for column in gone.columns)
-        yield View(gone, f"SELECT {names} FROM ({deleted_rows(records, resource)}) AS gone")  # noqa: S608  names of ours
+        yield View(gone, f"SELECT {names} FROM ({deleted_rows(shown, resource)}) AS gone")  # noqa: S608  names of ours
 
 
 def _schemas_used(session: Session, schema: str) -> dict[str, set[str]]:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 import psycopg
@@ -34,7 +34,7 @@ def publication(number: int, version: int, signed: int = 0) -> dict[str, Any]:
     """A record whose own row and lists depend on its version. `signed`: when the address of its cover was."""
     url = f"https://files.example.org/c?X-Amz-Signature={signed}"
     return {
-        "id": number,
+        "id": f"A-{number}" if version % 9 == 8 else number,
         "title": f"Title {number}, {version // 4}",
         "isbn": "978-0-306-40615-7" if version % 2 else "",
         "doi": f"10.5555/{number}.{version // 3}",
@@ -170,10 +170,13 @@ def test_records_with_a_text_for_an_id_are_there(
 ) -> None:
     """They have no number to compare them by: each night has its own."""
     for day, ids in enumerate(order):
-        tasks = [json.dumps({"id": one, "title": f"Task {one}"}) for one in ids]
-        postgres.load(data, library_snapshot(data, {"tasks": tasks}, day=day))
-        titles = ask("SELECT title FROM tasks ORDER BY title")
-        assert titles == sorted((f"Task {one}",) for one in ids)
+        records = [json.dumps({"id": one, "title": f"Record {one}"}) for one in ids]
+        postgres.load(data, library_snapshot(data, {"tasks": records, "publications": records}, day=day))
+        for table in ("tasks", "publications"):
+            assert ask(f"SELECT title FROM {table} ORDER BY title") == [(f"Record {one}",) for one in ids]
+    gone = sorted((f"Record {one}",) for before, after in pairwise(order) for one in before if one not in after)
+    for table in ("tasks", "publications"):
+        assert ask(f"SELECT title FROM {table}_deleted ORDER BY title") == gone
     assert_same_views(data, ask, *instants(2))
 
 
