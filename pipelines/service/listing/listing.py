@@ -253,13 +253,15 @@ class Listing:
         return Descent.begin(answer.ids, paging.total, number) if paging.last in (None, number) else None
 
     def _next(self, upcoming: httpx.URL) -> SavedPage | None:
-        """Return the next page: the one that was read before its turn, if X-Total has not changed since."""
+        """Return the next page: the one that was read before its turn, unless its X-Total shows that the collection changed."""
         early = self._early
         if early is not None and self._is_early(upcoming):
             self._ahead.drop()
             self._early = None
             if self._newest is not None and early.paging.total == self._newest.paging.total:
                 return early
+            self.facts.see(early.paging.total)
+            self.facts.unsettled |= self.facts.totals_seen > 1
         return self._page(upcoming)
 
     def _page(self, url: httpx.URL) -> SavedPage | None:

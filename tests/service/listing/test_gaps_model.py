@@ -135,6 +135,7 @@ def test_at_rest_every_other_record_is_read_and_each_gap_is_named(
 @example(
     GappyLibrary(100, 50, "newest first", [*[[]] * 9, [("delete", 28)]], link=False, bad=[40], answer="422"),
 )
+@example(GappyLibrary(52, 50, "any", [[("add", 51)], [("delete", 0)]], link=False))
 def test_what_counts_as_complete_has_every_record_that_lived_throughout(
     one_budget: Budget, library: GappyLibrary
 ) -> None:
