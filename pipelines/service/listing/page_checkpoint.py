@@ -55,12 +55,15 @@ class SavedPage:
     """Whether X-Total changed between its parts, so that a record may have slipped past them."""
 
     @classmethod
-    def read(cls, response: httpx.Response, url: httpx.URL) -> Self:
-        """Read a response. Raises the errors of `split_records` and `read_paging_headers`."""
+    def read(cls, response: httpx.Response) -> Self:
+        """Read a response; its address is the one that it came from, after any redirect (RFC 3986, 5.1.3).
+
+        Raises the errors of `split_records` and `read_paging_headers`.
+        """
         records = response.extensions.get(RECORDS)
         if records is None:
             records = split_records(response.content)
-        paging = read_paging_headers(response, url, len(records))
+        paging = read_paging_headers(response, response.request.url, len(records))
         return cls(paging, records, record_ids(records), response.content, response.extensions[SECONDS])
 
     @property

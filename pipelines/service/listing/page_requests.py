@@ -192,7 +192,7 @@ class PageRequests:
         """Return one page; `briefly`: a part of it, or a page beside it, with records. Raises the errors of `UNREADABLE`, and 401."""
         response = self._client.get(url, briefly=briefly)
         try:
-            page = SavedPage.read(response, url)
+            page = SavedPage.read(response)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise ProtocolError(
                 f"GET {outside_text(url)} answered something that is not a listing ({outside_text(error)}); expected an array, or an "

@@ -82,7 +82,7 @@ class FileLibrary:
         path = request.path.removeprefix("/api/v2")
         if path in self.refusals:
             return self.refusals[path]
-        if path == "/publications/all" and "page" in request.query:
+        if path.removesuffix("/") == "/publications/all" and "page" in request.query:
             page = int(request.query["page"])
             records = self.listed()[(page - 1) * PER_PAGE : page * PER_PAGE]
             total = {"x-total": str(len(self.publications))}

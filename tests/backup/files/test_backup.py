@@ -23,7 +23,15 @@ from pipelines.store.maintenance.verification import Part, verify_named
 from pipelines.store.snapshots.blobs import Blobs
 from pipelines.store.snapshots.file_list import FILE_LIST, FileList
 from pipelines.store.snapshots.snapshots import blob_key
-from tests.backup.files.file_library import SIGNATURE, FileLibrary, cut, everything_but_payloads, files_of, stored_file
+from tests.backup.files.file_library import (
+    PER_PAGE,
+    SIGNATURE,
+    FileLibrary,
+    cut,
+    everything_but_payloads,
+    files_of,
+    stored_file,
+)
 from tests.backup.runner import BackupRunner, notes_on_reading
 from tests.service.manual_clock import MIDNIGHT, ManualClock
 from tests.service.scripted import Answer, Received
@@ -391,6 +399,17 @@ class TestRelativeAddresses:
             file_library.add(CONTENT, url=address)
         assert [row["status"] for row in files_of(runner.back_up())] == ["kept"] * len(paths)
         assert {*paths.values()} <= {request.path for request in file_library.library.received}
+
+    def test_in_a_list_that_was_redirected(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """It counts from the address that the answer came from in the end, with its slash (RFC 3986, 5.1.3)."""
+        redirect = Answer(status=301, headers={"location": "/api/v2/publications/all/"})
+        file_library.refusals["/publications/all"] = redirect
+        file_library.stored["/api/v2/publications/all/relative/a.pdf"] = CONTENT
+        for _ in range(PER_PAGE + 1):
+            file_library.add(CONTENT, url="relative/a.pdf")
+        assert [row["status"] for row in files_of(runner.back_up())] == ["kept"] * (PER_PAGE + 1)
+        lists = [request.path for request in file_library.library.received if request.path.endswith(("/all", "/all/"))]
+        assert lists.count("/api/v2/publications/all") == 1, "each further page is requested where the list is"
 
     def test_of_another_host(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """The scheme is that of the library; the storage gets no sign-in."""
