@@ -98,7 +98,7 @@ def _gap(gap: Gap) -> str:
 
 def _movement(listing: ListingFacts) -> str:
     if listing.totals_seen < 2:  # noqa: PLR2004  X-Total never changed
-        return "People added and deleted records during the listing."
+        return "Records changed their places during the listing."
     first, last = f"{listing.first_total or 0:,}", f"{listing.last_total or 0:,}"
     return f"X-Total changed during the listing ({first} at first, {last} at last): people added or deleted records."
 

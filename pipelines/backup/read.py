@@ -219,7 +219,6 @@ def _add_earlier(
         listing.totals_seen == 1 and totals == {facts.x_total} and not (listing.moved or listing.contradiction)
     )
     if stands_still:
-        drop_duplicates(path, resource, key, text_ids=text_ids)
         united = prove_listing(listing, count_ids(path, key, text_ids=text_ids), walks=facts.walks)
         united.walks, united.requests = facts.walks, facts.requests
         facts = united
@@ -262,6 +261,9 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
     if resource in PERSONAL:  # an id that is a text may be an address
         ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]
     facts = prove_listing(listing.facts, ids)
+    if ids.duplicates:  # they are counted: what changed its place, or was changed, is in the snapshot as it came last
+        repeated = drop_duplicates(path, resource, key, text_ids=text_ids)
+        facts.records -= repeated
     # a record that the service cannot send, or that has no id, is lacking in each walk
     lacks_for_good = listing.facts.gaps or ids.without_id or listing.facts.contradiction
     may_prove_more = not facts.complete and (

@@ -63,6 +63,8 @@ def test_a_movement_that_could_not_be_followed_is_partial_and_excuses_nothing() 
     assert (facts.complete, len(facts.problems), facts.added, facts.deleted, facts.notes) == (False, 1, 0, 0, [])
     short = verdict({"totals_seen": 2, "unsettled": True}, {"rows": 98, "distinct": 98})
     assert len(short.problems) == 2, "the missing records are named, too"
+    shuffled = verdict({"unsettled": True})
+    assert shuffled.problems[0].startswith("Records changed their places"), "X-Total shows no addition and no deletion"
 
 
 def test_records_of_several_walks_are_complete_if_they_are_as_many_as_announced() -> None:

@@ -23,9 +23,15 @@ Records = list[dict[str, Any]]
 class RestlessLibrary(FileLibrary):
     """A library of three pages in no order; `seen` makes each answer: the list, the number of the page, and how often it was asked for."""
 
-    def __init__(self, seen: Callable[[Records, int, int], Records], *, in_order: bool = False) -> None:
+    def __init__(
+        self,
+        seen: Callable[[Records, int, int], Records],
+        *,
+        in_order: bool = False,
+        total: Callable[[int], str] | None = lambda _times: str(RECORDS),
+    ) -> None:
         super().__init__()
-        self._seen, self._asked = seen, Counter[int]()
+        self._seen, self._total, self._asked = seen, total, Counter[int]()
         numbers = list(range(1, RECORDS + 1))
         if not in_order:
             random.Random(7).shuffle(numbers)
@@ -38,7 +44,7 @@ class RestlessLibrary(FileLibrary):
         page = int(request.query["page"])
         self._asked[page] += 1
         records = self._seen(self.listed(), page, self._asked[page])[(page - 1) * PER_PAGE : page * PER_PAGE]
-        return Answer({"records": records}, headers={"x-total": str(RECORDS)})
+        return Answer({"records": records}, headers={"x-total": self._total(self._asked[page])} if self._total else {})
 
 
 def swapped(records: Records, page: int, times: int) -> Records:
@@ -105,6 +111,22 @@ def test_what_walks_without_a_proof_read_is_counted_once(tmp_path: Path) -> None
     assert facts.problems[-1] == (
         f"The service announced {RECORDS} records (X-Total) and sent {RECORDS - 2} different ones."
     )
+
+
+@pytest.mark.parametrize("total", [None, lambda times: str(RECORDS + times % 2)], ids=["no X-Total", "it changes"])
+def test_a_record_that_comes_twice_is_in_a_partial_snapshot_once(
+    tmp_path: Path, total: Callable[[int], str] | None
+) -> None:
+    """An order that is another one in each answer shows records twice, and nothing proves that the walks have all of them."""
+
+    def seen(records: Records, page: int, times: int) -> Records:
+        return random.Random(page * 10 + times).sample(records, len(records))
+
+    with RestlessLibrary(seen, total=total) as library:
+        facts, ids = read(tmp_path, library)
+    assert (facts.complete, len(ids)) == (False, len(set(ids)))
+    assert facts.records == facts.distinct_ids == len(ids)
+    assert "records were listed twice" in facts.problems[0]
 
 
 def test_a_record_that_no_walk_reads_is_lacking_after_two_equal_walks(tmp_path: Path) -> None:
