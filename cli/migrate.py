@@ -108,7 +108,8 @@ def decide_plan(settings: Settings, name: str, file: Path, output: Output) -> Ex
 
 def _planned_status(plan: Plan) -> ExitStatus:
     quarantined = plan.facts.count(Action.QUARANTINED) + plan.facts.unfit
-    return ExitStatus.PARTIAL if quarantined or plan.facts.twins else ExitStatus.COMPLETE
+    is_partial = quarantined or plan.facts.twins or plan.facts.unanswered
+    return ExitStatus.PARTIAL if is_partial else ExitStatus.COMPLETE
 
 
 def apply_plan(

@@ -57,9 +57,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 def print_mapping(console: Console, mapping: MappingFile, source: str, target: str) -> None:
     """Print the open questions of a mapping file, where it is, and the next step."""
-    questions, lines = mapping.questions(), mapping.text.splitlines()
+    questions, lines = mapping.questions(), ["", *mapping.text.splitlines()]
     for question in questions:
-        print_warning(console, f"Line {question.line}, {question.resource}: {lines[question.line - 1].strip()}")
+        above, line = lines[question.line - 1 : question.line + 1]
+        why = f" ({above.removeprefix('#').strip()})" if above.startswith("#") else ""
+        print_warning(console, f"Line {question.line}, {question.resource}: {line.strip()}{why}")
     names = ",".join(name for name in mapping.resources if name not in (PUBLICATIONS, LOCATIONS))
     options = ["--resources", names] if names else []
     command = command_line("migrate", "plan", source, target, "--newest", *options)

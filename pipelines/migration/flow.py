@@ -61,7 +61,10 @@ from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.service.client import READ_SECONDS, LibraryClient, Waiting
 from pipelines.service.clock import Clock
 from pipelines.service.files.upload import Uploads
+from pipelines.service.probe import Probe
+from pipelines.service.self_description import ask_again
 from pipelines.settings.settings import Settings
+from pipelines.shapes.model import Description
 from pipelines.store.durable import temporary_folder, write_atomically
 from pipelines.store.snapshots.manifest import MANIFEST
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_key
@@ -279,7 +282,15 @@ class Migration:
                 for entry in journal.of_plan(plan.name)
                 if entry.state != WriteState.UNDONE
             }
-            check_fresh(plan, now, folder, ids, journal=journal, begun=begun)
+            description = self._description_now(plan, client)
+            check_fresh(plan, now, folder, ids, journal=journal, begun=begun, description=description)
+
+    def _description_now(self, plan: Plan, client: LibraryClient) -> Description | None:
+        """The target's description as it is now, where the plan has one."""
+        if not (earlier := plan.facts.description) or earlier.problem:
+            return None
+        clock = self.session.clock
+        return ask_again(Probe(client, clock, client.requests + 2), earlier, clock.now().isoformat(timespec="seconds"))
 
     def _read_target(  # noqa: PLR0917  what is read, and for what
         self,

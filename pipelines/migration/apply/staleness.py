@@ -19,6 +19,7 @@ from pipelines.migration.plan.comparison import Comparison, Match, compare, deci
 from pipelines.migration.plan.conflicts import RecordDecision
 from pipelines.migration.plan.record_rows import compared_fields, outcome_of
 from pipelines.migration.plan.target_ids import TargetIds
+from pipelines.shapes.model import Description, ResourceSchema
 
 EXAMPLES = 5
 """Records that the message names."""
@@ -32,14 +33,15 @@ def check_fresh(
     *,
     journal: Journal,
     begun: Collection[tuple[str, int]],
+    description: Description | None,
 ) -> None:
-    """Raise `StopError` where the target as it is `now` needs another plan.
+    """Raise `StopError` where the target as it is `now` needs another plan. `description`: its own one now, if it can be read.
 
     Checks the records that are still to be written, without those that an apply has `begun`: their matches, and the values to replace. Once
     any publication was written, new authorities may be from the service itself, and are adopted.
     """
     adopting = adopts(plan.facts.counts) and any(entry.resource == PUBLICATIONS for entry in journal.of_plan(plan.name))
-    stale, count = _lost_fields(plan, now, begun), 0
+    stale, count = [*_lost_fields(plan, now, begun), *dict.fromkeys(_described_otherwise(plan, description))], 0
     check = _Check(plan, now, workdir, journal, ids, begun, {AUTHORITIES} if adopting else set())
     for resource in () if stale else WRITING_ORDER:
         if resource in now:
@@ -70,6 +72,30 @@ def _lost_fields(plan: Plan, now: Mapping[str, TargetNow], begun: Collection[tup
         if name in row.payload or name in row.references
     }
     return [f"{plural(resource)} have no `{name}` any more, and the plan writes it" for resource, name in sorted(lost)]
+
+
+def _described_otherwise(plan: Plan, now: Description | None) -> Iterator[str]:
+    """Yield what the target takes otherwise, by its description, of the resources that the plan writes."""
+    before = plan.facts.description
+    if not before or now is None or before.sha256 == now.sha256:
+        return
+    for resource in (PUBLICATIONS, *plan.facts.written_other_resources):
+        fields, earlier, later = (
+            (plan.types[resource].fields if resource in plan.types else ()),
+            *(description.resources.get(resource, ResourceSchema()) for description in (before, now)),
+        )
+        for asked, asks in ((earlier.create, later.create), (earlier.change, later.change)):
+            if asked is None or asks is None or asked == asks:
+                continue
+            where = f"{plural(resource)}, by the target's description,"
+            for name in fields:
+                if name in asked.fields and name not in asks.fields:
+                    yield f"{where} have no `{name}` any more"
+                elif asked.fields.get(name) != asks.fields.get(name):
+                    yield f"{where} take other values in `{name}`"
+            yield from (f"{where} need `{name}`" for name in asks.required if name not in (*asked.required, *fields))
+            if (asked.method, asked.wrapped_in) != (asks.method, asks.wrapped_in):
+                yield f"{where} are written in another form"
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def _unanswered(facts: PlanFacts) -> Iterator[Loss]:
             count=unanswered.records,
             words=records_in_words(name, unanswered.records),
             why=f"not planned, because {unanswered.why}.",
-            remedy="Answer there, and make a new plan; `bookferry migrate map` adds what is new.",
+            remedy=f"Answer there (`bookferry migrate map {facts.source.tenant} {facts.target.tenant}` asks), and make a new plan.",
         )
 
 

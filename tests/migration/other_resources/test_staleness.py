@@ -122,3 +122,14 @@ def test_a_plan_is_stale_once_a_field_that_it_writes_has_another_name(
         pair.apply(plan)
     assert len(pair.writes()) == writes
     assert records_of(pair, "collections") == there
+
+
+def test_a_plan_is_stale_once_the_description_demands_more(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """Although the records of the target show nothing of it: each create would be refused."""
+    reshape(pair, FIELDS, "follows")
+    plan = pair.plan(snapshot, resources=["collections"])
+    reshape(pair, {**FIELDS, "code": {"schema": {"type": "string"}, "seed": ["A"], "required": True}}, "follows")
+    writes = len(pair.writes())
+    with pytest.raises(StopError, match="collections, by the target's description, need `code`"):
+        pair.apply(plan)
+    assert len(pair.writes()) == writes
