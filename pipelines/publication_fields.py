@@ -55,7 +55,7 @@ PUBLICATION_FIELDS = (
         FieldType.DATE,
         {
             "published_on": "Date of publication; empty where the service's value is not a whole date. Day, month and year in another "
-            "order are a date where they have one reading (7/19/2018, rule date_order).",
+            "order or form are a date where they have one reading (7/19/2018, 19 July 2018, rule date_order).",
             "published_on_raw": "Date of publication exactly as the service sent it.",
             "published_year": "Year of publication, also where the service's value is only a year or a month.",
             "published_precision": "day, month (2018-11) or year (2021): what the date of publication is; empty where it is none of them.",

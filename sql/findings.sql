@@ -4,7 +4,6 @@
 
 -- A date may be a year or a month. Duplicates are compared by year.
 CREATE TEMP MACRO year_of(raw) AS nullif(regexp_extract(trim(raw), '^[0-9]{4}(?:$|[^0-9])'), '')[:4];
-CREATE TEMP MACRO is_year_or_month(raw) AS regexp_full_match(trim(raw), '[0-9]{4}(-(0[1-9]|1[0-2]))?');
 
 -- A title without the differences between two cataloguers: accents, case, punctuation, blanks.
 CREATE TEMP MACRO plain(title) AS
@@ -122,9 +121,8 @@ SELECT
     (SELECT CAST(coalesce(sum(without_identifier), 0) AS BIGINT) FROM holdings) AS without_identifier,
     (SELECT count(*) FROM identifiers) AS identifiers,
     (SELECT count(*) FROM publications WHERE published_on_raw IS NULL) AS without_date,
-    (SELECT count(*) FROM publications WHERE published_on IS NULL AND is_year_or_month(published_on_raw)) AS year_or_month,
-    (SELECT count(*) FROM publications
-        WHERE published_on IS NULL AND trim(published_on_raw) <> '' AND NOT is_year_or_month(published_on_raw)) AS unreadable_date,
+    (SELECT count(*) FROM publications WHERE published_precision IN ('year', 'month')) AS year_or_month,
+    (SELECT count(*) FROM publications WHERE published_precision IS NULL AND published_on_raw <> '') AS unreadable_date,
     (SELECT count(*) FROM shared) AS shared,
     (SELECT count(DISTINCT record) FROM sharing) AS shared_records,
     (SELECT count(*) FROM same_titles) AS same_titles,
@@ -166,7 +164,7 @@ CREATE TEMP VIEW without_title AS
 CREATE TEMP VIEW without_readable_date AS
     SELECT 'no_date', id, 'published_on', '', short(published_on_raw), '', '', no_records(), 0, short(title)
     FROM publications
-    WHERE published_on IS NULL AND trim(published_on_raw) <> '' AND NOT is_year_or_month(published_on_raw)
+    WHERE published_precision IS NULL AND published_on_raw <> ''
     ORDER BY id NULLS LAST;
 
 CREATE TEMP VIEW repaired AS

@@ -21,6 +21,26 @@ _PARTIAL_DATE = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}")
 _YEAR_LAST = re.compile(r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})")
 _YEAR_FIRST = re.compile(r"([0-9]{4})([./-])([0-9]{1,2})\2([0-9]{1,2})(?:T00:00(?::00(?:\.0+)?)?Z?)?")
 """Also with the midnight that some systems add to a day; another time may be another day elsewhere."""
+_BASIC = re.compile(r"((?:1[3-9]|[2-9][0-9])[0-9]{2})([0-9]{2})([0-9]{2})")
+"""The basic form of ISO 8601. Where it is a date, the same digits with the year last are none after the year 1231."""
+_ENGLISH = tuple(
+    re.compile(
+        form.format(
+            month=r"(?P<month>[a-z]{3,9})", day=r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?", year="(?P<year>[0-9]{4})"
+        )
+    )
+    for form in (
+        r"(?:{day}(?:[ -]|\. ?))?{month}(?:[ -]|[.,] ?){year}",
+        r"{month}\.? {day}(?: |, ?){year}",
+        r"{year}(?P<separator>[ -]){month}\.?(?:(?P=separator){day})?",
+    )
+)
+"""With the month in English: 19 July 2018, July 19, 2018, 2018 Jul 19, July 2018. Names in other languages are not guessed."""
+_NAMES = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_MONTHS = {name: number for number, month in enumerate(_NAMES, start=1) for name in (month, month[:3])} | {"sept": 9}
 
 
 def decode_record(payload: bytes) -> dict[str, Any]:
@@ -86,8 +106,10 @@ _PRECISIONS = {
 def partial_date(text: str) -> PartialDate | None:
     """The date in `YYYY-MM-DD`, `YYYY-MM` or `YYYY`; `None` for any other text, such as a day that does not exist.
 
-    In another order or form they are a date if they have one reading: 7/19/2018, 2018/7/19, not 2/3/2018 (rule `date_order`).
+    In another order or form they are a date if they have one reading: 7/19/2018, 2018/7/19, 20180719, July 19, 2018, not 2/3/2018
+    (rule `date_order`). Blanks around a date say nothing.
     """
+    text = text.strip()
     if year_last := _YEAR_LAST.fullmatch(text):
         first, _separator, second, year = year_last.groups()
         readings = {found.first for found in map(partial_date, _both_orders(year, first, second)) if found is not None}
@@ -95,6 +117,10 @@ def partial_date(text: str) -> PartialDate | None:
     if year_first := _YEAR_FIRST.fullmatch(text):
         year, _separator, month, day_of_month = year_first.groups()
         text = f"{year}-{month:0>2}-{day_of_month:0>2}"
+    elif basic := _BASIC.fullmatch(text):
+        text = "-".join(basic.groups())
+    elif english := _english(text.lower()):
+        text = english
     if not _PARTIAL_DATE.fullmatch(text):
         return None
     missing, precision = _PRECISIONS[len(text)]
@@ -102,6 +128,15 @@ def partial_date(text: str) -> PartialDate | None:
         return PartialDate(date.fromisoformat(text + missing), precision)
     except ValueError:
         return None
+
+
+def _english(text: str) -> str | None:
+    """The date in numbers, of a text in lower case with the month in English."""
+    parts = next((match.groupdict() for form in _ENGLISH if (match := form.fullmatch(text))), None)
+    if parts is None or parts["month"] not in _MONTHS:
+        return None
+    month = f"{parts['year']}-{_MONTHS[parts['month']]:02}"
+    return f"{month}-{parts['day']:0>2}" if parts["day"] else month
 
 
 def _both_orders(year: str, first: str, second: str) -> tuple[str, str]:

@@ -22,10 +22,10 @@ FOUND = [(record, one) for record in real_records() for one in identify(record)]
 
 
 def is_repaired_date(record: Mapping[str, str]) -> bool:
-    """Whether a date with its year last has one reading."""
+    """Whether a date in another order has one reading."""
     text = record["published_on"] or ""
     readings = set()
-    for order in ("%d %m %Y", "%m %d %Y"):
+    for order in ("%d %m %Y", "%m %d %Y", "%Y %b %d"):
         with suppress(ValueError):
             readings.add(datetime.strptime(re.sub("[./-]", " ", text), order))  # noqa: DTZ007
     return len(readings) == 1
@@ -57,7 +57,7 @@ def same_titles() -> dict[object, set[int]]:
 
     def year(record: Mapping[str, str]) -> str:
         text = (record["published_on"] or "").strip()
-        return text[-4:] if is_repaired_date(record) else text[:4] if re.match(r"\d{4}(?!\d)", text) else ""
+        return text[:4] if re.match(r"\d{4}(?!\d)", text) else text[-4:] if is_repaired_date(record) else ""
 
     return groups(((plain(one["title"]), year(one)), one["id"]) for one in real_records() if year(one))
 

@@ -87,7 +87,7 @@ class Rule(StrEnum):
     DATE_ORDER = (
         "date_order",
         _DATE,
-        "Day, month and year are in another order or form, but only one reading is a date: 7/19/2018.",
+        "Day, month and year are in another order or form, but only one reading is a date: 7/19/2018, 19 July 2018.",
     )
 
     CHECK_DIGIT = (
