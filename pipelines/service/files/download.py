@@ -169,10 +169,10 @@ class Downloads:
         codings = [coding for coding in codings if coding not in _NO_CODINGS]
         chunks, remark = self._in_time(response.iter_raw()), None
         beginning, chunks = _peeked(chunks) if codings else (b"", chunks)
-        if {*codings} <= _WINDOWS.keys() and (size is None or announced != size):
+        if {*codings} <= _CODINGS and (size is None or announced != size):
             for coding in reversed(codings):
                 chunks, announced = _unpacked(chunks, coding, host, MAX_BYTES if size is None else size), None
-        elif codings and not _is_plain(beginning, codings[-1]):
+        elif codings and (codings[-1] not in _CODINGS or _window(beginning, codings[-1]) == _EITHER):
             # the library's size is that of the packed file, or nobody here can unpack it
             remark = f"Kept as {host} sends it: packed ({outside_text(', '.join(codings), 40)})."
             size = size if announced == size else None
@@ -205,8 +205,11 @@ class Downloads:
                 until, brought = now + STALL_SECONDS, 0
 
 
-_WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
-"""Content coding → zlib's window for it; zlib's own number for gzip is 16 more."""
+_CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
+"""Content codings that are unpacked."""
+
+_EITHER, _BARE = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
+"""zlib's windows: for a header of gzip or deflate, and for deflate without its header, which some servers send."""
 
 _NO_CODINGS = frozenset({"identity", "aws-chunked"})
 """Codings that change no bytes of a file; the second is that of its upload, which storages repeat although they have removed it."""
@@ -225,22 +228,21 @@ def _peeked(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     return beginning, chain([beginning], chunks)
 
 
-def _is_plain(beginning: bytes, coding: str) -> bool:
-    """Whether bytes do not begin as packed ones do, whatever a storage says."""
-    if coding == "deflate":
-        return beginning[:1] != b"\x78" or int.from_bytes(beginning[:2]) % 31 != 0
-    return coding in _WINDOWS and beginning[:2] != b"\x1f\x8b"
+def _window(beginning: bytes, coding: str) -> int | None:
+    """The window of zlib for bytes that begin so; `None` if they are not packed. Storages name gzip and deflate for each other."""
+    is_deflate = beginning[:1] == b"\x78" and int.from_bytes(beginning[:2]) % 31 == 0
+    if is_deflate or beginning[:2] == b"\x1f\x8b":
+        return _EITHER
+    return _BARE if coding == "deflate" else None
 
 
 def _unpacked(chunks: Iterator[bytes], coding: str, host: str, most: int) -> Iterator[bytes]:
     """Yields the content of a packed body (RFC 9110, 8.4). Some storages pack although the request did not allow that, or only say so."""
     beginning, chunks = _peeked(chunks)
-    window = _WINDOWS[coding]
-    if _is_plain(beginning, coding):
-        if coding != "deflate":
-            yield from chunks
-            return
-        window = -window  # some servers send deflate without its header
+    window = _window(beginning, coding)
+    if window is None:
+        yield from chunks
+        return
     try:
         yield from _members(_limited(chunks, 2 * most + _STEP, host), window)
     except zlib.error:

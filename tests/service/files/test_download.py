@@ -149,13 +149,25 @@ class TestRefuses:
         outcome, written = fetch(clock, server.url, size=size)
         assert (outcome.sha256, written) == (hashlib.sha256(CONTENT).hexdigest(), CONTENT)
 
-    def test_packed_as_it_is_stored(self, serve: Serve, clock: ManualClock) -> None:
+    @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+    @pytest.mark.parametrize("coding", ["gzip", "deflate"])
+    def test_packed_as_it_is_stored(
+        self, serve: Serve, clock: ManualClock, coding: str, pack: Callable[[bytes], bytes]
+    ) -> None:
         """The library's size is that of the packed file: it is kept as it is sent, which is said."""
-        packed = gzip.compress(CONTENT)
-        server = serve(in_turn(Answer(packed, headers={"content-encoding": "gzip"})))
+        packed = pack(CONTENT)
+        server = serve(in_turn(Answer(packed, headers={"content-encoding": coding})))
         outcome, written = fetch(clock, server.url, size=len(packed))
         assert written == packed
-        assert outcome.remark == f"Kept as {server.url} sends it: packed (gzip)."
+        assert outcome.remark == f"Kept as {server.url} sends it: packed ({coding})."
+
+    @pytest.mark.parametrize("coding", ["identity", "gzip"])
+    def test_whole_but_of_another_size(self, serve: Serve, clock: ManualClock, coding: str) -> None:
+        """Packed or not: what fits the library's size in neither form is perhaps another file, or a part of it, and is refused."""
+        body = gzip.compress(CONTENT) if coding == "gzip" else CONTENT
+        server = serve(in_turn(Answer(body, headers={"content-encoding": coding})))
+        outcome, _ = fetch(clock, server.url, size=len(CONTENT) + 1)
+        assert f"the library says {len(CONTENT) + 1:,}" in outcome.problem
 
     @pytest.mark.parametrize("size", [None, len(CONTENT)])
     @pytest.mark.parametrize(
@@ -172,6 +184,8 @@ class TestRefuses:
             ("gzip", gzip.compress(CONTENT[:50]) + gzip.compress(CONTENT[50:])),
             ("gzip", gzip.compress(CONTENT) + bytes(600)),
             ("deflate", zlib.compress(CONTENT)[2:-4]),
+            ("deflate", gzip.compress(CONTENT)),
+            ("gzip", zlib.compress(CONTENT)),
         ],
         ids=[
             "plain",
@@ -185,6 +199,8 @@ class TestRefuses:
             "two members",
             "more behind it",
             "bare deflate",
+            "gzip by another name",
+            "deflate by another name",
         ],
     )
     def test_what_a_storage_says_of_bytes_is_checked(
@@ -208,6 +224,7 @@ class TestRefuses:
         [
             (CONTENT, "gzip"),
             (gzip.compress(CONTENT)[:-9], "gzip"),
+            (zlib.compress(CONTENT)[:-9], "gzip"),
             (gzip.compress(CONTENT)[:-8] + bytes(8), "gzip"),
             (gzip.compress(CONTENT) + gzip.compress(CONTENT)[:-9], "gzip"),
             (gzip.compress(bytes(10**8)), "gzip"),
