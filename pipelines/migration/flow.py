@@ -46,7 +46,13 @@ from pipelines.migration.plan.comparison import Merged, read_now
 from pipelines.migration.plan.conflicts import newest_table
 from pipelines.migration.plan.mapping import MappingFile, find_mapping, mapping_path
 from pipelines.migration.plan.mapping_proposal import propose, proposed_text
-from pipelines.migration.plan.scope import check_movable, check_target, chosen_other_resources, has_all_publications
+from pipelines.migration.plan.scope import (
+    check_movable,
+    check_target,
+    chosen_other_resources,
+    has_all_publications,
+    movable_resources,
+)
 from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.migration.report.pages import write_pages
 from pipelines.migration.report.status import PlanStatus, RecordView, status_of, three_way
@@ -168,8 +174,7 @@ class Migration:
         """
         check_target(self.settings, target)
         check_movable(source)
-        known = source.manifest.resources
-        chosen = chosen_other_resources(source, resources or (name for name in known if known[name].complete))
+        chosen = chosen_other_resources(source, resources or movable_resources(source))
         self.session.hold(target)
         tenant, now = source.manifest.tenant, self.session.clock.now()
         earlier = find_mapping(self.settings, tenant, target)
@@ -182,8 +187,9 @@ class Migration:
             proposals = [propose(learner, target) for learner in builder.learners.values()]
         text = proposed_text(earlier, filter(None, proposals), tenant, target)
         mapping = MappingFile(path, text)
-        make_folder(path.parent)
-        write_atomically(path, text.encode())
+        if earlier is None or text != earlier.text:
+            make_folder(path.parent)
+            write_atomically(path, text.encode())
         return mapping
 
     def approved(self, name: str, approval: str, target: str) -> Plan:

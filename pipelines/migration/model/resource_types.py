@@ -103,6 +103,8 @@ class Within(msgspec.Struct, frozen=True):
     """The members from an object to its id: `("user", "id")`."""
     members: tuple[str, ...]
     """The members of an object that are sent and compared."""
+    typed: bool = False
+    """Whether the kind of the record stands beside its id, as in `{"data": {"type": "locations", "id": "7"}}`."""
 
     def id_of(self, entry: Any) -> int | None:
         """The id in an entry."""
@@ -112,8 +114,10 @@ class Within(msgspec.Struct, frozen=True):
 
     def with_id(self, entry: Mapping[str, Any], number: Any) -> dict[str, Any]:
         """An entry as it is sent and compared, with another id."""
+        inner = entry.get(self.path[0])
+        kind = inner.get("type") if self.typed and isinstance(inner, dict) else None
         for member in reversed(self.path[1:]):
-            number = {member: number}
+            number = ({"type": kind} if isinstance(kind, str) else {}) | {member: number}
         members = {name: sendable(entry[name]) for name in self.members if entry.get(name) is not None}
         return members | {self.path[0]: number}
 

@@ -323,8 +323,9 @@ def ids_within(
     ):
         return None
     [member] = naming
-    resource, shape = leads_to or resource_named(stem_of(member)), members[member]
-    inner = shape.members.get("id")
+    named = resource_named(stem_of(name if member == "data" else member))  # as in JSON:API
+    resource, shape = leads_to or named, members[member]
+    inner, kind = shape.members.get("id"), shape.members.get("type")
     if resource is None or (inner is None and not shape.may_be_ids) or (inner is not None and not inner.may_be_ids):
         return None
     taken = (described.entries or described).members if described else {}
@@ -337,7 +338,8 @@ def ids_within(
         and not is_managed(one)
         and not (taken and (one not in taken or taken[one].read_only))
     ]
-    return Within((member,) if inner is None else (member, "id"), tuple(sent)), resource
+    typed = inner is not None and kind is not None and not (taken and "type" not in taken[member].members)
+    return Within((member,) if inner is None else (member, "id"), tuple(sent), typed), resource
 
 
 def _may_be_reference(name: str, field: FieldShape) -> bool:

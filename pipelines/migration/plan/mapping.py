@@ -54,8 +54,10 @@ class FieldMapping(
     """Whether it refers to several records."""
     sent_as: SentAs = "number"
     """The form of the ids."""
-    inside: str = ""
-    """The members of an object that lead to the id, with dots between them."""
+    inside: tuple[str, ...] = ()
+    """The members of an object that lead to the id."""
+    typed: bool = False
+    """Whether the kind of the record stands beside its id."""
     members: tuple[str, ...] = ()
     """The other members of that object that are sent."""
     any_order: bool = False
@@ -112,7 +114,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             objects=tuple(name for name, (in_object, _as_text) in forms.items() if in_object),
             texts=tuple(name for name, (_in_object, as_text) in forms.items() if as_text),
             within={
-                name: Within(tuple(field.inside.split(".")), field.members)
+                name: Within(field.inside, field.members, field.typed)
                 for name, field in references.items()
                 if field.inside
             },

@@ -100,7 +100,8 @@ def _field(learned: ResourceType, name: str, others: Iterable[str]) -> FieldMapp
         leads_to=learned.references.get(name, ""),
         many=is_reference and name in learned.lists,
         sent_as=form,
-        inside=".".join(within.path) if within else "",
+        inside=within.path if within else (),
+        typed=within is not None and within.typed,
         members=within.members if within else (),
         any_order=not is_reference and name in learned.lists,
         values=dict.fromkeys(others, OPEN),
@@ -125,9 +126,10 @@ def _unknown_references(learner: TypeLearner) -> Iterator[tuple[str, FieldMappin
 
 
 def _other_values(learner: TypeLearner) -> dict[str, list[str]]:
-    """Field → its values that the target's description lacks among those that it takes."""
+    """Field → its values that the target's description lacks among those that it takes; none of people (I10)."""
     learned = learner.type
-    chosen = {name: choices for name in learned.fields if (choices := learner.choices.get(name))}
+    fields = () if learned.personal else learned.fields
+    chosen = {name: choices for name in fields if (choices := learner.choices.get(name))}
     others: dict[str, dict[str, None]] = {name: {} for name in chosen}
     for record in learner.records() if chosen else ():
         for name, values in others.items():

@@ -10,6 +10,7 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PEOPLE
 from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
+    RESOURCE_TYPES,
     USERS,
     ResourceType,
     Source,
@@ -47,6 +48,12 @@ def has_all_publications(source: Snapshot) -> bool:
     """Whether a snapshot has all publications of its library, whatever else it may lack."""
     facts = source.manifest.resources.get(PUBLICATIONS)
     return facts is not None and facts.complete
+
+
+def movable_resources(source: Snapshot) -> list[str]:
+    """The resources that a snapshot has whole, with those to which they refer."""
+    whole = {name for name, facts in source.manifest.resources.items() if facts.complete}
+    return [name for name in whole if whole.issuperset(referenced_resources({name} & {*RESOURCE_TYPES}))]
 
 
 def chosen_other_resources(source: Snapshot, names: Iterable[str]) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def test_questions_are_answered_and_followed(pair: LibraryPair, sandbox: Sandbox
         'shelf = { leads_to = "?" }',
         'branch = { fill = "?" }',
         'kind = { values = { person = "?", corporate = "?", subject = "?" } }',
-        'kept = { leads_to = "?", inside = "ref", members = ["by"] }',
+        'kept = { leads_to = "?", inside = ["ref"], members = ["by"] }',
     }, mapping.text
 
     plan = pair.plan(snapshot, resources=ALL_RESOURCES)

@@ -73,6 +73,10 @@ def test_a_reference_in_objects_is_known(
     [
         ("hard_copies", "holding", {"location_id": 7, "shelf": "B"}, "locations", {"location_id": 9, "shelf": "B"}),
         ("tasks", "work", {"publication": {"id": "7"}}, "publications", {"publication": {"id": "9"}}),
+        (
+            *("hard_copies", "location", {"data": {"type": "locations", "id": "7"}}, "locations"),
+            {"data": {"type": "locations", "id": "9"}},
+        ),
     ],
 )
 def test_a_reference_in_an_object_is_known(
@@ -84,6 +88,14 @@ def test_a_reference_in_an_object_is_known(
     read = found.values({field: value})[field]
     assert (found.id_in(field, read), found.sent(field, found.with_id(field, read, 9))) == (7, sent)
     assert found.form({field: {"shelf": "B"}}).why == {field: LeftOut.NO_RECORD}
+
+
+def test_an_entry_without_its_number_is_left_out() -> None:
+    entries = [{"data": {"type": "publications", "id": "7"}}, {"data": None}, {"note": "lost"}]
+    found = learned("tasks", {"id": 1, "title": "T", "publications": entries})
+    sent, *others = found.values({"publications": entries})["publications"]
+    assert sent == {"data": {"type": "publications", "id": 7}}
+    assert [found.id_in("publications", entry) for entry in others] == [None, None]
 
 
 @pytest.mark.parametrize(

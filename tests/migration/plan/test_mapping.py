@@ -165,7 +165,7 @@ def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
         ("[tasks]\nsame = ['a']\n[tasks.fields]\na = {}", "[tasks] has 'a' twice"),
         ("[tasks]\nkeys = [['title']]", "'title' is no field that is sent"),
         ("[tasks.fields]\na = { leads_to = 'location' }", "leads_to = 'location' (did you mean 'locations'?)"),
-        ("[tasks.fields]\na = { inside = 'b' }", "needs the resource"),
+        ("[tasks.fields]\na = { inside = ['b'] }", "needs the resource"),
         ("[tasks.fields]\na = { lead_to = 'users' }", "[tasks.fields] a: Object contains unknown field `lead_to`"),
         ("[tasks]\nsame = 'a'", "Expected `array`"),
     ],
