@@ -6,6 +6,7 @@ there now, so that a snapshot that was removed, or whose manifest was damaged si
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -42,6 +43,7 @@ class ListedBucket(Bucket):
         with ThreadPoolExecutor(PARALLEL_READS) as pool:
             listed = pool.map(lambda folder: [*bucket.tagged(folder, ".json")], folders)
             self._listed = {entry.key: (entry, etag) for page in listed for entry, etag in page}
+        self._keys = sorted(self._listed)
         before = _cached(work / CACHE)
         same = {
             key: before[key] for key, (_, etag) in self._listed.items() if key in before and before[key].etag == etag
@@ -72,14 +74,18 @@ class ListedBucket(Bucket):
         if not f"{folder}/".startswith(self._folders):
             yield from super().below(folder)
             return
-        yield from (entry for key, (entry, _) in sorted(self._listed.items()) if key.startswith(f"{folder}/"))
+        yield from (self._listed[key][0] for key in self._keys_below(folder))
 
     def folders(self, folder: str) -> list[str]:
         """The folders with listed objects, or those in a folder that is not listed."""
         if not f"{folder}/".startswith(self._folders):
             return super().folders(folder)
-        parts = [key.removeprefix(f"{folder}/").partition("/") for key in self._listed if key.startswith(f"{folder}/")]
+        parts = [key.removeprefix(f"{folder}/").partition("/") for key in self._keys_below(folder)]
         return sorted({name for name, separator, _ in parts if separator})
+
+    def _keys_below(self, folder: str) -> list[str]:
+        """The listed keys below a folder, in order; the character 0 follows the slash."""
+        return self._keys[bisect_left(self._keys, f"{folder}/") : bisect_left(self._keys, f"{folder}0")]
 
 
 def _cached(path: Path) -> dict[str, _Read]:
