@@ -25,7 +25,12 @@ _EXACT = 2.0**53
 
 def is_managed(name: str) -> bool:
     """Whether a service fills a field of this name itself: ids, times, counters and addresses."""
-    return name == "id" or name in MANAGED or name in IGNORED or _COUNTER.fullmatch(name) is not None
+    return name == "id" or name in MANAGED or name in IGNORED or is_counter(name)
+
+
+def is_counter(name: str) -> bool:
+    """Whether a field of this name counts something; a service may still let a client write it, such as `page_count`."""
+    return _COUNTER.fullmatch(name) is not None
 
 
 def is_empty(value: Any) -> bool:

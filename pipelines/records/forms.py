@@ -10,7 +10,7 @@ contributors and organizations, which belong to their own records, and addresses
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +34,7 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import is_sent, read_entry, read_fields
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.records.left_out import LeftOut, why_unknown
-from pipelines.records.residue import ADDRESSES, keep_nested, without_addresses
+from pipelines.records.residue import ADDRESSES, keep_nested, without_addresses, without_signatures
 from pipelines.records.values import Precision, partial_date, valid_text, whole_number
 
 PERSON = "person"
@@ -81,15 +81,17 @@ def form_of(
     sent: AbstractSet[str] = GOOD,
     *,
     first_day: bool = False,
+    author_members: Collection[str] = (),
 ) -> PublicationForm:
     """The form of a record of either version. Never raises on data.
 
     `sent`: verdicts of the flat identifiers to send. `first_day`: a date that is only a year or a month is sent as its first day.
+    `author_members`: texts of an author that are sent besides the documented members.
     """
     form = PublicationForm(files=attached_files(record))
     _texts(record, form)
     _dates(record, form, first_day=first_day)
-    _authors(record, form)
+    _authors(record, form, author_members)
     _identifiers(record, form, kinds, sent)
     _categories(record, form)
     _references(record, form)
@@ -131,8 +133,11 @@ def _dates(record: Mapping[str, Any], form: PublicationForm, *, first_day: bool)
             _keep(form, key, value, why if value != "" else "")
 
 
-def _authors(record: Mapping[str, Any], form: PublicationForm) -> None:
-    """An author has a name and a type (service.md#publications). Without a known type, the author counts as a person."""
+def _authors(record: Mapping[str, Any], form: PublicationForm, others: Collection[str]) -> None:
+    """An author has a name and a type (service.md#publications). Without a known type, the author counts as a person.
+
+    `others`: further texts that are sent.
+    """
     authors, exact = [], True
     for number, entry in enumerate(_items(record, "authors", form)):
         author = {"name": entry} if type(entry) is str else entry
@@ -142,16 +147,22 @@ def _authors(record: Mapping[str, Any], form: PublicationForm) -> None:
             continue
         name, kind = author["name"], author.get("type")
         known = type(kind) is str and kind in AUTHOR_TYPES
-        authors.append({"name": valid_text(name), "type": kind if known else PERSON})
+        texts = {member: valid_text(text) for member in others if (text := author.get(member)) and _is_plain(text)}
+        authors.append({"name": valid_text(name), "type": kind if known else PERSON} | texts)
         if authors[-1] != entry:
             exact = False
-            _unknown(author, AUTHOR_KEYS, f"authors[{number}]", form)
+            _unknown(author, AUTHOR_KEYS | texts.keys(), f"authors[{number}]", form)
             if not known and kind is not None:
                 form.leave(f"authors[{number}].type", without_addresses(kind), LeftOut.UNKNOWN_PART)
     if authors:
         form.fields["authors"] = authors
     if not exact:
         form.residue["authors"] = without_addresses(record["authors"])
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value is a text without a signed address, which gives access to a file (I10)."""
+    return type(value) is str and without_signatures(value) == value
 
 
 def _categories(record: Mapping[str, Any], form: PublicationForm) -> None:

@@ -307,7 +307,7 @@ def test_links_and_signed_addresses_are_not_moved(pair: LibraryPair) -> None:
         "parts": {"schema": {}, "seed": [[{"id": 1}, {"id": 2}]]},
         "collections": {"schema": {}, "seed": [[1, 2]]},
         "scan": {"schema": {}, "seed": [signed]},
-        "visits_count": {"schema": {}, "seed": [7]},
+        "visits_count": {"schema": {}, "seed": [7], "read_only": True},
     }
     reshape(pair, "library", added)
     reshape(pair, pair.target, added)

@@ -116,6 +116,7 @@ class PublicationType(ResourceType, frozen=True):
             self.kinds,
             self.verdicts,
             first_day=self.first_day,
+            author_members=self.author_members,
         )
         values, why = self._sent_and_left_out(record)
         unsent = form.unsent | {name: self._read(record, name) for name in why}
@@ -201,6 +202,7 @@ def publication_type(
         takes=learned.takes,
         left_out=learned.left_out,
         shown=learned.shown,
+        author_members=learned.author_members,
         additional=learned.fields,
         kinds=kinds,
         verdicts=frozenset(sent),

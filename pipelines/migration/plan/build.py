@@ -132,7 +132,7 @@ class PlanBuilder:
         assumed = {PUBLICATIONS: publication_type(self._session.kinds), **RESOURCE_TYPES}
         for resource, sides in self._listed.items():
             counted = source.residue.get(resource)
-            has_others = counted is None or additional_names(counted, assumed[resource])
+            has_others = counted is None or "authors" in counted or additional_names(counted, assumed[resource])
             if assumed[resource].sends_unproved or (has_others and sides[0].rows):
                 self.learners[resource] = TypeLearner(
                     assumed[resource],

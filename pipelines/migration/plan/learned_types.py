@@ -16,6 +16,7 @@ import msgspec
 from pipelines.migration.model.resource_types import (
     COMPLETED,
     MERGEABLE,
+    PUBLICATIONS,
     FieldRule,
     ResourceType,
     Source,
@@ -26,7 +27,8 @@ from pipelines.migration.model.resource_types import (
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.merges import merge_request
 from pipelines.migration.plan.numbers import fields_with_ids
-from pipelines.records.additional_fields import is_managed
+from pipelines.publication_fields import AUTHOR_KEYS
+from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.shapes.field_names import (
     fields_to_send,
@@ -138,10 +140,11 @@ def learn_from_shapes(
     """
     if not source.records:
         return assumed
-    shown = fields_to_send(source)
+    payload = schema.create if assumed.created else schema.change
+    writable = {name: field for name, field in (payload.fields if payload else {}).items() if not field.read_only}
+    shown = fields_to_send(source, writable)
     # Without the word of a description that it is taken, a task that is completed would be open again
     may_be_sent = [name for name in shown if name != COMPLETED and (assumed.sends_unproved or name in target.fields)]
-    payload = schema.create if assumed.created else schema.change
     if payload is None or not payload.fields:
         payload, names = None, dict[str, FieldSchema | None].fromkeys(may_be_sent)
         proved = {*target.fields, *assumed.fields}
@@ -169,7 +172,23 @@ def learn_from_shapes(
         merge=merge_request(schema.merge) if assumed.resource in MERGEABLE else None,
         unproved=tuple(name for name in learned.fields if not proved & {name, *keys_of(name)}),
         shown=tuple(name for name in learned.fields if learned.has(target.fields, name)),
+        author_members=_author_members(writable) if assumed.resource == PUBLICATIONS else (),
     )
+
+
+def _author_members(writable: Mapping[str, FieldSchema]) -> tuple[str, ...]:
+    """The texts that the target takes of an author besides the documented ones, such as `orcid`; no number, which may be of a record."""
+    entries = writable["authors"].entries if "authors" in writable else None
+    members = entries.members if entries else {}
+    return tuple(
+        name
+        for name, field in members.items()
+        if "string" in field.types and not (field.read_only or name in AUTHOR_KEYS or may_name_records(name, _TEXTS))
+    )
+
+
+_TEXTS = FieldShape(kinds={Kind.TEXT: 1}, digits=1)
+"""A field with texts that are numbers."""
 
 
 def _described_names(
@@ -516,7 +535,7 @@ def additional_names(names: Iterable[str], publications: ResourceType) -> list[s
     """
     found: dict[str, str] = {}
     for name in names:
-        known = name in publications.ruled or is_managed(name)
+        known = name in publications.ruled or (is_managed(name) and not is_counter(name))
         if not known and _FIELD_NAME.fullmatch(name) and len(found) < MOST_ADDITIONAL:
             found.setdefault(name.lower(), name)
     return sorted(found.values())

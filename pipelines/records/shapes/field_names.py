@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
-from pipelines.records.additional_fields import is_managed
+from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.residue import PICTURES
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, RecordShape
 
@@ -30,12 +30,14 @@ _OF_ITS_OWN_KIND = frozenset(
 """Words in the name of a field with other records of its own resource."""
 
 
-def fields_to_send(shape: RecordShape) -> dict[str, FieldShape]:
-    """The fields of records that a client may send: neither filled by the service nor pictures."""
+def fields_to_send(shape: RecordShape, described: Container[str] = ()) -> dict[str, FieldShape]:
+    """The fields of records that a client may send: neither filled by the service nor pictures. `described`: those that it takes."""
     return {
         name: field
         for name, field in shape.fields.items()
-        if name != OTHERS and not is_managed(name) and name not in PICTURES
+        if name not in PICTURES
+        and name != OTHERS
+        and (not is_managed(name) or (is_counter(name) and name in described))
     }
 
 

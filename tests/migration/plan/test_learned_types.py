@@ -162,6 +162,34 @@ def test_the_reason_stands_beside_each_value_that_is_not_sent(resource: str) -> 
     }
 
 
+def test_more_of_an_author_is_sent_where_the_description_takes_it() -> None:
+    """A text; not what the service fills, nor a number of a record, nor what the description lacks."""
+    members = {
+        "name": FieldSchema(["string"]),
+        "orcid": FieldSchema(["string", "null"]),
+        "authority_id": FieldSchema(["string"]),
+        "href": FieldSchema(["string"], read_only=True),
+    }
+    fields = {"title": FieldSchema(["string"]), "authors": FieldSchema(["array"], entries=FieldSchema(members=members))}
+    author = {"name": "A", "type": "person", "orcid": "0000-0001", "authority_id": "7", "href": "/a", "role": "editor"}
+    record = {"id": 1, "title": "T", "authors": [author, {"name": "B"}]}
+    found = learned(PUBLICATIONS, record, ResourceSchema(create=PayloadSchema(fields)))
+    form = found.form(record)
+    sent = [{"name": "A", "type": "person", "orcid": "0000-0001"}, {"name": "B", "type": "person"}]
+    assert form.values["authors"] == sent
+    assert {*form.unsent} == {"authors[0].authority_id", "authors[0].href", "authors[0].role"}
+    assert learned(PUBLICATIONS, record).form(record).values["authors"][0] == {"name": "A", "type": "person"}
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_counter_is_sent_where_the_description_takes_it(read_only: bool) -> None:
+    fields = {"title": FieldSchema(["string"]), "page_count": FieldSchema(["integer"], read_only=read_only)}
+    record = {"id": 1, "title": "T", "page_count": 320, "assets_count": 2}
+    found = learned(PUBLICATIONS, record, ResourceSchema(create=PayloadSchema(fields)))
+    assert found.values(record) == {"title": "T"} | ({} if read_only else {"page_count": 320})
+    assert "page_count" not in learned(PUBLICATIONS, record).values(record)
+
+
 def test_documented_fields_of_publications_are_not_taken_for_others_of_a_similar_name() -> None:
     """`category_ids` may be read as `category`, which is no field of the document, and not as `categories`, which is one."""
     record = {"id": 1, "title": "T", "category": ["x"], "categories": [{"name": "Maps"}]}
