@@ -18,6 +18,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType, Within
 from pipelines.records.left_out import LeftOut
+from pipelines.report.issues import safe_text
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean
 
@@ -168,14 +169,15 @@ class MappingFile:
         ]
 
     def unanswered(self, resource: str) -> str:
-        """Why a resource is not planned, such as `line 12 of mappings/old-to-new.toml has no answer`; empty where it is."""
+        """Why a resource is not planned, such as `in mappings/old-to-new.toml place (line 12) has no answer`; empty where it is."""
         file = f"{self.path.parent.name}/{self.path.name}"
         if resource not in self.resources:
             return "" if RESOURCE_TYPES[resource].documented else f"{file} does not have them"
-        if numbers := [str(question.line) for question in self.questions() if question.resource == resource]:
-            lines, have = ("line", "has") if len(numbers) == 1 else ("lines", "have")
-            return f"{lines} {', '.join(numbers)} of {file} {have} no answer"
-        return ""
+        questions = [question for question in self.questions() if question.resource == resource]
+        if not questions:
+            return ""
+        fields = ", ".join(f"{safe_text(question.field)} (line {question.line})" for question in questions)
+        return f"in {file} {fields} {'has' if len(questions) == 1 else 'have'} no answer"
 
     def follow(self, learned: ResourceType) -> ResourceType:
         """How the file moves the records of a resource; of one that it does not have, the documented fields."""

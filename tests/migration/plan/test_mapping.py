@@ -118,7 +118,9 @@ def test_what_is_asked_and_what_an_answer_does(tmp_path: Path) -> None:
     asked = [text.splitlines()[question.line - 1] for question in file.questions()]
     assert asked == ['state = { values = { shut = "?" } }', 'shelf = { leads_to = "?" }', 'desk = { fill = "?" }']
     assert "locations" in text.splitlines()[file.questions()[1].line - 2]
-    assert file.unanswered("tasks").startswith("lines ")
+    numbers = [question.line for question in file.questions()]
+    fields = ", ".join(f"{name} (line {line})" for name, line in zip(("state", "shelf", "desk"), numbers, strict=True))
+    assert file.unanswered("tasks") == f"in mappings/old-to-new.toml {fields} have no answer"
     unanswered = file.follow(learner.type)
     assert unanswered.form(records[0]).values == {"title": "A"}
     assert unanswered.left_out["shelf"] == LeftOut.UNKNOWN_REFERENCE
