@@ -121,7 +121,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             },
             translated={name: field.values for name, field in fields.items() if field.values},
             fills={name: field.fill for name, field in fields.items() if field.fill is not None},
-            takes={name: rule for name, rule in learned.takes.items() if name in fields},
+            takes={name: rule for name, rule in learned.takes.items() if name in fields and not fields[name].values},
             left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
             unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
             shown=tuple(name for name in fields if name in learned.shown),

@@ -134,6 +134,8 @@ def test_what_is_asked_and_what_an_answer_does(tmp_path: Path) -> None:
     assert learned.of_target.form({"state": "shut"}).values == {"state": "shut"}, (
         "the target's values stand as they are"
     )
+    kept = file_of(text.replace('shut = "?"', 'shut = "shut"')).follow(learner.type)
+    assert kept.form(records[1]).values["state"] == "shut", "whatever the description says"
     plain = file_of(answered.replace('leads_to = "?"', 'leads_to = "nothing"')).follow(learner.type)
     assert (plain.references, plain.form(records[1]).values["shelf"]) == ({}, 2)
 
