@@ -184,7 +184,7 @@ class Migration:
         with temporary_folder(self.data.path / f"mapping-{target}") as folder, self.session.client(target) as client:
             builder = PlanBuilder(self.session, request, folder)
             builder.read_target(client)
-            proposals = [propose(learner, target) for learner in builder.learners.values()]
+            proposals = [propose(learner, target, builder.operations) for learner in builder.learners.values()]
         text = proposed_text(earlier, filter(None, proposals), tenant, target)
         mapping = MappingFile(path, text)
         if earlier is None or text != earlier.text:

@@ -30,6 +30,8 @@ class LeftOut(StrEnum):
     """It refers to another record, of an unknown resource or of one that the plan does not move."""
     NOT_MAPPED = "not_mapped"
     """The mapping file of the two libraries does not send it."""
+    BY_ACTION = "by_action"
+    """A request of its own sets it after a record is created, and this record is there already."""
     NOT_SENDABLE = "not_sendable"
     """It is nested too deeply, or a number of more than 64 bits."""
     SIGNED = "signed"

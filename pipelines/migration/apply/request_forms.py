@@ -158,6 +158,11 @@ class RequestForms:
             content = self._kept(resource_type, record, changes) | content
         return Request(method, path, self._wrapped(row, content), content.keys())
 
+    def action(self, row: PlanRow, field: str, target_id: int) -> tuple[str, str]:
+        """Method and path of the request that sets a field of a new record."""
+        method, path = self._types[row.resource].after_create[field].split()
+        return method, f"{LIST_PATHS[row.resource]}/{target_id}/{path}"
+
     def _kept(
         self, resource_type: ResourceType, record: Mapping[str, Any], changes: Mapping[str, Any]
     ) -> dict[str, Any]:

@@ -28,6 +28,7 @@ def is_written(row: PlanRow, done: AbstractSet[tuple[WriteKind, str]]) -> bool:
     if row.action == Action.MERGE:
         return {(WriteKind.MERGE, str(number)) for number in row.candidates} <= done
     wanted = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
+    wanted |= {(WriteKind.ACTION, name) for name in row.after}
     for file in row.files:
         if file.action == FileAction.UPLOAD:
             wanted.add((WriteKind.COVER if file.kind == COVER else WriteKind.ASSET, part_of(file)))

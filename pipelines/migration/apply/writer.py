@@ -109,6 +109,9 @@ class Writer:
                     return
                 target_id = self._create(row, entries.get((WriteKind.CREATE, "")), cover, result)
                 entries = self._entries(row)
+                for name in row.after:
+                    if not is_done(entries.get((WriteKind.ACTION, name))):
+                        self._act(row, name, target_id)
             else:
                 target_id = row.existing_target_id
                 payload = {} if is_done(entries.get((WriteKind.PATCH, ""))) else row.payload
@@ -164,6 +167,20 @@ class Writer:
         if cover is not None and not has_cover:
             self._change(row, target_id, {}, cover, result)
         return target_id
+
+    def _act(self, row: PlanRow, field: str, target_id: int) -> None:
+        """Set a field of a new record by its own request, which may be repeated at any time."""
+        number = self._journal.intend(
+            self._plan, row.resource, row.source_id, WriteKind.ACTION, field, target_id=target_id
+        )
+        method, path = self.forms.action(row, field, target_id)
+        try:
+            self._client.write(method, path, {}, on_leave=partial(self._journal.sent, number))
+        except RefusedError as refusal:
+            self._journal.answered(number)
+            raise self._refused(number, f"{field} was not set: {refusal}", refusal.status) from None
+        self.records.changed(row.resource, target_id)
+        self._journal.done(number, target_id=target_id)
 
     def _create_record(self, row: PlanRow, cover: PlannedFile | None, result: RowResult) -> tuple[int, bool]:
         """Returns the id of the record, and whether its cover is done: it is sent with the record, which saves a request."""

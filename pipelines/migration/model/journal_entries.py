@@ -30,6 +30,8 @@ class WriteKind(StrEnum):
     """It attaches a file."""
     COVER = "cover"
     """It sets the cover."""
+    ACTION = "action"
+    """It sets a field by a request of its own; the field is the part."""
 
 
 class WriteState(StrEnum):

@@ -191,7 +191,8 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     unfit: int = 0
     """Records of the source without an id; they cannot be moved."""
     work: dict[str, int] = {}
-    """Writes of an apply: `create`, `patch`, `links` (references to records that are created later), `merge`, `files`, `covers`."""
+    """Writes of an apply: `create`, `patch`, `links` (references to records that are created later), `merge`, `files`, `covers`;
+    `actions` (fields that a request of their own sets), where there are any."""
     not_moved: NotMoved = msgspec.field(default_factory=NotMoved)
     left_out: dict[str, int] = {}
     """Resource that the snapshot has and the plan does not move → its records."""
@@ -275,6 +276,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
     why: dict[str, str] = {}
     references: dict[str, PlannedReference] = {}
     kept: dict[str, list[str | None]] = {}
+    after: list[str] = []
 
     @property
     def writes(self) -> bool:

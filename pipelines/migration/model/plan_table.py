@@ -76,6 +76,12 @@ PLAN = Table(
             "Fields that an earlier plan wrote and the service keeps otherwise: JSON object of field → [in the source, in the target].",
             json=True,
         ),
+        Column(
+            "after",
+            _TEXT,
+            "Fields that a request of their own sets, once the record is created: JSON array.",
+            json=True,
+        ),
     ),
 )
 
@@ -100,3 +106,4 @@ class PlanTableRow(NamedTuple):
     why: str | None = None
     references: str | None = None
     kept: str | None = None
+    after: str | None = None

@@ -318,6 +318,11 @@ _TABLE = {
             work=Work.NOTHING,
         ),
         Reason(
+            LeftOut.BY_ACTION,
+            "A request of its own sets this after a record is created, and this record is there already, without it.",
+            "If it matters, set it in the target by hand.",
+        ),
+        Reason(
             LeftOut.NOT_SENDABLE,
             "It is nested too deeply to be sent, or has a number of more than 64 bits, or the signed address of a file.",
             _BY_HAND,

@@ -174,6 +174,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """The method of a change."""
     merge: MergeRequest | None = None
     """How its records are merged; none for those that are not, and where the target's description is not clear."""
+    after_create: dict[str, str] = {}
+    """Field → the request that sets it in a new record, such as `PATCH complete`: method, and path below the record."""
     shown: tuple[str, ...] = ()
     """The fields that records of the target had when they were read."""
     author_members: tuple[str, ...] = ()
@@ -249,7 +251,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         values, why = self._sent_and_left_out(record)
         unsent = {name: self._read(record, name) for name in why}
         for name, value in self._unknown(record).items():
-            unsent[name], why[name] = value, self.left_out.get(name, LeftOut.NOT_SHOWN)
+            known = LeftOut.BY_ACTION if name in self.after_create else self.left_out.get(name, LeftOut.NOT_SHOWN)
+            unsent[name], why[name] = value, known
         return Form(values, without_signed_addresses(unsent), why, self.empty_values(record))
 
     def files(self, _record: Mapping[str, Any]) -> str | None:

@@ -116,6 +116,11 @@ class PlanBuilder:
         }
         self._learn_types(client)
 
+    @property
+    def operations(self) -> Collection[str]:
+        """The operations that the target describes, as far as a plan needed its description."""
+        return self._description.operations if self._description else ()
+
     def _described(self, client: LibraryClient) -> Description:
         """The target's own description, which is asked for once, and only where a plan needs it."""
         if self._description is msgspec.UNSET:

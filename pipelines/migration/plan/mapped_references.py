@@ -21,6 +21,7 @@ from pipelines.migration.model.reasons import (
     TASK_COMPLETED,
 )
 from pipelines.migration.model.resource_types import COMPLETED, LOCATIONS, ResourceType, is_written_later
+from pipelines.records.left_out import LeftOut
 
 FindTarget = Callable[[str, int], tuple[bool, int | None]]
 """Whether a record of the source is, or will be, in the target; and its id there, if it has one yet."""
@@ -41,13 +42,17 @@ class MappedForm(NamedTuple):
     empty: dict[str, Any]
     reason: str | None
     """Why it cannot be created (quarantine.py)."""
+    after: tuple[str, ...] = ()
+    """The fields that a request of their own sets, once it is created."""
 
 
 def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> MappedForm:
     """The record with its references led to what they are in the target."""
     values, unsent, why = {**form.values}, {**form.unsent}, {**form.why}
     references: dict[str, PlannedReference] = {}
-    reason = TASK_COMPLETED if unsent.get(COMPLETED) and resource.resource == "tasks" else None
+    after = tuple(name for name, code in why.items() if code == LeftOut.BY_ACTION)
+    is_completed = unsent.get(COMPLETED) and COMPLETED not in after and resource.resource == "tasks"
+    reason = TASK_COMPLETED if is_completed else None
     for name, referred in resource.references.items():
         if name not in values:
             continue
@@ -82,7 +87,7 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
     if reason is None and lacking:
         reason = REQUIRED_NOT_TAKEN if lacking <= not_taken else REQUIRED_MISSING
     unknown = not_taken.intersection((*resource.references, *resource.learned)) - values.keys()
-    return MappedForm(values, references, unsent, why, frozenset(unknown), form.empty, reason)
+    return MappedForm(values, references, unsent, why, frozenset(unknown), form.empty, reason, after)
 
 
 def mark_waiting(resource: str, source_id: int, record: MappedForm, precedes: Callable[[int, int], bool]) -> MappedForm:

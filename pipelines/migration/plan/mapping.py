@@ -38,6 +38,9 @@ _FORMS: dict[SentAs, tuple[bool, bool]] = {
 }
 """Form of a reference → whether its id is in an object, and whether it is a text."""
 
+_ACTION = re.compile(r"(PATCH|PUT) [A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
+"""Matches a request that sets a field of a record."""
+
 _CODE = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^"'#])*""")
 """Matches a line without its comment."""
 
@@ -85,6 +88,8 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The fields that are not sent."""
     fields: dict[str, FieldMapping] = {}
     """All other fields that are sent."""
+    after_create: dict[str, str] = {}
+    """As `ResourceType.after_create`."""
 
     @property
     def named(self) -> dict[str, FieldMapping]:
@@ -98,7 +103,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         fields = {name: field for name, field in self.named.items() if not field.is_open}
         references = {name: field for name, field in fields.items() if field.leads_to not in ("", NOTHING)}
-        sent = {key for name, field in fields.items() for key in field.keys or (name,)}
+        sent = {key for name, field in fields.items() for key in field.keys or (name,)} | self.after_create.keys()
         unsent = {
             key: LeftOut.NOT_MAPPED for name in learned.fields for key in learned.keys_of(name) if key not in sent
         }
@@ -125,6 +130,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
             unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
             shown=tuple(name for name in fields if name in learned.shown),
+            after_create=self.after_create,
         )
 
 
@@ -229,8 +235,16 @@ def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
     if resource not in RESOURCES:
         yield f"[{resource}] is no resource{did_you_mean(resource, RESOURCES)}. Those are {', '.join(RESOURCES)}."
     named = mapping.named
-    for name in sorted({*mapping.same} & {*mapping.fields} | named.keys() & {*mapping.left_out}):
-        yield f"[{resource}] has '{name}' twice: a field is in `same`, in `left_out` or in [{resource}.fields]."
+    twice = {*mapping.same} & {*mapping.fields} | named.keys() & {*mapping.left_out, *mapping.after_create}
+    for name in sorted(twice | mapping.after_create.keys() & {*mapping.left_out}):
+        places = f"`same`, `left_out`, [{resource}.fields] or [{resource}.after_create]"
+        yield f"[{resource}] has '{name}' twice: a field is in one of {places}."
+    for name, request in mapping.after_create.items():
+        if not _ACTION.fullmatch(request):
+            yield (
+                f"[{resource}.after_create] {name} = '{request}': it is PATCH or PUT, which may be repeated, and a path below the "
+                'record, such as "PATCH complete".'
+            )
     for name in (name for names in mapping.keys for name in names if name not in named):
         yield f"[{resource}] keys: '{name}' is no field that is sent."
     for name, field in mapping.fields.items():

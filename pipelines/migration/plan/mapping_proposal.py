@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from pipelines.errors import ConfigurationError
 from pipelines.humanize import counted
+from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.reasons import REASONS
-from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType, Source, several
+from pipelines.migration.model.resource_types import COMPLETED, RESOURCE_TYPES, ResourceType, Source, several
 from pipelines.migration.plan.learned_types import TypeLearner, has_ids
 from pipelines.migration.plan.mapping import NOTHING, OPEN, FieldMapping, MappingFile, ResourceMapping, SentAs
 from pipelines.records.shapes.field_names import names_own_kind, resource_named, stem_of
@@ -46,8 +47,11 @@ class Proposal(NamedTuple):
     """The keys that records of the source have."""
 
 
-def propose(learner: TypeLearner, target: str) -> Proposal | None:
-    """The table of a resource; None where it has no records, or is documented and has no other fields."""
+def propose(learner: TypeLearner, target: str, operations: Collection[str] = ()) -> Proposal | None:
+    """The table of a resource; None where it has no records, or is documented and has no other fields.
+
+    `operations`: those that the target describes, such as `PATCH /tasks/{}/complete`.
+    """
     learned, shape = learner.type, learner.source
     assumed = RESOURCE_TYPES.get(learned.resource)
     if not shape.records or (
@@ -67,7 +71,11 @@ def propose(learner: TypeLearner, target: str) -> Proposal | None:
         if name not in fields:
             fields[name] = FieldMapping(fill=OPEN)
             comments[name] = f"'{target}' demands it, and no record has it{_one_of(learner, name)}"
-    left_out = {key: why for key, why in learned.left_out.items() if key not in _keys(fields)}
+    after_create = dict[str, str]()
+    if COMPLETED in learned.left_out and f"PATCH /{LIST_PATHS[learned.resource]}/{{}}/complete" in operations:
+        after_create[COMPLETED] = "PATCH complete"
+    sent = _keys(fields) | after_create.keys()
+    left_out = {key: why for key, why in learned.left_out.items() if key not in sent}
     for name, why in left_out.items():
         comments[name] = REASONS[why].problem
     mapping = ResourceMapping(
@@ -75,6 +83,7 @@ def propose(learner: TypeLearner, target: str) -> Proposal | None:
         tuple(name for name, field in fields.items() if field == FieldMapping()),
         tuple(left_out),
         {name: field for name, field in fields.items() if field != FieldMapping()},
+        after_create,
     )
     return Proposal(learned.resource, _about(learner, target), mapping, comments, frozenset(shape.fields))
 
@@ -186,6 +195,12 @@ def _table(proposal: Proposal) -> str:
         lines += ["left_out = [", *entries, "]"]
     lines += [f"keys = {_toml(mapping.keys)}"] if mapping.keys else []
     lines += ["", f"[{resource}.fields]", *_lines(proposal, mapping.fields)]
+    if mapping.after_create:
+        about = _comment(
+            "Requests of their own, which set a field of a new record where that of the source has a value."
+        )
+        lines += ["", f"[{resource}.after_create]", about]
+        lines += [f"{_key(name)} = {_toml(request)}" for name, request in mapping.after_create.items()]
     return "\n".join([*lines, ""])
 
 

@@ -181,7 +181,8 @@ class RowMaker:
         totals.proposed += reason == TWINS or (reason == SEVERAL and resource.resource in MERGEABLE)
         totals.count(action, matched_by)
         totals.count_links(references)
-        totals.requests += requests_of(action, at_once, files)
+        after = match.source.after if action == Action.CREATE else ()
+        totals.requests += requests_of(action, at_once, files) + len(after)
         totals.first_days += LeftOut.FIRST_DAY in match.source.why.values()
         totals.mails += action == Action.CREATE and resource.resource == USERS
         for file in files:
@@ -204,6 +205,7 @@ class RowMaker:
             why=as_json(why),
             references=as_json(references),
             kept=as_json({name: [outcome.source.get(name), outcome.target.get(name)] for name in kept}),
+            after=as_json(after),
         )
 
     def _sent(self, match: Match, outcome: Outcome) -> list[str]:
@@ -256,6 +258,9 @@ class RowMaker:
     def _left_out(self, match: Match) -> tuple[dict[str, Any], dict[str, str]]:
         """What is not sent of a record and of its files: path → value, and path → code of the reason."""
         unsent, why = {**match.source.unsent}, {**match.source.why}
+        for name in match.source.after:
+            if match.target is None or name in match.target.unsent:
+                del unsent[name], why[name]
         if match.files.described is not None:
             add_unsent_files(files_of(match.files.described), PublicationForm(unsent=unsent, why=why))
         return unsent, why

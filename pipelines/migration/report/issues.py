@@ -91,10 +91,11 @@ _WORK = f"""
         count(*) FILTER (action = '{Action.CREATE}' AND is_first) AS "create",
         count(*) FILTER (action = '{Action.PATCH}' AND is_first) AS patch,
         count(*) FILTER (links > 0 AND action IN ('{Action.CREATE}', '{Action.PATCH}')) AS links,
-        coalesce(sum(json_array_length(candidates)) FILTER (action = '{Action.MERGE}'), 0)::BIGINT AS merge
+        coalesce(sum(json_array_length(candidates)) FILTER (action = '{Action.MERGE}'), 0)::BIGINT AS merge,
+        coalesce(sum(json_array_length("after")), 0)::BIGINT AS actions
     FROM (
         SELECT
-            action, candidates, coalesce(len(json_extract("references", '$.*.later')), 0) AS links,
+            action, candidates, "after", coalesce(len(json_extract("references", '$.*.later')), 0) AS links,
             payload IS NOT NULL OR ("references" IS NOT NULL AND action = '{Action.CREATE}')
                 OR coalesce(len(json_keys("references")) > links, false) AS is_first
         FROM file
@@ -170,7 +171,8 @@ def summarise(plan: Plan) -> PlanSummary:
         ((summary.replaced,),) = database.execute(_REPLACED).fetchall()
         [work] = database.sql(_WORK).to_arrow_table().to_pylist()
     files = plan.facts.files
-    plan.facts.work = {**work, "files": files.upload - files.covers, "covers": files.covers}
+    actions = {"actions": number} if (number := work.pop("actions")) else {}
+    plan.facts.work = {**work, **actions, "files": files.upload - files.covers, "covers": files.covers}
     plan.facts.not_moved = summary.not_moved
     summary.not_moved.lacking.records = plan.facts.unfit
     summary.not_moved.lacking.unanswered = plan.facts.unanswered_records

@@ -35,6 +35,7 @@ DONE_AS = {
     WriteKind.MERGE: "merge",
     WriteKind.COVER: "covers",
     WriteKind.ASSET: "files",
+    WriteKind.ACTION: "actions",
 }
 """Kind of a write → the work under which it counts; an adoption takes the place of a create."""
 
@@ -109,7 +110,8 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
     done, requests = dict.fromkeys(facts.work, 0), 0
     for kind, name in DONE_AS.items():
         number = counts.get((kind, WriteState.DONE), 0)
-        done[name] = done.get(name, 0) + number
+        if number or name in done:
+            done[name] = done.get(name, 0) + number
         requests += 2 * number if kind == WriteKind.ASSET else number
     remaining = 0 if facts.work == done else max(1, facts.requests - requests)
     stored = verifications(plan)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.plan.mapping import MappingFile
+from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import ALL_RESOURCES, back_up, records_of
+from tests.migration.other_resources.full_library import ALL_RESOURCES, back_up, make_pair, records_of, token_of
 from tests.sandbox.process import SandboxProcess
 
 NAME = {"from": "name", "required": True}
@@ -130,3 +136,62 @@ def test_questions_are_answered_and_followed(pair: LibraryPair, sandbox: Sandbox
         for title, side in zip(titles, (ours, theirs), strict=True)
     ]
     assert kept[0] == kept[1]
+
+
+@pytest.fixture(scope="module")
+def tasks_sandbox() -> Iterator[SandboxProcess]:
+    """A library with a completed task, which nothing can delete, and two targets."""
+    targets = ("--tenant=first=real:1", "--tenant=second=real:1")
+    with SandboxProcess("--tenant=library=real:10", *targets, "--requests-per-minute", "0") as process:
+        yield process
+
+
+def with_completed_task(sandbox: SandboxProcess, folder: Path, target: str) -> tuple[LibraryPair, Snapshot]:
+    """A pair with a snapshot and its mapping file."""
+    pair = make_pair(folder, sandbox, target)
+    source = replace(pair, target="library", token=token_of(pair, "library"))
+    number = source.call("POST", "tasks", {"title": f"Bind the atlas of {target}"})["id"]
+    source.call("PATCH", f"tasks/{number}/complete")
+    return pair, back_up(pair, "run")
+
+
+def test_a_completed_task_is_completed_by_its_own_request(tasks_sandbox: SandboxProcess, tmp_path: Path) -> None:
+    """As the description has it: after it is created, journalled, and counted in the forecast."""
+    pair, snapshot = with_completed_task(tasks_sandbox, tmp_path, "first")
+    before = records_of(pair, "tasks")
+    with pair.migration() as migration:
+        mapping = migration.map(snapshot, "new", ["tasks"])
+    assert 'completed_at = "PATCH complete"' in mapping.text
+    plan = pair.plan(snapshot, resources=["tasks"])
+    ours = records_of(pair, "tasks", "library").values()
+    titles = {task["title"] for task in before.values()}
+    completed = {task["title"] for task in ours if task["completed_at"] is not None} - titles
+    assert plan.facts.work["actions"] == len(completed) >= 1
+    requests = pair.requests()
+    applied = pair.apply(plan).applied
+    assert (applied.failures, pair.requests() - requests) == ([], plan.facts.requests)
+    made = [task for number, task in records_of(pair, "tasks").items() if number not in before]
+    assert {task["title"] for task in made if task["completed_at"] is not None} == completed
+    with pair.migration() as migration:
+        assert migration.verify(plan).as_planned
+        assert migration.status(plan).requests_left == 0
+    again = pair.plan(back_up(pair, "again"), resources=["tasks"])
+    assert again.facts.empty
+    assert "tasks.completed_at" not in again.facts.not_moved.by_field
+    with pair.migration() as migration:
+        undone = migration.undo(plan, really=True)
+    assert undone.left == len(made), "the service deletes no tasks"
+
+
+def test_a_refused_request_of_a_field_is_said_and_tried_again(tasks_sandbox: SandboxProcess, tmp_path: Path) -> None:
+    pair, snapshot = with_completed_task(tasks_sandbox, tmp_path, "second")
+    with pair.migration() as migration:
+        mapping = migration.map(snapshot, "new", ["tasks"])
+    mapping.path.write_text(mapping.text.replace('"PATCH complete"', '"PATCH finish"'))
+    plan = pair.plan(snapshot, resources=["tasks"])
+    for _run in range(2):
+        applied = pair.apply(plan).applied
+        assert applied.failed == plan.facts.work["actions"]
+        assert "completed_at was not set" in applied.failures[0].problem
+    there = [task["title"] for task in records_of(pair, "tasks").values()]
+    assert there.count("Bind the atlas of second") == 1

@@ -171,6 +171,8 @@ def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
         ("[tasks.fields]\na = { leads_to = 'location' }", "leads_to = 'location' (did you mean 'locations'?)"),
         ("[tasks.fields]\na = { inside = ['b'] }", "needs the resource"),
         ("[tasks.fields]\na = { lead_to = 'users' }", "[tasks.fields] a: Object contains unknown field `lead_to`"),
+        ("[tasks.after_create]\na = 'POST done'", "[tasks.after_create] a = 'POST done': it is PATCH or PUT"),
+        ("[tasks]\nsame = ['a']\n[tasks.after_create]\na = 'PUT done'", "[tasks] has 'a' twice"),
         ("[tasks]\nsame = 'a'", "Expected `array`"),
     ],
 )
