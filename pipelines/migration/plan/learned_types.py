@@ -94,6 +94,7 @@ class TypeLearner:
         self._leads_to = resources_by_names(source.records(), unknown, read) if unknown else {}
         plain = plain_fields(self.type, assumed)
         self._doubtful = fields_with_ids(source.records(), plain, library()) if plain else {}
+        self._doubtful |= self._members_with_ids()
         if self._leads_to or self._doubtful:
             self.type = self.if_known({})
 
@@ -118,6 +119,20 @@ class TypeLearner:
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of the source."""
         return self._listing.records()
+
+    def _members_with_ids(self) -> dict[str, list[str]]:
+        """Field whose objects have the number of a record → the resources whose ids are all numbers of another of their members."""
+        owners: dict[str, list[str]] = {}
+        for name, within in self.type.within.items():
+            key = next(key for key in self.type.keys_of(name) if key in self.source.fields)
+            objects = (
+                entry for record in self.records() for entry in several(record.get(key)) if isinstance(entry, dict)
+            )
+            for resources in (
+                fields_with_ids(objects, within.members, self._library()).values() if within.members else ()
+            ):
+                owners[key] = resources
+        return owners
 
 
 def learn_from_shapes(
@@ -243,6 +258,9 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             continue
         field = shown[keys[0]]
         inside = ids_within(name, field, names[name], leads_to.get(keys[0]))
+        if inside is not None and keys[0] in doubtful and keys[0] not in leads_to:
+            left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
+            continue
         if inside is not None:
             within[name], references[name] = inside
             read[name] = field

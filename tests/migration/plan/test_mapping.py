@@ -25,9 +25,12 @@ Json = dict[str, Any]
 JSON_TYPES = ["string", "integer", "number", "boolean", "object", "array", "null"]
 
 
-def learner_of(folder: Path, records: Sequence[Json], schema: ResourceSchema, resource: str = "tasks") -> TypeLearner:
+def learner_of(
+    folder: Path, records: Sequence[Json], schema: ResourceSchema, resource: str = "tasks", read: Iterable[str] = ()
+) -> TypeLearner:
     source = listing(folder, resource, records)
     library = {resource: source, "locations": listing(folder, "locations", [{"id": 1}, {"id": 2}])}
+    library |= {name: listing(folder, name, [{"id": 5}, {"id": 6}]) for name in read}
     return TypeLearner(
         RESOURCE_TYPES[resource],
         source,
@@ -138,6 +141,18 @@ def test_what_is_asked_and_what_an_answer_does(tmp_path: Path) -> None:
     assert kept.form(records[1]).values["state"] == "shut", "whatever the description says"
     plain = file_of(answered.replace('leads_to = "?"', 'leads_to = "nothing"')).follow(learner.type)
     assert (plain.references, plain.form(records[1]).values["shelf"]) == ({}, 2)
+
+
+def test_objects_with_two_numbers_of_records_are_left_out(tmp_path: Path) -> None:
+    """`by` has numbers of locations, whatever its name, and must not be sent beside the publication; `part` is a quantity."""
+    records = [
+        {"id": 1, "title": "A", "kept": [{"publication_id": 5, "by": 1}], "read": [{"publication_id": 5, "part": 1}]},
+        {"id": 2, "title": "B", "kept": [{"publication_id": 6, "by": 2}], "read": [{"publication_id": 6, "part": 2}]},
+    ]
+    learner = learner_of(tmp_path, records, ResourceSchema(), read=["publications"])
+    assert learner.type.form(records[0]).why == {"kept": LeftOut.UNKNOWN_REFERENCE}
+    tasks = file_of(text_of([learner])).resources["tasks"]
+    assert (tasks.left_out, tasks.fields["read"].members) == (("kept",), ("part",))
 
 
 def test_a_plan_follows_the_file_to_the_letter(tmp_path: Path) -> None:
