@@ -258,13 +258,10 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             continue
         field = shown[keys[0]]
         inside = ids_within(name, field, names[name], leads_to.get(keys[0]))
-        if inside is not None and keys[0] in doubtful and keys[0] not in leads_to:
-            left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
-            continue
-        if inside is not None:
+        if inside is not None and (keys[0] not in doubtful or keys[0] in leads_to):
             within[name], references[name] = inside
             read[name] = field
-        elif keys[0] in leads_to or _is_reference(name, keys[0], field):
+        elif inside is None and (keys[0] in leads_to or _is_reference(name, keys[0], field)):
             resource = (
                 leads_to.get(keys[0])
                 or assumed.references.get(name)
@@ -276,8 +273,9 @@ def _from_names(  # noqa: PLR0917  what is known from each side
                 left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
                 continue
             references[name], read[name] = resource, field
-        elif (name not in assumed.fields or name in assumed.references) and (
-            keys[0] in doubtful or may_name_records(keys[0], field)
+        elif inside is not None or (
+            (name not in assumed.fields or name in assumed.references)
+            and (keys[0] in doubtful or may_name_records(keys[0], field))
         ):
             left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
             continue

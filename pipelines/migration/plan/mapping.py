@@ -41,6 +41,9 @@ _FORMS: dict[SentAs, tuple[bool, bool]] = {
 _ACTION = re.compile(r"(PATCH|PUT) [A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 """Matches a request that sets a field of a record."""
 
+_QUESTION = re.compile(r"""["']\?["']""")
+"""Matches an open question in a line without its comment."""
+
 _CODE = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^"'#])*""")
 """Matches a line without its comment."""
 
@@ -99,15 +102,31 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def apply_to(self, learned: ResourceType) -> ResourceType:
         """The type that moves what the file says, and nothing else; a field with an open question is left out.
 
+        So is one that may have numbers of records, where the file does not say what those are; only what fills it is sent.
         `learned`: says what the target takes in its fields, and in which form.
         """
         fields = {name: field for name, field in self.named.items() if not field.is_open}
         references = {name: field for name, field in fields.items() if field.leads_to not in ("", NOTHING)}
-        sent = {key for name, field in fields.items() for key in field.keys or (name,)} | self.after_create.keys()
+        unknown = {
+            name
+            for name, field in fields.items()
+            if not field.leads_to and not _may_name_records(learned).isdisjoint(field.keys or (name,))
+        }
+        for name in unknown:
+            if fields[name].fill is None:
+                del fields[name]
+        keys_read = {name: () if name in unknown else field.keys for name, field in fields.items()}
+        sent = {key for name, keys in keys_read.items() if name not in unknown for key in keys or (name,)}
+        sent |= self.after_create.keys()
         unsent = {
             key: LeftOut.NOT_MAPPED for name in learned.fields for key in learned.keys_of(name) if key not in sent
         }
-        unsent |= {name: LeftOut.UNKNOWN_REFERENCE for name, field in self.fields.items() if field.leads_to == OPEN}
+        unsent |= {
+            key: LeftOut.UNKNOWN_REFERENCE
+            for name, field in self.named.items()
+            if field.leads_to == OPEN or name in unknown
+            for key in field.keys or (name,)
+        }
         forms = {name: _FORMS[field.sent_as] for name, field in references.items()}
         return msgspec.structs.replace(
             learned,
@@ -116,7 +135,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             references={name: field.leads_to for name, field in references.items()},
             lists=tuple(name for name, field in fields.items() if field.many or field.any_order),
             guarded=tuple(name for name in learned.guarded if name in fields),
-            keys_read={name: field.keys for name, field in fields.items() if field.keys},
+            keys_read={name: keys for name, keys in keys_read.items() if keys or name in unknown},
             objects=tuple(name for name, (in_object, _as_text) in forms.items() if in_object),
             texts=tuple(name for name, (_in_object, as_text) in forms.items() if as_text),
             within={
@@ -199,6 +218,12 @@ class MappingFile:
         return mapping.apply_to(learned)
 
 
+def _may_name_records(learned: ResourceType) -> set[str]:
+    """The keys of records that may have numbers of others."""
+    unknown = {key for key, why in learned.left_out.items() if why in (LeftOut.UNKNOWN_REFERENCE, LeftOut.LINK)}
+    return unknown.union(*map(learned.keys_of, learned.references))
+
+
 def mapping_path(settings: Settings, source: str, target: str) -> Path:
     """Where the mapping of two tenants is."""
     return settings.path.parent / "mappings" / f"{source}-to-{target}.toml"
@@ -260,15 +285,18 @@ def _problems_of_field(where: str, field: FieldMapping) -> Iterator[str]:
 
 
 def _line_of(lines: list[str], resource: str, name: str) -> int:
-    """The number of the line of a field; that of the first question where it stands in another form."""
-    begins = re.compile(rf"""\s*(?:["']?{re.escape(name)}["']?)\s*=""")
-    table = ""
+    """The number of the line with the question about a field; that of the first question where it stands in another form."""
+    begins = re.compile(rf"""\s*["']?{re.escape(name)}["']?\s*[=.]""")
+    fields, table = f"[{resource}.fields]", ""
+    questions = list[int]()
     for number, line in enumerate(lines, 1):
         if line.startswith("["):
-            table = line.strip()
-        if table == f"[{resource}.fields]" and begins.match(line):
-            return number
-    return next((number for number, line in enumerate(lines, 1) if f'"{OPEN}"' in line), 1)
+            table = re.sub(r"""[\s"']""", "", line)
+        if _QUESTION.search(line):
+            if (table == fields and begins.match(line)) or f"{table[:-1]}.".startswith(f"{fields[:-1]}.{name}."):
+                return number
+            questions.append(number)
+    return questions[0] if questions else 1
 
 
 def _code(line: str) -> str:

@@ -13,10 +13,17 @@ from pipelines.errors import ConfigurationError
 from pipelines.humanize import counted
 from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.reasons import REASONS
-from pipelines.migration.model.resource_types import COMPLETED, RESOURCE_TYPES, ResourceType, Source, several
+from pipelines.migration.model.resource_types import (
+    COMPLETED,
+    PUBLICATIONS,
+    RESOURCE_TYPES,
+    ResourceType,
+    Source,
+    several,
+)
 from pipelines.migration.plan.learned_types import TypeLearner, has_ids
 from pipelines.migration.plan.mapping import NOTHING, OPEN, FieldMapping, MappingFile, ResourceMapping, SentAs
-from pipelines.records.shapes.field_names import names_own_kind, resource_named, stem_of
+from pipelines.records.shapes.field_names import keys_of, names_own_kind, resource_named, stem_of
 from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
 
@@ -70,7 +77,9 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     for name in learned.required:
         if name not in fields:
             fields[name] = FieldMapping(fill=OPEN)
-            comments[name] = f"'{target}' demands it, and no record has it{_one_of(learner, name)}"
+            why = learned.left_out.get(next((key for key in keys_of(name) if key in learned.left_out), ""))
+            has = f"what records have is not sent. {REASONS[why].problem}" if why else "no record has it"
+            comments[name] = f"'{target}' demands it, and {has}{_one_of(learner, name)}"
     after_create = dict[str, str]()
     if COMPLETED in learned.left_out and f"PATCH /{LIST_PATHS[learned.resource]}/{{}}/complete" in operations:
         after_create[COMPLETED] = "PATCH complete"
@@ -79,7 +88,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     for name, why in left_out.items():
         comments[name] = REASONS[why].problem
     mapping = ResourceMapping(
-        tuple(names for names in learned.keys if {*names} <= fields.keys()),
+        tuple(names for names in learned.keys if {*names} <= fields.keys() and learned.resource != PUBLICATIONS),
         tuple(name for name, field in fields.items() if field == FieldMapping()),
         tuple(left_out),
         {name: field for name, field in fields.items() if field != FieldMapping()},
@@ -130,7 +139,7 @@ def _unknown_references(learner: TypeLearner) -> Iterator[tuple[str, FieldMappin
         asked = "Which records are these?"
         if key in candidates:
             asked = f"Ids of all these numbers: {', '.join(candidates[key])}."
-        comment = f'{_seen(learner, key)}. {asked} Answer with a resource, or "{NOTHING}" for plain values'
+        comment = f'{_seen(learner, key)}. {asked} Answer with a resource, or "{NOTHING}" for plain values; or move it to left_out'
         yield name, msgspec.structs.replace(_field(supposed, name, ()), leads_to=OPEN), comment
 
 

@@ -155,6 +155,40 @@ def test_objects_with_two_numbers_of_records_are_left_out(tmp_path: Path) -> Non
     assert (tasks.left_out, tasks.fields["read"].members) == (("kept",), ("part",))
 
 
+@pytest.mark.parametrize("line", ["shelf = {}", 'shelf = { leads_to = "" }', 'rack = { from = ["shelf"] }', ""])
+def test_numbers_of_records_are_sent_only_where_the_file_says_what_they_are(tmp_path: Path, line: str) -> None:
+    """A line without `leads_to` is no answer; neither is what fills a field that is demanded."""
+    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "shelf": 1}], ResourceSchema())
+    same = '["title"]' if line else '["title", "shelf"]'
+    form = (
+        file_of(f"[tasks]\nsame = {same}\n[tasks.fields]\n{line}").follow(learner.type).form({"title": "A", "shelf": 1})
+    )
+    assert (form.values, form.why) == ({"title": "A"}, {"shelf": LeftOut.UNKNOWN_REFERENCE})
+
+
+def test_a_demanded_field_that_is_left_out_is_filled_and_never_sent(tmp_path: Path) -> None:
+    record = {"id": 1, "title": "A", "kept": [{"publication_id": 1, "location_id": 1}]}
+    fields = {"title": FieldSchema(), "kept": FieldSchema()}
+    learner = learner_of(tmp_path, [record], ResourceSchema(create=PayloadSchema(fields, ["kept"])))
+    text = text_of([learner])
+    [line] = [line for line in text.splitlines() if "'new' demands it" in line]
+    assert "what records have is not sent. It may name records" in line
+    form = file_of(text.replace('fill = "?"', "fill = []")).follow(learner.type).form(record)
+    assert (form.values, form.empty, form.why) == ({"title": "A"}, {"kept": []}, {"kept": LeftOut.UNKNOWN_REFERENCE})
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("[users.fields]\na = {leads_to='?'}\n[tasks.fields.b]\nmany = true\nleads_to = '?'", [2, 5]),
+        ('[tasks.fields]\na.many = true\na.leads_to = "?"\n[tasks.fields.b.values]\nx = "y"\nz = "?"', [3, 6]),
+        ("[ tasks.'fields' ]  # '?'\na = { leads_to = '?' }", [2]),
+    ],
+)
+def test_a_question_is_found_in_whatever_form_of_toml(text: str, lines: list[int]) -> None:
+    assert [question.line for question in file_of(text).questions()] == lines
+
+
 def test_a_plan_follows_the_file_to_the_letter(tmp_path: Path) -> None:
     """A field that a person takes out is left out, one that the description lacks is sent where the file says so."""
     records = [{"id": 1, "title": "A", "note": "N", "colour": "red"}]
