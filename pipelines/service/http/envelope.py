@@ -1,18 +1,19 @@
 """Cuts a page into its records, byte for byte (I6): an object with `records`, a bare array, or an object with one other array of objects.
 
-The service shows the envelope of publications only (service.md#lists); the array of another list may have its resource's name. An object
-with an `id` is a record and an object with errors is a refusal: neither is an envelope.
+The service shows the envelope of publications only (service.md#lists); the array of another list may have its resource's name, or be one
+level below, in `data` or `_embedded`. An object with an `id` is a record and an object with errors is a refusal: neither is an envelope.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from pipelines.inventory import RESOURCES
 from pipelines.records.values import whole_number
 
 
@@ -24,8 +25,14 @@ _DECODER = msgspec.json.Decoder(_Envelope | list[msgspec.Raw])
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _NO_LISTING = "there is neither an array `records` in it nor one other array of objects"
-_NO_ENVELOPE = frozenset({"id", "error", "errors", "records"})
+_NO_ENVELOPE = frozenset({"id", "error", "errors"})
 """Keys that an envelope of another name does not have."""
+
+_AROUND = frozenset({"data", "_embedded"})
+"""Names of an object around the array, as HAL and others have it."""
+
+_INSIDE = frozenset({"records", "items", "results", *RESOURCES})
+"""Names of an array in such an object."""
 
 _LENIENT = json.JSONDecoder(
     strict=False, parse_int=str, parse_float=str
@@ -62,9 +69,33 @@ def _cut(body: bytes) -> list[msgspec.Raw]:
 def _split_other_envelope(body: bytes) -> list[msgspec.Raw]:
     """Returns the records of an envelope whose array is not called `records`: its only array, all of objects."""
     members = _MEMBERS.decode(body)
-    arrays = [_ARRAY.decode(value) for value in members.values() if _begins(value, b"[")]
-    if _NO_ENVELOPE.isdisjoint(members) and len(arrays) == 1 and all(_begins(record, b"{") for record in arrays[0]):
-        return arrays[0]
+    arrays = [name for name, value in members.items() if _begins(value, b"[")]
+    objects = [name for name, value in members.items() if _begins(value, b"{")]
+    name = _envelope_of(members, arrays, objects)
+    if name in objects:
+        members = _MEMBERS.decode(bytes(members[name]))
+        name = _only_array(members, [name for name in _INSIDE & members.keys() if _begins(members[name], b"[")])
+    records = _ARRAY.decode(members[name])
+    if all(_begins(record, b"{") for record in records):
+        return records
+    raise ValueError(_NO_LISTING)
+
+
+def _envelope_of(members: Collection[object], arrays: Sequence[str], objects: Sequence[str]) -> str:
+    """The member with the records, or the object in which they are. Raises `ValueError` where that is not clear."""
+    inner = [name for name in objects if name in _AROUND]
+    if not {"records", *arrays}.intersection(members) and len(inner) == 1 and _NO_ENVELOPE.isdisjoint(members):
+        return inner[0]
+    if "records" in members:
+        raise ValueError(_NO_LISTING)
+    return _only_array(members, arrays)
+
+
+def _only_array(members: Collection[object], arrays: Sequence[str]) -> str:
+    """The only array of an envelope, besides what JSON:API has beside its records."""
+    names = [name for name in arrays if name not in _BESIDE]
+    if len(names) == 1 and _NO_ENVELOPE.isdisjoint(members):
+        return names[0]
     raise ValueError(_NO_LISTING)
 
 
@@ -81,14 +112,19 @@ def _split_leniently(text: str) -> list[str]:
     at = _skip(text, 0)
     if text[at : at + 1] == "[":
         return list(_elements(text, at + 1))
-    members = {key: (start, value) for key, start, value in _members(text, at)}
+    members = {str(key): (start, value) for key, start, value in _members(text, at)}
     start, value = members.get("records", (0, None))
     if not isinstance(value, list):
-        arrays = [(start, value) for start, value in members.values() if isinstance(value, list)]
-        if not _NO_ENVELOPE.isdisjoint(map(str, members)) or len(arrays) != 1:
-            raise ValueError(_NO_LISTING)
-        start, value = arrays[0]
-        if not all(isinstance(record, dict) for record in value):
+        arrays = [name for name, (_, value) in members.items() if isinstance(value, list)]
+        objects = [name for name, (_, value) in members.items() if isinstance(value, dict)]
+        name = _envelope_of(members, arrays, objects)
+        if name in objects:
+            members = {str(key): (start, value) for key, start, value in _members(text, members[name][0])}
+            name = _only_array(
+                members, [name for name in _INSIDE & members.keys() if isinstance(members[name][1], list)]
+            )
+        start, value = members[name]
+        if not (isinstance(value, list) and all(isinstance(record, dict) for record in value)):
             raise ValueError(_NO_LISTING)
     return list(_elements(text, start + 1))
 

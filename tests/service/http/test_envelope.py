@@ -50,9 +50,36 @@ def test_a_list_may_be_named_otherwise(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "around",
+    [
+        '{{"_embedded": {{"tasks": [{}]}}, "_links": {{"self": "/tasks"}}, "page": {{"size": 50}}}}',
+        '{{"data": {{"total": 2, "items": [{}]}}}}',
+        '{{"data": [{}], "included": [{{"id": 5}}], "meta": {{}}}}',
+    ],
+)
+def test_a_list_may_be_one_level_below(around: str) -> None:
+    """As HAL has it; and beside the records of JSON:API others may be included."""
+    records = [b'{"id": 1, "x": [1]}', b'{ "id":2 }']
+    assert [
+        bytes(record) for record in split_records(around.format("{ID}").encode().replace(b"{ID}", b",".join(records)))
+    ] == records
+    assert split_records(around.format("").encode()) == []
+    odd = around.format('{"id": 1, "name": "\\ud800"}').encode()
+    assert [bytes(record) for record in split_records(odd)] == [b'{"id": 1, "name": "\\ud800"}']
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b"",
+        b'{"data": {"id": 7, "items": [{}]}}',
+        b'{"data": {"error": "x", "items": [{}]}}',
+        b'{"data": {"messages": [{}]}}',
+        b'{"data": {"data": {"items": [{}]}}}',
+        b'{"data": {"items": ["a"]}}',
+        b'{"data": {"items": [], "records": []}}',
+        b'{"data": {"a": "\\ud800", "messages": []}}',
+        b'{"included": [{"id": 5}]}',
         b'{"records": {}, "data": []}',
         b'{"id": 7, "authors": [{}]}',
         b'{"error": {"code": "x"}, "details": [{}]}',
