@@ -89,10 +89,13 @@ _WORDS = re.compile(
 )
 """Words, volumes and prices that cataloguers put beside a number. Any other word may change the meaning of a number after it."""
 
-_CURRENCY = r"(?:[^\W\d_]{1,4}\.?[$¢-¥฿₠-⃀￠-￦]?|[$¢-¥฿₠-⃀￠-￦])"
+_CURRENCY = r"(?:(?!e?is[bs]n)[^\W\d_]{1,5}\.?[$¢-¥฿₠-⃀￠-￦]?|[$¢-¥฿₠-⃀￠-￦])"
 _AMOUNT = r"(?:[0-9]{1,3}(?:[.,' ][0-9]{3})+|[0-9]{1,6})(?:[.,][0-9]{1,2}|[.,:/]-{1,2})?(?![0-9-]|[.,][0-9])"
+_MILLIONS = rf"(?:[0-9](?=[0-9]{{6}}(?![0-9])))?{_AMOUNT}"
+"""Amounts of rials or rupiahs have seven digits; eight may be an ISSN."""
+
 _PRICE = re.compile(
-    rf"\s?:\s*(?:{_CURRENCY}\s?{_AMOUNT}|{_AMOUNT}\s?{_CURRENCY})(?=\s*(?:[;|,.()\[\]-]|is[bs]n|$))", re.IGNORECASE
+    rf"\s?:\s*(?:{_CURRENCY}\s?{_MILLIONS}|{_MILLIONS}\s?{_CURRENCY})(?=\s*(?:[;|,.()\[\]-]|is[bs]n|$))", re.IGNORECASE
 )
 """Terms of availability after a number (ISBD, area 8): a colon, a currency in any language, an amount."""
 

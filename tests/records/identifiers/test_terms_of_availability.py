@@ -18,6 +18,9 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS
         "0-19-852663-6 (inb.) : 249:-",
         "0-19-852663-6 (в обл.) : 20.50, 5000 экз.",
         "0-19-852663-6 : R$ 45,90",
+        "0-19-852663-6 : 2500000 ریال",
+        "0-19-852663-6 (gal.) : ۱۲۵۰۰۰۰ تومان",
+        "0-19-852663-6 : Rp 1250000",
     ],
 )
 def test_a_price_is_no_second_identifier(text: str) -> None:
