@@ -42,6 +42,9 @@ BACKUP_JOB = "nightly_backup"
 SELECTED_ASSETS = "__ASSET_JOB"
 """Dagster's name for the job of assets that a person selected in the pages. Of these runs only a backup names its library."""
 
+MATERIALIZE = "Materialize"
+"""The button that starts such a run."""
+
 
 class FailedRun(NamedTuple):
     """A run that failed. `done_again`: another run of the same job and library, or a backup by the command line, has ended well since."""
@@ -81,15 +84,16 @@ def failed_runs(
     done = {(BACKUP_JOB, tenant): moment for tenant, moment in backed_up.items()}
     failed = []
     for run, job, tenant, data, is_good, ended in rows:
+        work = BACKUP_JOB if tenant and job == MATERIALIZE else job
         if data == data_address(settings) or (not data and tenant in settings.tenants):
             moment = datetime.fromtimestamp(ended, UTC)
             if is_good:
-                done[job, tenant] = max(moment, done.get((job, tenant), moment))
+                done[work, tenant] = max(moment, done.get((work, tenant), moment))
             elif moment >= since:
-                failed.append((run, job, tenant, moment))
+                failed.append((run, job, work, tenant, moment))
     return [
-        FailedRun(job, tenant or "", run, moment, moment < done.get((job, tenant), moment))
-        for run, job, tenant, moment in failed
+        FailedRun(job, tenant or "", run, moment, moment < done.get((work, tenant), moment))
+        for run, job, work, tenant, moment in failed
     ]
 
 
@@ -97,7 +101,7 @@ _ENDED_RUNS = f"""
 SELECT * FROM (
     SELECT
         runs.run_id,
-        CASE WHEN pipeline_name = '{SELECTED_ASSETS}' AND tenants.value IS NOT NULL THEN '{BACKUP_JOB}' ELSE pipeline_name END,
+        CASE WHEN pipeline_name = '{SELECTED_ASSETS}' THEN '{MATERIALIZE}' ELSE pipeline_name END,
         tenants.value,
         places.value,
         status = 'SUCCESS',

@@ -25,7 +25,7 @@ from cli.boundary import run as run_app
 from cli.query import ask
 from pipelines.errors import ConfigurationError, ExitStatus, SafetyLimitError, StorageError
 from pipelines.records.tables.registry import TABLES
-from pipelines.store.catalogue import open_catalogue
+from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
 from tests.cli.conftest import BackedUp
@@ -73,16 +73,21 @@ def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
             [*ask(database, "SELECT count(*) FROM publications_history", data)[1]]
 
 
-def test_a_query_of_a_damaged_file_is_exit_1(tmp_path: Path) -> None:
-    """In the document, too."""
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_query_of_a_damaged_file_is_exit_1(tmp_path: Path, damage: str) -> None:
+    """In the document, too. What is wrong is said once."""
     (tmp_path / "bookferry.toml").write_text(
         '[tenants.old]\nbase_url = "https://x.org"\napi = "v2"\nusername_env = "A"\npassword_env = "B"\n'
     )
     path = make_snapshot_and_catalogue(DataFolder(tmp_path / "library-data")).path / "publications.parquet"
-    DAMAGE["flipped"][0](path)
-    outcome = run("query", "SELECT * FROM publications", "--json", folder=tmp_path)
-    assert outcome.status == outcome.document["exit_status"] == 1
-    assert outcome.document["error"].startswith(f"{path} is damaged")
+    spoil, words = DAMAGE[damage]
+    spoil(path)
+    for _ in range(2):
+        outcome = run("query", "SELECT * FROM publications", "--json", folder=tmp_path)
+        assert outcome.status == outcome.document["exit_status"] == 1
+        assert outcome.document["error"].startswith(f"{path} {words}")
+        assert outcome.document["error"].count(str(path)) == 1
+        rebuild_catalogue(DataFolder(tmp_path / "library-data"))
 
 
 def test_a_table_that_was_not_read_is_named(library: BackedUp) -> None:

@@ -210,7 +210,9 @@ class PlanBuilder:
             }
         if self._types:
             facts.types = self._types
-            facts.notes += unproved_notes(self._types, request.target)
+            facts.notes += unproved_notes(
+                {name: known for name, known in self._types.items() if name in totals}, request.target
+            )
         if twins := self._twins(inputs):
             facts.twins = twins
             facts.notes += [str(twin) for twin in twins]

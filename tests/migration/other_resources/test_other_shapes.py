@@ -140,6 +140,14 @@ def test_a_drill_takes_the_shapes_of_the_snapshot(pair: LibraryPair, sandbox: Sa
     assert not [sentence for sentence in result.left if "no place" in sentence and "publications" not in sentence]
 
 
+def test_what_nothing_describes_is_said_of_what_the_plan_writes(pair: LibraryPair, sandbox: SandboxProcess) -> None:
+    """Users, to whom tasks refer, are not written by a plan of tasks."""
+    reshape(sandbox, "missing")
+    plan = pair.plan(back_up(pair, "run"), resources=("tasks",))
+    [note] = [note for note in plan.facts.notes if note.startswith("No description says which fields of ")]
+    assert note.startswith("No description says which fields of tasks 'new' takes"), note
+
+
 def test_a_field_that_the_target_refuses_is_left_out_where_the_operator_says_so(
     pair: LibraryPair, sandbox: SandboxProcess
 ) -> None:

@@ -221,6 +221,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "type": lambda content: content.replace(b'"requests": 1', b'"requests": "one"'),
     "too large": lambda content: content.replace(b'"requests": 1', b'"requests": 1' + b"0" * 30),
     "instant": lambda content: content.replace(b'"started_at": "2026', b'"started_at": "soon'),
+    "no tables": lambda content: content.replace(b'"tables"', b'"tables": {}, "tables_of_before"'),
+    "one table less": lambda content: content.replace(b'"raw_publications": {', b'"other": {'),
     "without a zone": lambda content: content.replace(b"+00:00", b""),
 }
 
