@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
+import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from itertools import chain
+from pathlib import Path
 from typing import BinaryIO
 
 import httpx
@@ -164,34 +168,22 @@ class Downloads:
 
     def _receive(self, response: httpx.Response, into: BinaryIO, size: int | None) -> Received:
         """Write and hash the body; stop as soon as it cannot be the file any more."""
-        host, announced = origin_text(response.request.url), _length(response)
+        host, announced, etag = origin_text(response.request.url), _length(response), _etag(response)
         codings = [word for word in re.split(r"[\s,]+", response.headers.get("content-encoding", "").lower()) if word]
         codings = [coding for coding in codings if coding not in _NO_CODINGS]
-        chunks, remark = self._in_time(response.iter_raw()), None
-        beginning, chunks = _peeked(chunks) if codings else (b"", chunks)
-        if {*codings} <= _CODINGS and (size is None or announced != size):
-            for coding in reversed(codings):
-                chunks, announced = _unpacked(chunks, coding, host, MAX_BYTES if size is None else size), None
-        elif codings and (codings[-1] not in _CODINGS or _window(beginning, codings[-1]) == _EITHER):
-            # the library's size is that of the packed file, or nobody here can unpack it
-            remark = f"Kept as {host} sends it: packed ({outside_text(', '.join(codings), 40)})."
-            size = size if announced == size else None
+        chunks = self._in_time(response.iter_raw())
+        if codings:
+            # packed bytes may have no content at all, without an end (I13); of unknown ones the library's size says nothing
+            most = MAX_BYTES if size is None or not {*codings} <= _CODINGS else 2 * size + _STEP
+            sha256, received = _written(chunks, into, most, f"{host} sends more bytes than there should be")
+            return _unpacked(Received(sha256, received, etag), into, codings, host, size)
         if announced is not None and size is not None and announced != size:
             raise _TransferError(f"{host} has {announced:,} bytes; the library says {size:,}")
-        digest, received = hashlib.sha256(), 0
-        for chunk in chunks:
-            received += len(chunk)
-            if received > (MAX_BYTES if size is None else size):
-                limit = f"at most {MAX_BYTES:,} are taken" if size is None else f"the library says {size:,}"
-                raise _TransferError(f"{host} sends more bytes than there should be; {limit}")
-            into.write(chunk)
-            digest.update(chunk)
-        if size not in (None, received):
-            # without a Content-Length, a premature end looks like any other end
-            raise _TransferError(
-                f"{host} sent {received:,} bytes; the library says {size:,}", temporary=announced is None
-            )
-        return Received(digest.hexdigest(), received, _etag(response), remark)
+        limit = f"at most {MAX_BYTES:,} are taken" if size is None else f"the library says {size:,}"
+        too_many = f"{host} sends more bytes than there should be; {limit}"
+        sha256, received = _written(chunks, into, MAX_BYTES if size is None else size, too_many)
+        _check_size(host, received, size, temporary=announced is None)
+        return Received(sha256, received, etag)
 
     def _in_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """Yields the chunks while they bring `SLOWEST` bytes in every `STALL_SECONDS`."""
@@ -208,6 +200,9 @@ class Downloads:
 _CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 """Content codings that are unpacked."""
 
+_GZIP = b"\x1f\x8b"
+"""The beginning of its files."""
+
 _EITHER, _BARE = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
 """zlib's windows: for a header of gzip or deflate, and for deflate without its header, which some servers send."""
 
@@ -218,48 +213,87 @@ _STEP = 1024 * 1024
 """Bytes that are unpacked at a time, however well they were packed (I13)."""
 
 
-def _peeked(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The first two bytes or more, if there are as many, and all chunks."""
-    beginning = b""
+def _check_size(host: str, received: int, size: int | None, *, temporary: bool = False) -> None:
+    """`temporary`: there was no Content-Length, so that a premature end looks like any other end."""
+    if size not in (None, received):
+        raise _TransferError(f"{host} sent {received:,} bytes; the library says {size:,}", temporary=temporary)
+
+
+def _written(chunks: Iterator[bytes], into: BinaryIO, most: int, too_many: str) -> tuple[str, int]:
+    """Write chunks; returns their SHA-256 and size. Raises `_TransferError` with this text for more than `most` bytes."""
+    digest, received = hashlib.sha256(), 0
     for chunk in chunks:
-        beginning += chunk
-        if len(beginning) > 1:
-            break
-    return beginning, chain([beginning], chunks)
+        received += len(chunk)
+        if received > most:
+            raise _TransferError(too_many)
+        into.write(chunk)
+        digest.update(chunk)
+    return digest.hexdigest(), received
 
 
-def _window(beginning: bytes, coding: str) -> int | None:
-    """The window of zlib for bytes that begin so; `None` if they are not packed. Storages name gzip and deflate for each other."""
+def _unpacked(sent: Received, into: BinaryIO, codings: Sequence[str], host: str, size: int | None) -> Received:
+    """Unpack a file that was received packed (RFC 9110, 8.4) where that fits the library's size, or where nothing contradicts.
+
+    Else it stays as it was sent, which is said. Some storages pack although the request did not allow that, or only say so. `into`: the
+    file, which is written anew. Raises `_TransferError` for one that is perhaps not whole.
+    """
+    names = outside_text(", ".join(codings), 40)
+    kept = replace(sent, remark=f"Kept as {host} sends it: packed ({names}).")
+    if not {*codings} <= _CODINGS:
+        return kept
+    folder = Path(into.name).parent if isinstance(getattr(into, "name", None), str) else None
+    with tempfile.TemporaryFile(dir=folder) as content:
+        try:
+            sha256, unpacked = _written(
+                _content_of(into, codings), content, MAX_BYTES if size is None else size, "more than the library says"
+            )
+        except (_TransferError, zlib.error, EOFError) as error:
+            return _not_unpacked(kept, into, error, size)
+        if sha256 == sent.sha256:  # it only says that it is packed
+            _check_size(host, sent.size, size)
+            return sent
+        if size not in (None, unpacked):
+            if sent.size == size:
+                return kept
+            remark = f"{host} sends it packed ({names}), and kept so: unpacked it has {unpacked:,} bytes, and the library says {size:,}."
+            return replace(kept, remark=remark)
+        into.seek(0)
+        into.truncate()
+        content.seek(0)
+        shutil.copyfileobj(content, into, _STEP)
+    return replace(sent, sha256=sha256, size=unpacked)
+
+
+def _not_unpacked(kept: Received, into: BinaryIO, error: Exception, size: int | None) -> Received:
+    """A file whose content cannot be read: of the library's own size it is whole, and without one it may be no packed file at all."""
+    into.seek(0)
+    is_zipped = into.read(2) == _GZIP
+    if kept.size == size:
+        return kept if is_zipped or not isinstance(error, zlib.error) else replace(kept, remark=None)
+    if size is None and isinstance(error, zlib.error) and not is_zipped:
+        return replace(kept, remark=f"{(kept.remark or '').removesuffix('.')}, but it cannot be unpacked.")
+    why = {EOFError: "its end is missing", zlib.error: "it cannot be unpacked"}.get(type(error), f"it has {error}")
+    sends = (kept.remark or "").removeprefix("Kept as ").removesuffix(".").replace("sends it:", "sends the file", 1)
+    raise _TransferError(f"{sends}, and {why}", temporary=isinstance(error, EOFError)) from None
+
+
+def _content_of(packed: BinaryIO, codings: Sequence[str]) -> Iterator[bytes]:
+    """Yields what is in a packed file. Raises `zlib.error`, and `EOFError` where the end is missing."""
+    packed.seek(0)
+    chunks = iter(partial(packed.read, _STEP), b"")
+    for coding in reversed(codings):
+        chunks = _content(chunks, coding)
+    return chunks
+
+
+def _content(chunks: Iterator[bytes], coding: str) -> Iterator[bytes]:
+    """Yields the content of packed chunks, and chunks that are not packed as they are. Storages name gzip and deflate for each other."""
+    beginning = next(chunks, b"")
+    chunks = chain([beginning], chunks)
     is_deflate = beginning[:1] == b"\x78" and int.from_bytes(beginning[:2]) % 31 == 0
-    if is_deflate or beginning[:2] == b"\x1f\x8b":
-        return _EITHER
-    return _BARE if coding == "deflate" else None
-
-
-def _unpacked(chunks: Iterator[bytes], coding: str, host: str, most: int) -> Iterator[bytes]:
-    """Yields the content of a packed body (RFC 9110, 8.4). Some storages pack although the request did not allow that, or only say so."""
-    beginning, chunks = _peeked(chunks)
-    window = _window(beginning, coding)
-    if window is None:
-        yield from chunks
-        return
-    try:
-        yield from _members(_limited(chunks, 2 * most + _STEP, host), window)
-    except zlib.error:
-        raise _TransferError(f"{host} sends the file packed ({coding}), and it cannot be unpacked") from None
-    except EOFError:
-        raise _TransferError(
-            f"{host} sends the file packed ({coding}), and its end is missing", temporary=True
-        ) from None
-
-
-def _limited(chunks: Iterator[bytes], most: int, host: str) -> Iterator[bytes]:
-    """Packed bytes may have no content at all, without an end (I13)."""
-    for chunk in chunks:
-        most -= len(chunk)
-        if most < 0:
-            raise _TransferError(f"{host} sends more bytes than there should be")
-        yield chunk
+    if is_deflate or beginning[:2] == _GZIP:
+        return _members(chunks, _EITHER)
+    return _members(chunks, _BARE) if coding == "deflate" and beginning else chunks
 
 
 def _members(chunks: Iterator[bytes], window: int) -> Iterator[bytes]:
