@@ -12,6 +12,7 @@ from rich.console import Console
 from cli.command_lines import command_line
 from cli.output import print_first, print_table, print_verdict, print_warning
 from pipelines.humanize import counted, duration
+from pipelines.inventory import RESOURCES
 from pipelines.migration.decide.take_over import TakenOver
 from pipelines.migration.flow import AppliedPlan
 from pipelines.migration.model.actions import Action
@@ -62,7 +63,10 @@ def print_mapping(console: Console, mapping: MappingFile, source: str, target: s
         above, line = lines[question.line - 1 : question.line + 1]
         why = f" ({above.removeprefix('#').strip()})" if above.startswith("#") else ""
         print_warning(console, f"Line {question.line}, {question.resource}: {line.strip()}{why}")
-    names = ",".join(name for name in mapping.resources if name not in (PUBLICATIONS, LOCATIONS))
+    named = (name for name in mapping.resources if name != LOCATIONS)
+    referred = (field.leads_to for resource in mapping.resources.values() for field in resource.fields.values())
+    needed = dict.fromkeys("hard_copies" if name == LOCATIONS else name for name in (*named, *referred))
+    names = ",".join(name for name in needed if name in RESOURCES and name != PUBLICATIONS)
     options = ["--resources", names] if names else []
     command = command_line("migrate", "plan", source, target, "--newest", *options)
     if questions:

@@ -200,7 +200,8 @@ _TABLE = {
         Reason(
             REQUIRED_MISSING,
             "The target's description demands a field that this record does not have.",
-            "Fill the field in the source; the next plan will move the record. `bookferry describe` shows what the target demands.",
+            "Fill the field in the source, or with `fill` in the mapping file; the next plan will move the record. "
+            "`bookferry describe` shows what the target demands.",
         ),
         Reason(
             REQUIRED_NOT_TAKEN,
@@ -304,7 +305,8 @@ _TABLE = {
         Reason(
             LeftOut.NOT_A_CHOICE,
             "The target's own description does not have this value among those that it takes, so it is not moved.",
-            "Change the value in the source to one that the target takes (`bookferry describe` lists them); the next plan will move it.",
+            "Change the value in the source to one that the target takes (`bookferry describe` lists them), or name it in `values` in the "
+            "mapping file; the next plan will move it.",
         ),
         Reason(
             LeftOut.OTHER_TYPE,

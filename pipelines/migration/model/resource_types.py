@@ -321,12 +321,13 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     def empty_values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record with an empty text or list, which a new record gets as it is, and what fills those that it lacks.
 
-        Those of users are documented.
+        Those of users are documented, and only filled.
         """
-        if self.resource == USERS:
-            return {}
         found = [(name, self._read(record, name)) for name in self.learned]
-        return {name: self.fills[name] for name, value in found if name in self.fills and is_empty(value)} | {
+        filled = {name: self.fills[name] for name, value in found if name in self.fills and is_empty(value)}
+        if self.resource == USERS:
+            return filled
+        return filled | {
             name: value
             for name, value in found
             if is_sent_empty(value)

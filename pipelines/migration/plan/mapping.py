@@ -16,8 +16,9 @@ import msgspec
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
-from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType, Within
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, ResourceType, Within
 from pipelines.records.left_out import LeftOut
+from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean
@@ -145,7 +146,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             },
             translated={name: field.values for name, field in fields.items() if field.values},
             fills={name: field.fill for name, field in fields.items() if field.fill is not None},
-            takes={name: rule for name, rule in learned.takes.items() if name in fields and not fields[name].values},
+            takes={name: _with_answers(rule, fields[name]) for name, rule in learned.takes.items() if name in fields},
             left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
             unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
             shown=tuple(name for name in fields if name in learned.shown),
@@ -216,6 +217,13 @@ class MappingFile:
                 }
             )
         return mapping.apply_to(learned)
+
+
+def _with_answers(rule: FieldRule, field: FieldMapping) -> FieldRule:
+    """What the target takes by its description, and the values that a person writes, whatever their type."""
+    if not field.values:
+        return rule
+    return FieldRule(rule.choices and (*rule.choices, *(text_of(value) or "" for value in field.values.values())))
 
 
 def _may_name_records(learned: ResourceType) -> set[str]:

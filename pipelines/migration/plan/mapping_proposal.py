@@ -65,6 +65,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         (assumed is None or assumed.documented)
         and not learner.unknown_references
         and {*learned.fields} <= {*(assumed.fields if assumed else ())}
+        and {*learned.required} <= {*learned.fields}
     ):
         return None
     fields, comments = dict[str, FieldMapping](), dict[str, str]()

@@ -139,6 +139,7 @@ def test_what_is_asked_and_what_an_answer_does(tmp_path: Path) -> None:
     )
     kept = file_of(text.replace('shut = "?"', 'shut = "shut"')).follow(learner.type)
     assert kept.form(records[1]).values["state"] == "shut", "whatever the description says"
+    assert kept.form({"state": "lost"}).why == {"state": LeftOut.NOT_A_CHOICE}, "a value that came later"
     plain = file_of(answered.replace('leads_to = "?"', 'leads_to = "nothing"')).follow(learner.type)
     assert (plain.references, plain.form(records[1]).values["shelf"]) == ({}, 2)
 
@@ -175,6 +176,15 @@ def test_a_demanded_field_that_is_left_out_is_filled_and_never_sent(tmp_path: Pa
     assert "what records have is not sent. It may name records" in line
     form = file_of(text.replace('fill = "?"', "fill = []")).follow(learner.type).form(record)
     assert (form.values, form.empty, form.why) == ({"title": "A"}, {"kept": []}, {"kept": LeftOut.UNKNOWN_REFERENCE})
+
+
+def test_a_demanded_field_of_users_is_filled(tmp_path: Path) -> None:
+    schema = ResourceSchema(create=PayloadSchema({"email": FieldSchema(), "desk": FieldSchema()}, ["email", "desk"]))
+    learner = learner_of(tmp_path, [{"id": 1, "name": "A", "email": "a@example.org"}], schema, "users")
+    text = text_of([learner])
+    assert "desk = { fill = " in text
+    form = file_of(text.replace('"?"', '"x"')).follow(learner.type).form({"email": "a@example.org"})
+    assert (form.values, form.empty) == ({"email": "a@example.org"}, {"desk": "x"})
 
 
 @pytest.mark.parametrize(
