@@ -60,11 +60,15 @@ class ChangingWay(RoughWay):
         self._most = most
         self._answers = answers
 
+    def keeps(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record as the service keeps it."""
+        return kept(record, self._most)
+
     def serve(self, request: BaseHTTPRequestHandler) -> None:
         """Forward a request as the service takes it."""
         body = request.rfile.read(int(request.headers.get("content-length") or 0))
         if request.command in {"POST", "PATCH", "PUT"} and "/api/" in request.path:
-            record = kept(json.loads(body), self._most)
+            record = self.keeps(json.loads(body))
             if request.path.endswith("/assets"):
                 record["name"] = f"{record['name']} (file)"
             body = json.dumps(record).encode()

@@ -169,7 +169,7 @@ class RecordVerification:
         resource_type: ResourceType,
         differing: Sequence[tuple[PlanRow, Mapping[str, Any], Mapping[str, str], list[tuple[str, str | None]]]],
     ) -> None:
-        """Add the fields that differ. The text of the wanted value is sent, in the source, or in the target of before."""
+        """Add the fields that differ. The text of the wanted value is sent, in the source, in the target of before, or was sent earlier."""
         if not differing:
             return
         resource = resource_type.resource
@@ -186,6 +186,7 @@ class RecordVerification:
                 for form in (sources.get(row.source_id), before.get(row.target_id or 0))
                 if form
             ]
+            sides.append({name: sent for name, (sent, _) in row.kept.items() if sent is not None})
             held = msgspec.json.decode(entry["held"]) if entry["held"] else {}
             for name, value in fields:
                 wanted = next((side[name] for side in sides if name in side and digest(side[name]) == value), None)
