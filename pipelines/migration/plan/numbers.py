@@ -31,13 +31,19 @@ _API = re.compile(r"/api/v[0-9]+/", re.IGNORECASE)
 _NUMBERS = re.compile(r"#?[1-9][0-9]{0,17}(?:\s*[,;|]\s*#?[1-9][0-9]{0,17})*")
 """Matches whole numbers as texts, as the service would write ids."""
 
+_NONE = (None, "", 0)
+"""Values that say that there is no record."""
+
+DANGLING = 10
+"""One in so many numbers may be that of a record which is gone."""
+
 Path = tuple[str, ...]
 
 
 def fields_with_ids(
     records: Iterable[Mapping[str, Any]], names: Collection[str], listings: Mapping[str, TargetListing]
 ) -> dict[str, list[str]]:
-    """Field → the resources whose ids are all of its numbers, or whose record any of its texts is the address of, at any depth.
+    """Field → the resources whose ids are nearly all of its numbers, or whose record any of its texts is the address of, at any depth.
 
     `listings`: every resource of the same library. Numbers of fields that are named after a quantity or a choice say nothing.
     """
@@ -54,7 +60,7 @@ def fields_with_ids(
 
 
 def _owners(found: Mapping[Path, AbstractSet[int]], listings: Mapping[str, TargetListing]) -> dict[str, list[str]]:
-    """Field → the resources that have all of the numbers of a path in it as their ids."""
+    """Field → the resources that have the numbers of a path in it as their ids, but for a few of records that are gone."""
     owners: dict[str, list[str]] = {}
     for resource, listing in listings.items() if found else ():
         left = {path: {*numbers} for path, numbers in found.items()}
@@ -62,7 +68,7 @@ def _owners(found: Mapping[Path, AbstractSet[int]], listings: Mapping[str, Targe
             for numbers in left.values():
                 numbers.difference_update(ids)
         for path, numbers in left.items():
-            if not numbers:
+            if len(numbers) * DANGLING <= len(found[path]):
                 owners.setdefault(path[0], []).append(resource)
     return owners
 
@@ -86,7 +92,7 @@ def _values(path: Path, value: object) -> Iterator[tuple[Path, object]]:
     elif isinstance(value, list):
         for entry in value:
             yield from _values(path, entry)
-    elif value is not None:
+    elif value not in _NONE or value is False:
         yield path, value
 
 
