@@ -120,7 +120,7 @@ SELECT
     (SELECT count(*) FROM publications) AS publications,
     (SELECT CAST(coalesce(sum(without_identifier), 0) AS BIGINT) FROM holdings) AS without_identifier,
     (SELECT count(*) FROM identifiers) AS identifiers,
-    (SELECT count(*) FROM publications WHERE published_on_raw IS NULL) AS without_date,
+    (SELECT count(*) FROM publications WHERE coalesce(published_on_raw, '') = '') AS without_date,
     (SELECT count(*) FROM publications WHERE published_precision IN ('year', 'month')) AS year_or_month,
     (SELECT count(*) FROM publications WHERE published_precision IS NULL AND published_on_raw <> '') AS unreadable_date,
     (SELECT count(*) FROM shared) AS shared,

@@ -162,6 +162,13 @@ def test_a_record_that_a_partial_listing_holds_twice_is_no_duplicate(data: DataF
 
 
 @pytest.mark.long
+def test_each_date_is_in_one_count(data: DataFolder) -> None:
+    """None, also as an empty text; a year or a month; what is no date."""
+    sent = (None, "", "2021", "2021-07", "soon", "2021-07-19", "7/19/2021")
+    figures = report_of(data, [{"id": number, "published_on": date} for number, date in enumerate(sent, 1)]).figures
+    assert (figures.without_date, figures.year_or_month, figures.unreadable_date) == (2, 2, 1)
+
+
 def test_residue_and_whom_it_may_name(data: DataFolder) -> None:
     """Every key is counted, with an example; not of one that may name a person."""
     person = {"created_by": "Cora", "contributor": {"id": 1, "phone": "0123"}}

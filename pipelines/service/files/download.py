@@ -209,6 +209,9 @@ _EITHER, _BARE = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
 _NO_CODINGS = frozenset({"identity", "aws-chunked"})
 """Codings that change no bytes of a file; the second is that of its upload, which storages repeat although they have removed it."""
 
+MOST_PACKED = 20
+"""How many times as large as its packed bytes a file may be, if the library says that it is smaller (I13)."""
+
 _STEP = 1024 * 1024
 """Bytes that are unpacked at a time, however well they were packed (I13)."""
 
@@ -244,9 +247,8 @@ def _unpacked(sent: Received, into: BinaryIO, codings: Sequence[str], host: str,
     folder = Path(into.name).parent if isinstance(getattr(into, "name", None), str) else None
     with tempfile.TemporaryFile(dir=folder) as content:
         try:
-            sha256, unpacked = _written(
-                _content_of(into, codings), content, MAX_BYTES if size is None else size, "more than the library says"
-            )
+            most = MAX_BYTES if size is None else max(size, MOST_PACKED * sent.size)
+            sha256, unpacked = _written(_content_of(into, codings), content, most, "more than any file of this size")
         except (_TransferError, zlib.error, EOFError) as error:
             return _not_unpacked(kept, into, error, size)
         if sha256 == sent.sha256:  # it only says that it is packed

@@ -170,11 +170,13 @@ class TestRefuses:
 
     def test_packed_and_of_another_size(self, serve: Serve, clock: ManualClock) -> None:
         """The library's size is that of neither form: it is kept as it is sent, and both sizes are said."""
-        packed = gzip.compress(CONTENT)
-        server = serve(in_turn(Answer(packed, headers={"content-encoding": "gzip"})))
-        outcome, written = fetch(clock, server.url, size=len(CONTENT) + 1)
-        assert written == packed
-        assert f"unpacked it has {len(CONTENT):,} bytes, and the library says {len(CONTENT) + 1:,}" in outcome.remark
+        content = bytes(range(256)) * 10
+        packed = gzip.compress(content)
+        for size in (len(content) + 1, len(content) - 1, len(packed) - 1):
+            server = serve(in_turn(Answer(packed, headers={"content-encoding": "gzip"})))
+            outcome, written = fetch(clock, server.url, size=size)
+            assert written == packed
+            assert f"unpacked it has {len(content):,} bytes, and the library says {size:,}" in outcome.remark
 
     @pytest.mark.parametrize("coding", ["gzip", "deflate"])
     def test_packed_without_a_length(self, serve: Serve, clock: ManualClock, coding: str) -> None:
