@@ -26,7 +26,7 @@ from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 from tests.assets_defs.test_definitions import settings_for
-from tests.report.library import NOW, lines_of, snapshot_of
+from tests.report.library import NOW, lines_of, report_of, snapshot_of
 from tests.store.conftest import objects, s3, shared_s3, stored
 from tests.store.snapshot_factory import STARTED_AT, files_below, make_snapshot
 
