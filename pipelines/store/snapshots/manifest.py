@@ -14,7 +14,6 @@ from pipelines.errors import StorageError
 from pipelines.humanize import counted
 from pipelines.inventory import LAST_DAY_OF_V2, LIST_PATHS, NOT_LISTED, RESOURCES, days_left_of, default_resources
 from pipelines.records.shapes.observation import ObservedColumn, RecordShape
-from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.shapes.changes import changed_description, changed_records
 from pipelines.shapes.model import Description
 from pipelines.shapes.unread_lists import unread_lists
@@ -310,7 +309,7 @@ def _check_instants(manifest: Manifest) -> None:
 def _check_tables(manifest: Manifest) -> None:
     """Raises `ValueError` where a resource that was read has no table: the views would leave its records out without a word."""
     for resource in manifest.resources:
-        for table in _TABLES.get(resource, ()):
+        for table in (f"raw_{resource}", resource) if resource in RESOURCES else ():
             if table not in manifest.tables:
                 raise ValueError(f"it names no table {table!r}, though {resource} were read")
 
@@ -320,9 +319,6 @@ def columns_before(before: Iterable[Manifest], resource: str) -> list[ObservedCo
     found = [manifest.observed[resource] for manifest in before if resource in manifest.observed]
     return found[-1] if found else []
 
-
-_TABLES = {resource: (raw_table(resource).name, tables[0].name) for resource, tables in STAGED.items()}
-"""Resource → the names of the tables with its records."""
 
 _HEADER_DECODER = msgspec.json.Decoder(_Header)
 _DESCRIPTION_DECODER: msgspec.json.Decoder[Description | None] = msgspec.json.Decoder(Description | None)
