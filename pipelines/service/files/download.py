@@ -250,7 +250,7 @@ def _unpacked(sent: Received, into: BinaryIO, codings: Sequence[str], host: str,
             most = MAX_BYTES if size is None else max(size, MOST_PACKED * sent.size)
             sha256, unpacked = _written(_content_of(into, codings), content, most, "more than any file of this size")
         except (_TransferError, zlib.error, EOFError) as error:
-            return _not_unpacked(kept, into, error, size)
+            return _not_unpacked(kept, into, error, size, f"{host} sends the file packed ({names})")
         if sha256 == sent.sha256:  # it only says that it is packed
             _check_size(host, sent.size, size)
             return sent
@@ -266,16 +266,18 @@ def _unpacked(sent: Received, into: BinaryIO, codings: Sequence[str], host: str,
     return replace(sent, sha256=sha256, size=unpacked)
 
 
-def _not_unpacked(kept: Received, into: BinaryIO, error: Exception, size: int | None) -> Received:
-    """A file whose content cannot be read: of the library's own size it is whole, and without one it may be no packed file at all."""
+def _not_unpacked(kept: Received, into: BinaryIO, error: Exception, size: int | None, sends: str) -> Received:
+    """A file whose content cannot be read: of the library's own size it is whole, and without one it may be no packed file at all.
+
+    `sends`: how it was sent, for messages.
+    """
     into.seek(0)
     is_zipped = into.read(2) == _GZIP
     if kept.size == size:
         return kept if is_zipped or not isinstance(error, zlib.error) else replace(kept, remark=None)
     if size is None and isinstance(error, zlib.error) and not is_zipped:
-        return replace(kept, remark=f"{(kept.remark or '').removesuffix('.')}, but it cannot be unpacked.")
+        return replace(kept, remark=f"{sends}, and kept so: it cannot be unpacked.")
     why = {EOFError: "its end is missing", zlib.error: "it cannot be unpacked"}.get(type(error), f"it has {error}")
-    sends = (kept.remark or "").removeprefix("Kept as ").removesuffix(".").replace("sends it:", "sends the file", 1)
     raise _TransferError(f"{sends}, and {why}", temporary=isinstance(error, EOFError)) from None
 
 
