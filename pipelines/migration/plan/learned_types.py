@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -28,7 +28,7 @@ from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.merges import merge_request
 from pipelines.migration.plan.numbers import fields_with_ids
 from pipelines.publication_fields import AUTHOR_KEYS
-from pipelines.records.additional_fields import is_counter, is_managed
+from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.shapes.field_names import (
     fields_to_send,
@@ -43,7 +43,7 @@ from pipelines.records.shapes.field_names import (
     stem_of,
 )
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, Observer, RecordShape
-from pipelines.records.values import whole_number
+from pipelines.records.values import compact_json, whole_number
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 
 Library = Mapping[str, TargetListing]
@@ -120,6 +120,18 @@ class TypeLearner:
         """Yield the records of the source."""
         return self._listing.records()
 
+    @cached_property
+    def examples(self) -> dict[str, str]:
+        """Field → the first value that records have there, as JSON, without what may be personal (I10)."""
+        examples = dict[str, str]()
+        for record in () if self.type.personal else self.records():
+            for key in self.source.fields.keys() - examples.keys():
+                if not is_empty(value := record.get(key)) and not self.source.fields[key].is_map:
+                    examples[key] = compact_json(_without_texts(value))[:LONGEST_EXAMPLE]
+            if len(examples) == len(self.source.fields):
+                break
+        return examples
+
     def _members_with_ids(self) -> dict[str, list[str]]:
         """Field whose objects have the number of a record → the resources whose ids are all numbers of another of their members."""
         owners: dict[str, list[str]] = {}
@@ -133,6 +145,22 @@ class TypeLearner:
             ):
                 owners[key] = resources
         return owners
+
+
+LONGEST_EXAMPLE = 60
+"""Characters of an example."""
+
+_CODE = re.compile(r"(?=\D*\d)[A-Z\d./:-]{1,24}")
+"""Matches numbers, dates and codes, such as a barcode."""
+
+
+def _without_texts(value: Any) -> Any:
+    """A value whose texts are left out, unless they are codes; one entry of a list."""
+    if isinstance(value, dict):
+        return {name: _without_texts(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_without_texts(entry) for entry in value[:1]]
+    return value if not isinstance(value, str) or _CODE.fullmatch(value) else "…"
 
 
 def learn_from_shapes(

@@ -186,7 +186,7 @@ class MappingFile:
 
     def questions(self) -> list[Question]:
         """The questions without an answer, in the order of the file."""
-        lines = [_code(line) for line in self.text.splitlines()]
+        lines = [code_of(line) for line in self.text.splitlines()]
         return [
             Question(resource, name, _line_of(lines, resource, name))
             for resource, mapping in self.resources.items()
@@ -307,7 +307,15 @@ def _line_of(lines: list[str], resource: str, name: str) -> int:
     return questions[0] if questions else 1
 
 
-def _code(line: str) -> str:
+def code_of(line: str) -> str:
     """A line without its comment."""
     code = _CODE.match(line)
     return code[0] if code else ""
+
+
+def fields_defined_by(code: str) -> dict[str, FieldMapping]:
+    """The field that a line defines; none where it is only a part of one."""
+    try:
+        return msgspec.convert(tomllib.loads(code), dict[str, FieldMapping])
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError):
+        return {}

@@ -22,7 +22,16 @@ from pipelines.migration.model.resource_types import (
     several,
 )
 from pipelines.migration.plan.learned_types import TypeLearner, has_ids
-from pipelines.migration.plan.mapping import NOTHING, OPEN, FieldMapping, MappingFile, ResourceMapping, SentAs
+from pipelines.migration.plan.mapping import (
+    NOTHING,
+    OPEN,
+    FieldMapping,
+    MappingFile,
+    ResourceMapping,
+    SentAs,
+    code_of,
+    fields_defined_by,
+)
 from pipelines.records.shapes.field_names import keys_of, names_own_kind, resource_named, stem_of
 from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
@@ -38,7 +47,7 @@ _WIDTH = 110
 _HEADER = """\
 # How records of '{source}' become records of '{target}', where the service documents neither. `bookferry migrate map` proposed it: read it,
 # and put an answer in place of each question mark. Every `migrate plan {source} {target} --resources ...` follows it, and moves no
-# resource with an open question. Run map again after a change in either library: it changes no line, and adds what is new.
+# resource with an open question. Run map again after a change in either library: it keeps every answer, and adds what is new.
 # docs/first-contact.md says what a line may have.
 """
 
@@ -99,7 +108,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
 
 
 def proposed_text(earlier: MappingFile | None, proposals: Iterable[Proposal], source: str, target: str) -> str:
-    """The text of a new file, or that of an earlier one with what is new, and what is gone; no other line of it is changed."""
+    """The text of a new file, or that of an earlier one with what is new, and what is gone; nothing else of it is changed."""
     text = _HEADER.format(source=source, target=target) if earlier is None else earlier.text
     for proposal in proposals:
         known = earlier.resources.get(proposal.resource) if earlier is not None else None
@@ -184,7 +193,8 @@ def _known_from(learner: TypeLearner, name: str) -> str:
 
 
 def _seen(learner: TypeLearner, key: str) -> str:
-    return f"{sum(learner.source.fields[key].kinds.values()):,} of {counted(learner.source.records, 'record')}"
+    example = f", such as {learner.examples[key]}" if key in learner.examples else ""
+    return f"{sum(learner.source.fields[key].kinds.values()):,} of {counted(learner.source.records, 'record')}{example}"
 
 
 def _one_of(learner: TypeLearner, name: str) -> str:
@@ -218,9 +228,13 @@ def _lines(proposal: Proposal, fields: Mapping[str, FieldMapping]) -> list[str]:
     """A line for each field, with its comment; a question has it above."""
     lines = list[str]()
     for name, field in fields.items():
-        line, comment = f"{_key(name)} = {_toml(msgspec.to_builtins(field))}", _comment(proposal.comments[name])
+        line, comment = _line(name, field), _comment(proposal.comments[name])
         lines += [comment, line] if field.is_open else [f"{line}  {comment}"]
     return lines
+
+
+def _line(name: str, field: FieldMapping) -> str:
+    return f"{_key(name)} = {_toml(msgspec.to_builtins(field))}"
 
 
 def _with_changes(text: str, proposal: Proposal, known: ResourceMapping) -> str:
@@ -235,7 +249,8 @@ def _with_changes(text: str, proposal: Proposal, known: ResourceMapping) -> str:
     ]
     lines = [_comment(f"{_GONE} {', '.join(gone)}")] if gone else []
     lines += _lines(proposal, new)
-    header = re.search(rf"^\[{resource}\.fields\][^\n]*", text, re.MULTILINE)
+    text = _with_new_values(text, proposal, known)
+    header = _header_of_fields(text, resource)
     if header is not None:
         earlier = re.compile(rf"\n# {_GONE}[^\n]*").match(text, header.end())
         behind = text[(earlier or header).end() :]
@@ -245,6 +260,29 @@ def _with_changes(text: str, proposal: Proposal, known: ResourceMapping) -> str:
             f"The mapping file has no line [{resource}.fields], below which these would be written: {'; '.join(lines)}"
         )
     return "\n".join([text.rstrip(), "", f"[{resource}.fields]", *lines, ""]) if lines else text
+
+
+def _with_new_values(text: str, proposal: Proposal, known: ResourceMapping) -> str:
+    """The text with a question for each value that came later, in the line of its field; one that has no line of its own stays as it is."""
+    header = _header_of_fields(text, proposal.resource)
+    if header is None:
+        return text
+    lines = text[header.end() :].split("\n")
+    for number, line in enumerate(lines):
+        if line.startswith("["):
+            break
+        code = code_of(line).rstrip()
+        for name, field in fields_defined_by(code).items():
+            proposed = proposal.mapping.named.get(name, FieldMapping()).values
+            values = field.values | {value: OPEN for value in proposed if value not in field.values}
+            if known.fields.get(name) == field and values != field.values:
+                asked = msgspec.structs.replace(field, values=values)
+                lines[number] = _line(name, asked) + line[len(code) :]
+    return text[: header.end()] + "\n".join(lines)
+
+
+def _header_of_fields(text: str, resource: str) -> re.Match[str] | None:
+    return re.search(rf"^\[{resource}\.fields\][^\n]*", text, re.MULTILINE)
 
 
 def _list(name: str, values: Iterable[str]) -> list[str]:
