@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pipelines.publication_fields import IDENTIFIER_LIST, PUBLICATION_KEYS
 from pipelines.records.identifiers import arxiv, doi, isbn, issn, pmid
 from pipelines.records.identifiers.cleaning import MAX_CHARACTERS, cleaned
-from pipelines.records.identifiers.numbers_in_text import only_words
+from pipelines.records.identifiers.numbers_in_text import LIKE_A_PRICE, only_words
 from pipelines.records.identifiers.rules import Rule
 from pipelines.records.identifiers.verdicts import (
     GOOD,
@@ -108,8 +108,11 @@ class Kinds:
         found: list[FoundIdentifier] = []
         end = 0
         moved = False
+        prices = [price.span() for price in LIKE_A_PRICE.finditer(tidy) if not price["named"]]
         for token in self._other_kinds_pattern(kind.name).finditer(tidy):
             other = self._kinds[token.lastgroup or ""].read(token[0])
+            if any(first <= token.start() and token.end() <= last for first, last in prices):
+                continue
             if all(one.verdict in GOOD for one in other):
                 found += self._remaining(kind, tidy[end : token.start()])
                 found += [

@@ -81,23 +81,43 @@ def addresses(name: str) -> re.Pattern[str]:
 
 
 _LABELS = labels(LABEL_ISBN, LABEL_ISSN)
+_TERMS = (
+    r"(?:pbk|hbk|hdbk|paperback|hardback|hardcover|softcover|softback|cloth|paper|cased|bound|print|printed"
+    r"|online|electronic|elec|ebook|e-book|epub|pdf|web|cd-rom|linking|set|and|und|et|or)(?![A-Za-z0-9])"
+)
 _WORDS = re.compile(
-    r"(?<![A-Za-z0-9])(?:pbk|hbk|hdbk|paperback|hardback|hardcover|softcover|softback|cloth|paper|cased|bound|print|printed"
-    r"|online|electronic|elec|ebook|e-book|epub|pdf|web|cd-rom|linking|set|and|und|et|or"
-    r"|(?:v|vol|bd|band|t|tom[eo]?|teil|del|deel|cz|sv|т|том|ч|кн)\.?\s?[0-9]{1,2}|(?:[$£€¥]|eur|usd|gbp|chf|dm)\s?[0-9]{1,4}(?:\.[0-9]{2})?)(?![A-Za-z0-9])[.:]?",
+    rf"(?<![A-Za-z0-9])(?:{_TERMS}"
+    r"|(?:v|vol|bd|band|t|tom[eo]?|teil|del|deel|cz|sv|т|том|ч|кн)\.?\s?[0-9]{1,2}|(?:[$£€¥]|eur|usd|gbp|chf|dm)\s?[0-9]{1,4}(?:\.[0-9]{2})?(?:-[0-9]{1,4})?)(?![A-Za-z0-9])[.:]?",
     re.IGNORECASE,
 )
 """Words, volumes and prices that cataloguers put beside a number. Any other word may change the meaning of a number after it."""
 
-_CURRENCY = r"(?:(?!e?is[bs]n)[^\W\d_]{1,5}\.?[$¢-¥฿₠-⃀￠-￦]?|[$¢-¥฿₠-⃀￠-￦])"
-_AMOUNT = r"(?:[0-9]{1,3}(?:[.,' ][0-9]{3})+|[0-9]{1,6})(?:[.,][0-9]{1,2}|[.,:/]-{1,2})?(?![0-9-]|[.,][0-9])"
+_CURRENCY = rf"(?:(?!{_TERMS}|e?is[bs]n|pmid)[^\W\d_]{{1,5}}\.?[$¢-¥฿₠-⃀￠-￦]?|[$¢-¥฿₠-⃀￠-￦])"
+_SUM = r"(?:[0-9]{1,3}(?:[.,' ][0-9]{3})+|[0-9]{1,6})(?:[.,][0-9]{1,2}|[.,:/]-{1,2})?"
+_ENDS = r"(?![0-9-]|[.,][0-9])"
+_AMOUNT = _SUM + _ENDS
 _MILLIONS = rf"(?:[0-9](?=[0-9]{{6}}(?![0-9])))?{_AMOUNT}"
 """Amounts of rials or rupiahs have seven digits; eight may be an ISSN."""
 
+_TWO_SUMS = rf"(?=[1-9]){_SUM} ?- ?(?=[1-9]){_SUM}{_ENDS}"
+_RANGE = rf"(?:[1-9][0-9]{{7}}{_ENDS}|{_TWO_SUMS})"
+"""Amounts whose check digit may be right by accident: two of them, or one of eight digits."""
+
+_NAMED = r"(?P<named>(?:issn(?!\))[^0-9;]*|(?:print|online|electronic|linking)[\s):\]]*)(?:[0-9]{8}|[0-9]{4}-[0-9]{4})(?![0-9-]))"
+_AFTER_PRICE = r"(?=\s*(?:[;|,.()\[\]-]|is[bs]n|$))"
 _PRICE = re.compile(
-    rf"\s?:\s*(?:{_CURRENCY}\s?{_MILLIONS}|{_MILLIONS}\s?{_CURRENCY})(?=\s*(?:[;|,.()\[\]-]|is[bs]n|$))", re.IGNORECASE
+    rf"{_NAMED}|\s?:\s*(?:{_CURRENCY}\s?(?:{_MILLIONS}|{_RANGE})|(?:{_MILLIONS}|{_RANGE})\s?{_CURRENCY}"
+    rf"|(?![0-9]{{4}}-[0-9]{{4}}(?![0-9])){_TWO_SUMS}){_AFTER_PRICE}",
+    re.IGNORECASE,
 )
-"""Terms of availability after a number (ISBD, area 8): a colon, a currency in any language, an amount."""
+"""Terms of availability after a number (ISBD, area 8): a colon, a currency in any language, an amount or a range. No named number."""
+
+LIKE_A_PRICE = re.compile(
+    rf"{_NAMED}|\s?:\s*(?:{_CURRENCY}\s?)?{_RANGE}(?!\s?[(\[]?{_TERMS})"
+    rf"|(?<![\w.-])(?<![:=] )(?:{_CURRENCY}\s?{_RANGE}|{_RANGE}\s?{_CURRENCY}){_AFTER_PRICE}",
+    re.IGNORECASE,
+)
+"""A number that is no certain ISSN or ISBN in the field of another kind: after ISBD's colon, or beside what may be a currency."""
 
 _CARD = " .:=+*\"'{}<>-"
 """Signs that may remain around a number: punctuation of the catalogue card (ISBD), quotation marks, braces."""
@@ -127,9 +147,10 @@ def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
     tidy, more = in_ascii(tidy)
     alone = _BARE.fullmatch(numbers.label.sub("", tidy).strip()) is not None
     used = [*rules, *more]
-    for pattern, replacement, rule in ((numbers.address, r";\1;", Rule.ADDRESS), (_PRICE, ";", Rule.QUALIFIER)):
-        tidy, count = pattern.subn(replacement, tidy)
-        used += [rule] * (count > 0)
+    tidy, count = numbers.address.subn(r";\1;", tidy)
+    used += [Rule.ADDRESS] * (count > 0)
+    before, tidy = tidy, _PRICE.sub(lambda price: price["named"] or ";", tidy)
+    used += [Rule.QUALIFIER] * (tidy != before)
     found = _with_zeros(numbers, _read_pieces(numbers, tidy, tuple(used)), alone=alone)
     if all(one.verdict == UNRECOGNISED for one in found):
         return [FoundIdentifier(numbers.name, text, UNRECOGNISED, Rule.TEXT)]
@@ -162,8 +183,9 @@ def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> 
     for pattern, rule in ((numbers.label, Rule.LABEL), (_WORDS, Rule.QUALIFIER)):
         rest, count = pattern.subn(";", rest)
         used += [rule] * (count > 0)
-    runs = [run.strip(_CARD) for run in rest.split(";")]
-    if any(run != part.strip() for run, part in zip(runs, rest.split(";"), strict=True)):
+    parts = [part for part in rest.split(";") if part.lstrip()[:1] != ":" or _unpriced(numbers, part)]
+    runs = [run.strip(_CARD) for run in parts]
+    if any(run != part.strip() for run, part in zip(runs, parts, strict=True)):
         used.append(Rule.PUNCTUATION)
     runs = [run for run in runs if run]
     if not all(map(_ONLY_NUMBERS.fullmatch, runs)):
@@ -180,7 +202,7 @@ def _read_head(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> l
     head = _HEAD.match(masked)
     ends = [group.end() for group in _GROUPS.finditer(masked, 0, head.end() if head else 0)]
     for end in ends[:-4:-1]:  # the last ones may be an amount
-        before, rest = piece[:end], piece[end:].lstrip(_CARD)
+        before, rest = piece[:end], piece[end:].lstrip()
         in_a_word = piece[end : end + 1].isalnum() and piece[end] < "\u0590"  # scripts that have blanks between words
         if in_a_word or not numbers.with_words.search(before):
             continue
@@ -192,7 +214,13 @@ def _read_head(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> l
 
 def _unread(numbers: NumberStandard, words: str) -> list[FoundIdentifier]:
     """Words after a number, if they have another one, whose meaning they may change."""
-    return [FoundIdentifier(numbers.name, words, UNRECOGNISED, Rule.TEXT)] if _MANY_DIGITS.search(words) else []
+    has_number = _MANY_DIGITS.search(_unpriced(numbers, words))
+    return [FoundIdentifier(numbers.name, words, UNRECOGNISED, Rule.TEXT)] if has_number else []
+
+
+def _unpriced(numbers: NumberStandard, words: str) -> str:
+    """The words without what may be a price; all of them if they are a number of this standard."""
+    return words if numbers.validate(words.strip(_CARD)).value else LIKE_A_PRICE.sub(r"\g<named>", words)
 
 
 def _read_run(numbers: NumberStandard, run: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:

@@ -90,6 +90,7 @@ PRICES = [
     ": 1500円",
     "51995",
     ": 45 F",
+    ": 2049-3630 Ft",
     ", sfr 23.50",
 ]
 BEFORE = ["ISBN ", "urn:issn:", "PMID- ", "https://doi.org/", "https://portal.issn.org/resource/ISSN/", "10.978."]  # fmt: skip

@@ -21,6 +21,13 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS
         "0-19-852663-6 : 2500000 ریال",
         "0-19-852663-6 (gal.) : ۱۲۵۰۰۰۰ تومان",
         "0-19-852663-6 : Rp 1250000",
+        "0-19-852663-6 : Rp 20493630",
+        "0-19-852663-6 : 2049-3630 Ft",
+        "0-19-852663-6 : 2049\u20133630 forint",
+        "0-19-852663-6 (br.) : 2049-3630",
+        "0-19-852663-6 (brož. : Kč 2049-3630)",
+        "0-19-852663-6 : 19500-29504 Ft",
+        "0-19-852663-6 : 19500-29504",
     ],
 )
 def test_a_price_is_no_second_identifier(text: str) -> None:
@@ -31,7 +38,16 @@ def test_a_price_is_no_second_identifier(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "tail", [" (inb.) : 249:-", " : 25.00 EUR, 30.00 CHF", " ; 24 cm", " : HK$ 128", " (в пер.) : 1250 руб. 00 коп."]
+    "tail",
+    [
+        " (fűzött) : 2049-3630 Ft",
+        " : EUR 2049-3630",
+        " (inb.) : 249:-",
+        " : 25.00 EUR, 30.00 CHF",
+        " ; 24 cm",
+        " : HK$ 128",
+        " (в пер.) : 1250 руб. 00 коп.",
+    ],
 )
 def test_words_and_prices_after_a_mistyped_number_are_no_second_identifier(tail: str) -> None:
     """Only its check digit is named."""
@@ -39,7 +55,7 @@ def test_words_and_prices_after_a_mistyped_number_are_no_second_identifier(tail:
     assert (isbn.value, isbn.verdict, isbn.rule) == ("0-19-852663-7", "invalid", "check_digit")
 
 
-@pytest.mark.parametrize("text", ["kart. : DM 24.80", "(cased) : $40.00"])
+@pytest.mark.parametrize("text", ["kart. : DM 24.80", "(cased) : $40.00", "2049-3630 Ft", "EUR 2049-3630"])
 def test_a_price_alone_is_no_identifier(text: str) -> None:
     """It is named as words."""
     assert {one.verdict for one in STANDARD_KINDS.read("isbn", text)} == {"unrecognised"}
@@ -49,3 +65,22 @@ def test_a_price_alone_is_no_identifier(text: str) -> None:
 def test_an_x_in_a_group_of_its_own_belongs_to_the_number_before_words(tail: str) -> None:
     [isbn] = STANDARD_KINDS.read("isbn", f"0 8044 2957 X{tail}")
     assert (isbn.value, isbn.verdict) == ("9780804429573", "repaired")
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("isbn", "0378-5955 : 2049-3630 (online)"),
+        ("isbn", "0378-5955 ; ISSN (Druck) : 2049-3630"),
+        ("issn", "0378-5955 : 2049-3630"),
+        ("issn", "ISSN: 0378-5955 Druck ; ISSN: 2049-3630 imp."),
+    ],
+)
+def test_a_number_with_its_name_or_in_its_own_field_is_no_price(field: str, text: str) -> None:
+    values = [one.value for one in STANDARD_KINDS.read(field, text) if one.verdict == "repaired"]
+    assert values == ["0378-5955", "2049-3630"]
+
+
+def test_a_range_of_prices_is_no_second_issn() -> None:
+    [issn] = STANDARD_KINDS.read("issn", "0378-5955 : 2049-3630 Ft")
+    assert (issn.value, issn.rule) == ("0378-5955", "qualifier")
