@@ -1,4 +1,5 @@
--- One table at an instant: the newest complete snapshot with this table that the library had begun by then.
+-- One table at an instant: the newest complete snapshot with this table that was finished by then. One that had only begun can have what
+-- people wrote later, most of all if it was stopped and continued.
 CREATE MACRO {table}_as_of(library, instant) AS TABLE
 SELECT *
 FROM {table}_history
@@ -10,6 +11,6 @@ WHERE
         WHERE
             held.tenant = library
             AND held.complete
-            AND held.started_at <= CAST(instant AS TIMESTAMP WITH TIME ZONE)
+            AND held.finished_at <= CAST(instant AS TIMESTAMP WITH TIME ZONE)
             AND list_contains(string_split(held.resources, ','), '{resource}')
     )

@@ -1,4 +1,5 @@
--- One table at an instant: the newest complete snapshot with this table that the library had begun by then.
+-- One table at an instant: the newest complete snapshot with this table that was finished by then. One that had only begun can have what
+-- people wrote later, most of all if it was stopped and continued.
 CREATE OR REPLACE FUNCTION {schema}.{table}_as_of(library text, instant timestamp with time zone)
 RETURNS SETOF {schema}.{table}_history
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -13,7 +14,7 @@ WHERE
         WHERE
             held.tenant = $1
             AND held.complete
-            AND held.started_at <= $2
+            AND held.finished_at <= $2
             AND position(',{resource},' IN ',' || held.resources || ',') > 0
     )
 $$
