@@ -196,6 +196,7 @@ def kill(worker: subprocess.Popen[str]) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1500)
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="a database as the broker tells no worker to end a run")
 def test_a_run_that_a_person_terminates_is_canceled(cluster: Cluster) -> None:
     """It ends, people are notified that it was stopped, nothing requests it again, and the next one resumes it."""
     [machine, _] = cluster.workers
