@@ -183,7 +183,7 @@ class Migration:
         self.data.prepare()
         with temporary_folder(self.data.path / f"mapping-{target}") as folder, self.session.client(target) as client:
             builder = PlanBuilder(self.session, request, folder)
-            builder.read_target(client)
+            builder.read_target(client, to_move=False)
             proposals = [propose(learner, target, builder.operations) for learner in builder.learners.values()]
         text = proposed_text(earlier, filter(None, proposals), tenant, target)
         mapping = MappingFile(path, text)

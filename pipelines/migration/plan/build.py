@@ -97,23 +97,25 @@ class PlanBuilder:
         self._session = session
         self._request = request
         self._folder = folder
-        self._listed: dict[str, tuple[TargetListing, TargetListing]] = {}
+        self._source: dict[str, TargetListing] = {}
+        self._target: dict[str, TargetListing] = {}
         self.learners: dict[str, TypeLearner] = {}
+        self._assumed = {PUBLICATIONS: publication_type(session.kinds), **RESOURCE_TYPES}
         self._types: dict[str, ResourceType] = {}
         self._unanswered: dict[str, str] = {}
         """Resource that is not planned → why not, by the mapping."""
         self._description: Description | msgspec.UnsetType = msgspec.UNSET
 
-    def read_target(self, client: LibraryClient) -> None:
-        """Read the resources of the target that are moved or referred to."""
-        request = self._request
-        self._listed = {
-            resource: (
-                snapshot_listing(self._session.source_data, request.source, resource, self._folder),
-                self._session.reader.read(request.target, client, self._folder, "plan", resource),
-            )
-            for resource in (PUBLICATIONS, *request.resources, *referenced_resources(request.resources))
-        }
+    def read_target(self, client: LibraryClient, *, to_move: bool = True) -> None:
+        """Read the resources of the target that are moved or referred to, and learn how records are moved.
+
+        `to_move`: else only those from which that is learned.
+        """
+        request, session = self._request, self._session
+        for resource in (PUBLICATIONS, *request.resources, *referenced_resources(request.resources)):
+            self._source[resource] = snapshot_listing(session.source_data, request.source, resource, self._folder)
+            if to_move or self._is_learned(resource):
+                self._target[resource] = session.reader.read(request.target, client, self._folder, "plan", resource)
         self._learn_types(client)
 
     @property
@@ -129,43 +131,42 @@ class PlanBuilder:
         return self._description
 
     def _learn_types(self, client: LibraryClient) -> None:
-        """Learn how records are moved: from the target's description, and from the records of both sides.
-
-        A backup counts the fields of publications that the service does not document, so a source without any costs nothing here.
-        """
-        source = self._request.source.manifest
-        assumed = {PUBLICATIONS: publication_type(self._session.kinds), **RESOURCE_TYPES}
-        for resource, sides in self._listed.items():
-            counted = source.residue.get(resource)
-            has_others = counted is None or "authors" in counted or additional_names(counted, assumed[resource])
-            if assumed[resource].sends_unproved or (has_others and sides[0].rows):
+        """Learn how records are moved: from the target's description, and from the records of both sides."""
+        for resource, listing in self._source.items():
+            if self._is_learned(resource):
                 self.learners[resource] = TypeLearner(
-                    assumed[resource],
-                    *sides,
+                    self._assumed[resource],
+                    listing,
+                    self._target[resource],
                     self._described(client).resources.get(resource, ResourceSchema()),
-                    same_service=source.api == API,
-                    read=self._source_listings(),
+                    same_service=self._request.source.manifest.api == API,
+                    read=self._source,
                     library=self._library,
                 )
         self._types = {resource: learner.type for resource, learner in self.learners.items()}
         if mapping := self._request.mapping:
             self._types = {resource: mapping.follow(learned) for resource, learned in self._types.items()}
-            reasons = {name: mapping.unanswered(name) for name in self._request.resources if self._listed[name][0].rows}
+            reasons = {name: mapping.unanswered(name) for name in self._request.resources if self._source[name].rows}
             self._unanswered = {name: reason for name, reason in reasons.items() if reason}
+
+    def _is_learned(self, resource: str) -> bool:
+        """Whether it has to be learned how records are moved; publications: only where the source has fields that nobody documents.
+
+        A backup counts those, so that a source without any costs nothing here.
+        """
+        counted, assumed = self._request.source.manifest.residue.get(resource), self._assumed[resource]
+        has_others = counted is None or "authors" in counted or bool(additional_names(counted, assumed))
+        return assumed.sends_unproved or (has_others and self._source[resource].rows > 0)
 
     def _library(self) -> dict[str, TargetListing]:
         """All records of the source, without those that are encrypted with a key that is not at hand."""
-        data, snapshot, known = self._session.source_data, self._request.source, self._source_listings()
+        data, snapshot, known = self._session.source_data, self._request.source, self._source
         tables, keys = snapshot.manifest.tables, {"", *data.keys.fingerprints}
         return known | {
             name: snapshot_listing(data, snapshot, name, self._folder)
             for name in snapshot.manifest.resources
             if name not in known and tables[f"raw_{name}"].key in keys
         }
-
-    def _source_listings(self) -> dict[str, TargetListing]:
-        """The records of the source to which others may refer."""
-        return {resource: listing for resource, (listing, _) in self._listed.items()}
 
     def build(self, journal: Journal) -> Plan:
         """Write the rows and the conflicts; returns the plan, which is not sealed yet."""
@@ -180,7 +181,7 @@ class PlanBuilder:
         )
         inputs = PlanInputs(
             folder=folder,
-            listed=self._listed,
+            listed={resource: (listing, self._target[resource]) for resource, listing in self._source.items()},
             types={**self._types, PUBLICATIONS: publications},
             resources=(PUBLICATIONS, *(name for name in request.resources if name not in self._unanswered)),
             journal=journal,
@@ -193,7 +194,7 @@ class PlanBuilder:
         with table_writer(folder / ROWS, PLAN) as writer:
             totals = plan_all(writer, inputs)
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=inputs.key)
-        for end, listing in zip((facts.source, facts.target), self._listed[PUBLICATIONS], strict=True):
+        for end, listing in zip((facts.source, facts.target), inputs.listed[PUBLICATIONS], strict=True):
             library = session.settings.tenants.get(end.tenant)
             if library and library.record_url:
                 end.record_url = library.record_url
