@@ -146,6 +146,8 @@ class LeaseTable:
             for name, held in list(self._held.items()):
                 with suppress(BookferryError):
                     self._beat(name, held)
+        if not self._held:
+            self._close()  # a beat that waited for its turn may have opened the session again
 
     def _look(self, names: Collection[str]) -> dict[str, tuple[int, str, int]]:
         with self._transaction() as session:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -50,6 +52,33 @@ with state.lease("old", "s3://bucket/data"):
         else:
             print("sends", flush=True)
 """.replace("BEAT, SILENCE", "0.2, 1.5")
+
+
+def test_a_beat_that_waits_while_its_lease_is_given_back_leaves_no_session_open() -> None:
+    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    database.execute("CREATE TABLE leases (name TEXT PRIMARY KEY, fence INTEGER, owner TEXT, beats INTEGER)")
+    waits, goes_on = threading.Event(), threading.Event()
+    sessions = list[str]()
+
+    @contextmanager
+    def transaction() -> Iterator[sqlite3.Connection]:
+        if threading.current_thread().name == "leases":
+            waits.set()
+            assert goes_on.wait(60)
+        sessions.append("opened")
+        yield database
+
+    table, others = (
+        leases.LeaseTable(transaction, lambda: sessions.append("closed"), "the database"),
+        threading.enumerate(),
+    )
+    table.acquire("old", "busy")
+    [thread] = [thread for thread in threading.enumerate() if thread.name == "leases" and thread not in others]
+    assert waits.wait(60)
+    table.release("old")
+    goes_on.set()
+    thread.join(60)
+    assert sessions == ["opened", "opened", "closed", "opened", "closed"]
 
 
 class Stopped(BaseException):
