@@ -170,7 +170,7 @@ class Downloads:
         """Write and hash the body; stop as soon as it cannot be the file any more."""
         host, announced, etag = origin_text(response.request.url), _length(response), _etag(response)
         codings = [word for word in re.split(r"[\s,]+", response.headers.get("content-encoding", "").lower()) if word]
-        codings = [coding for coding in codings if coding not in _NO_CODINGS]
+        codings = [coding for coding in codings if coding in _CODINGS | _OTHER_CODINGS]
         chunks = self._in_time(response.iter_raw())
         if codings:
             # packed bytes may have no content at all, without an end (I13); of unknown ones the library's size says nothing
@@ -206,8 +206,11 @@ _GZIP = b"\x1f\x8b"
 _EITHER, _BARE = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
 """zlib's windows: for a header of gzip or deflate, and for deflate without its header, which some servers send."""
 
-_NO_CODINGS = frozenset({"identity", "aws-chunked"})
-"""Codings that change no bytes of a file; the second is that of its upload, which storages repeat although they have removed it."""
+_OTHER_CODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz", "exi", "pack200-gzip"})
+"""IANA's further ones, which nobody here unpacks.
+
+What is none of either changes no bytes of a file: storages repeat what an upload said of itself (aws-chunked), a charset or base64.
+"""
 
 MOST_PACKED = 20
 """How many times as large as its packed bytes a file may be, if the library says that it is smaller (I13)."""
@@ -247,7 +250,7 @@ def _unpacked(sent: Received, into: BinaryIO, codings: Sequence[str], host: str,
     folder = Path(into.name).parent if isinstance(getattr(into, "name", None), str) else None
     with tempfile.TemporaryFile(dir=folder) as content:
         try:
-            most = MAX_BYTES if size is None else max(size, MOST_PACKED * sent.size)
+            most = MAX_BYTES if size is None else max(2 * size, MOST_PACKED * sent.size)
             sha256, unpacked = _written(_content_of(into, codings), content, most, "more than any file of this size")
         except (_TransferError, zlib.error, EOFError) as error:
             return _not_unpacked(kept, into, error, size, f"{host} sends the file packed ({names})")
@@ -275,6 +278,10 @@ def _not_unpacked(kept: Received, into: BinaryIO, error: Exception, size: int | 
     is_zipped = into.read(2) == _GZIP
     if kept.size == size:
         return kept if is_zipped or not isinstance(error, zlib.error) else replace(kept, remark=None)
+    if size is not None and isinstance(error, _TransferError):
+        return replace(
+            kept, remark=f"{sends}, and kept so: unpacked it has {error}, and the library says {size:,} bytes."
+        )
     if size is None and isinstance(error, zlib.error) and not is_zipped:
         return replace(kept, remark=f"{sends}, and kept so: it cannot be unpacked.")
     why = {EOFError: "its end is missing", zlib.error: "it cannot be unpacked"}.get(type(error), f"it has {error}")
