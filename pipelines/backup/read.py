@@ -256,7 +256,8 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
             observer.shape.sampled = observer.shape.records < writer.rows
             capture.facts.shapes[resource] = observer.shape
     path = capture.raw_path(resource)
-    repeated = drop_duplicates(path, resource, key, text_ids=text_ids) if listing.facts.followed else 0
+    read_again = listing.facts.followed or (listing.facts.again > 0 and listing.facts.last_total is not None)
+    repeated = drop_duplicates(path, resource, key, text_ids=text_ids) if read_again else 0
     ids = count_ids(path, key, text_ids=text_ids)
     if resource in PERSONAL:  # an id that is a text may be an address
         ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +139,14 @@ def test_a_record_that_no_walk_reads_is_lacking_after_two_equal_walks(tmp_path: 
         f"The service announced {RECORDS} records (X-Total) and sent {RECORDS - 1} different ones."
     ]
     assert facts.notes == []
+
+
+def test_what_only_the_walk_reads_twice_was_not_listed_twice(tmp_path: Path) -> None:
+    """X-Total is another one in every other answer, so that the newest page is read again for the balance."""
+    totals = cycle((str(RECORDS), str(RECORDS + 3)))
+    with RestlessLibrary(
+        lambda records, _page, _times: records, in_order=True, total=lambda _times: next(totals)
+    ) as it:
+        facts, ids = read(tmp_path, it)
+    assert (facts.complete, sorted(ids)) == (False, list(range(1, RECORDS + 1)))
+    assert not [problem for problem in facts.problems if "listed twice" in problem]

@@ -6,8 +6,9 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
+from http import HTTPStatus
 
-from pipelines.errors import AccessDeniedError, BookferryError, StorageError
+from pipelines.errors import AccessDeniedError, BookferryError, StopError, StorageError
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.durable import sha256_of, storage_errors, write_atomically
@@ -58,8 +59,10 @@ def _check_finished(capture: Capture) -> None:
     """Raises unless everything was read and staged to the end. A person may have repeated single steps."""
     facts = capture.facts
     if facts.unreadable and not facts.resources:
-        raise AccessDeniedError(
-            f"Nothing could be read, so there is no snapshot. {' '.join(refusal.message for refusal in facts.unreadable.values())}"
+        refusals = facts.unreadable.values()
+        is_denied = any(refusal.status == HTTPStatus.FORBIDDEN for refusal in refusals)
+        raise (AccessDeniedError if is_denied else StopError)(
+            f"Nothing could be read, so there is no snapshot. {' '.join(refusal.message for refusal in refusals)}"
         )
     wanted = [f"raw_{resource}" for resource in facts.resources]
     wanted += [table.name for resource in facts.resources for table in STAGED[resource]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import AccessDeniedError, TemporaryError
+from pipelines.errors import AccessDeniedError, StopError, TemporaryError
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables.registry import STAGED
 from pipelines.service.clock import SystemClock
@@ -222,6 +222,13 @@ class TestUnreadableResources:
             runner.back_up("users", run="second")
         with runner.library() as library:
             assert [one.name for one in library.data.snapshots()] == [good.name]
+
+    @pytest.mark.long
+    def test_a_refusal_that_is_about_no_right(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
+        """No other sign-in would help: exit 1."""
+        sandbox.fault("status", status=418, path="/users", times=9)
+        with pytest.raises(StopError, match=r"Nothing could be read, so there is no snapshot.*418"):
+            runner.back_up("users")
 
     @pytest.mark.long
     def test_publications_are_indispensable(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
