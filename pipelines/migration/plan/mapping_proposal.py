@@ -90,6 +90,11 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
             why = learned.left_out.get(next((key for key in keys_of(name) if key in learned.left_out), ""))
             has = f"what records have is not sent. {REASONS[why].problem}" if why else "no record has it"
             comments[name] = f"'{target}' demands it, and {has}{_one_of(learner, name)}"
+        elif (lacking := _lacking(learner, name)) and name in learned.fields and name not in learned.references:
+            fields[name] = msgspec.structs.replace(fields[name], fill=OPEN)
+            comments[name] += (
+                f". '{target}' demands it: say what new records get of the {lacking:,} that lack it, or take `fill` away"
+            )
     after_create = dict[str, str]()
     if COMPLETED in learned.left_out and f"PATCH /{LIST_PATHS[learned.resource]}/{{}}/complete" in operations:
         after_create[COMPLETED] = "PATCH complete"
@@ -200,6 +205,12 @@ def _seen(learner: TypeLearner, key: str) -> str:
 def _one_of(learner: TypeLearner, name: str) -> str:
     choices = ", ".join(learner.choices.get(name, ()))
     return f"; one of {choices}" if choices else ""
+
+
+def _lacking(learner: TypeLearner, name: str) -> int:
+    """The records that have nothing in a field."""
+    key = next((key for key in learner.type.keys_of(name) if key in learner.source.fields), "")
+    return learner.source.records - sum(learner.source.fields[key].kinds.values()) if key else 0
 
 
 def _keys(fields: Mapping[str, FieldMapping]) -> set[str]:

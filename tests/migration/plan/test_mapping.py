@@ -182,6 +182,20 @@ def test_a_demanded_field_that_is_left_out_is_filled_and_never_sent(tmp_path: Pa
     assert (form.values, form.empty, form.why) == ({"title": "A"}, {"kept": []}, {"kept": LeftOut.UNKNOWN_REFERENCE})
 
 
+def test_a_demanded_field_that_some_records_lack_is_a_question(tmp_path: Path) -> None:
+    records = [{"id": 1, "title": "A", "desk": "east"}, {"id": 2, "title": "B", "desk": None}]
+    fields = {"title": FieldSchema(), "desk": FieldSchema()}
+    learner = learner_of(tmp_path, records, ResourceSchema(create=PayloadSchema(fields, ["title", "desk"])))
+    text = text_of([learner])
+    assert [question.field for question in file_of(text).questions()] == ["desk"]
+    assert "'new' demands it: say what new records get of the 1 that lack it, or take `fill` away" in text
+    filled = file_of(text.replace('fill = "?"', 'fill = "main"')).follow(learner.type)
+    assert [filled.form(record).whole["desk"] for record in records] == ["east", "main"]
+    without = text.replace('{ fill = "?" }', "{}")
+    assert file_of(without).questions() == []
+    assert text_of([learner], without) == without
+
+
 def test_a_demanded_field_of_users_is_filled(tmp_path: Path) -> None:
     schema = ResourceSchema(create=PayloadSchema({"email": FieldSchema(), "desk": FieldSchema()}, ["email", "desk"]))
     learner = learner_of(tmp_path, [{"id": 1, "name": "A", "email": "a@example.org"}], schema, "users")
