@@ -140,7 +140,7 @@ def compare_files(
 
 def _missing(finding: Callable[..., Finding], file: PlannedFile, entry: WrittenFile | None) -> Finding:
     if file.action == FileAction.MISSING:
-        why = f"the snapshot lacks its content: {file.problem or 'it was not fetched'}"
+        why = f"the plan could not send it: {file.problem or 'it was not fetched'}"
         return finding(FILE, file, why, lacking=True)
     return finding(MISSING, file, _why_missing(file, entry))
 

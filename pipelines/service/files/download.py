@@ -176,7 +176,8 @@ class Downloads:
             # packed bytes may have no content at all, without an end (I13); of unknown ones the library's size says nothing
             most = MAX_BYTES if size is None or not {*codings} <= _CODINGS else 2 * size + _STEP
             sha256, received = _written(chunks, into, most, f"{host} sends more bytes than there should be")
-            return _unpacked(Received(sha256, received, etag), into, codings, host, size)
+            sent = Received(sha256, received, etag)
+            return _unpacked(sent, into, codings, host, size, is_gzip_file=size is None and _is_gzip_file(response))
         if announced is not None and size is not None and announced != size:
             raise _TransferError(f"{host} has {announced:,} bytes; the library says {size:,}")
         limit = f"at most {MAX_BYTES:,} are taken" if size is None else f"the library says {size:,}"
@@ -202,6 +203,8 @@ _CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 
 _GZIP = b"\x1f\x8b"
 """The beginning of its files."""
+
+_GZIP_TYPES = frozenset({"application/gzip", "application/x-gzip", "application/x-tgz", "application/x-compressed-tar"})
 
 _EITHER, _BARE = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
 """zlib's windows: for a header of gzip or deflate, and for deflate without its header, which some servers send."""
@@ -237,7 +240,15 @@ def _written(chunks: Iterator[bytes], into: BinaryIO, most: int, too_many: str) 
     return digest.hexdigest(), received
 
 
-def _unpacked(sent: Received, into: BinaryIO, codings: Sequence[str], host: str, size: int | None) -> Received:
+def _is_gzip_file(response: httpx.Response) -> bool:
+    """Whether the file itself is one of gzip, by its type or the end of its address: many servers say of it that it is packed."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind in _GZIP_TYPES or path_of(response.request.url).lower().endswith((".tar.gz", ".tgz", ".svgz"))
+
+
+def _unpacked(
+    sent: Received, into: BinaryIO, codings: Sequence[str], host: str, size: int | None, *, is_gzip_file: bool
+) -> Received:
     """Unpack a file that was received packed (RFC 9110, 8.4) where that fits the library's size, or where nothing contradicts.
 
     Else it stays as it was sent, which is said. Some storages pack although the request did not allow that, or only say so. `into`: the
@@ -257,8 +268,10 @@ def _unpacked(sent: Received, into: BinaryIO, codings: Sequence[str], host: str,
         if sha256 == sent.sha256:  # it only says that it is packed
             _check_size(host, sent.size, size)
             return sent
-        if size not in (None, unpacked):
-            if sent.size == size:
+        content.seek(0)
+        is_gzip_file = is_gzip_file and content.read(2) != _GZIP
+        if is_gzip_file or size not in (None, unpacked):
+            if is_gzip_file or sent.size == size:
                 return kept
             remark = f"{host} sends it packed ({names}), and kept so: unpacked it has {unpacked:,} bytes, and the library says {size:,}."
             return replace(kept, remark=remark)

@@ -117,7 +117,7 @@ def test_a_file_that_the_plan_could_not_send_is_lacking_until_somebody_attached_
     lost = planned(action=MISSING, sha256=None, problem="404 Not Found")
     [problem], _ = compare_files([lost], [], known=set(), written={})
     assert (problem.code, problem.lacking) == ("file", True)
-    assert problem.problem == "the snapshot lacks its content: 404 Not Found"
+    assert problem.problem == "the plan could not send it: 404 Not Found"
     assert compare([lost], [found(99)]) == ([], [(0, 99)])
     assert compare([lost], [found(99)], {99}) == ([], []), "a later plan attached it"
     assert compare([lost], [found(99, position=5)], {99}) == ([("file", 0)], [])

@@ -161,6 +161,16 @@ class TestRefuses:
         assert written == packed
         assert outcome.remark == f"Kept as {server.url} sends it: packed ({coding})."
 
+    @pytest.mark.parametrize(("path", "kind"), [("/data.tar.gz", "application/x-tar"), ("/data", "application/gzip")])
+    def test_a_gzip_file_stays_one(self, serve: Serve, clock: ManualClock, path: str, kind: str) -> None:
+        """Many servers say of it that it is packed. Without a size its address or type decides; packed once more, it is unpacked once."""
+        packed = gzip.compress(CONTENT)
+        for body, remark in ((packed, "packed (gzip)"), (gzip.compress(packed), "")):
+            server = serve(in_turn(Answer(body, headers={"content-encoding": "gzip", "content-type": kind})))
+            outcome, written = fetch(clock, server.url + path, size=None)
+            assert written == packed
+            assert remark in (outcome.remark or "")
+
     def test_whole_but_of_another_size(self, serve: Serve, clock: ManualClock) -> None:
         """It is perhaps another file, or a part of it, and is refused; also where it only says that it is packed."""
         for coding in ("identity", "gzip"):
