@@ -104,7 +104,7 @@ def report(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
-    """Report on a snapshot: invalid identifiers, duplicates, missing files; as a web page, as Markdown and as a table of issues."""
+    """Report on a snapshot: invalid identifiers, duplicates, missing files; as a web page, and as tables of issues for spreadsheets."""
     from cli.report import report_on
 
     return report_on(settings_of(config), tenant, snapshot, Output(as_json=json))

@@ -24,7 +24,10 @@ def _group() -> None:
 @command("cli.state")
 def move(
     to: Annotated[
-        Literal["local", "postgres"], typer.Option("--to", help="The data folder, or the database of postgres_env.")
+        Literal["local", "postgres"],
+        typer.Option(
+            "--to", help="local, the data folder, or postgres, the database of postgres_env.", metavar="PLACE"
+        ),
     ],
     config: ConfigOption = None,
     json: JsonOption = False,
