@@ -67,6 +67,7 @@ $(RUNS): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --require-hashes -r requirements.lock
 	$(PIP) --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q assets_defs cli pipelines resources sandbox  # who runs it may not be allowed to write here
 	@touch $(RUNS)
 
 $(STAMP): $(RUNS) requirements-dev.lock
