@@ -72,7 +72,10 @@ def print_mapping(console: Console, mapping: MappingFile, source: str, target: s
     if questions:
         asked = f"{counted(len(questions), 'question')} to answer in {mapping.path}"
         print_verdict(
-            console, "OPEN:", f"{asked}. Until then their resources are not planned. Next: {command}", good=False
+            console,
+            "OPEN:",
+            f"{asked}. Until then their resources are not planned, of publications those fields. Next: {command}",
+            good=False,
         )
     else:
         print_verdict(console, "Mapped:", f"no question is open in {mapping.path}. Read it. Next: {command}", good=True)

@@ -61,14 +61,23 @@ def _has_members(resource: str, name: str, shapes: Mapping[str, RecordShape]) ->
     shape, other = shapes.get(resource, RecordShape()), shapes.get(name)
     if not shape.records or (other is not None and not other.records):
         return True
-    if any(Kind.LIST in field.kinds for field in _named(shape, name)):
+    if any(Kind.LIST in holder.kinds for field in _named(shape.fields, name) for holder in (field, *_data_of(field))):
         return True
-    return other is not None and any(field.kinds for field in _named(other, resource))
+    entries = (field.entries.members for field in shape.fields.values() if field.entries is not None)
+    if any(any(_named(members, name)) for members in entries):  # `items: [{publication_id: 7}]`
+        return True
+    return other is not None and any(field.kinds for field in _named(other.fields, resource))
 
 
-def _named(shape: RecordShape, name: str) -> Iterator[FieldShape]:
+def _data_of(field: FieldShape) -> Iterator[FieldShape]:
+    """Yield what a member `data` has, as in JSON:API."""
+    if "data" in field.members:
+        yield field.members["data"]
+
+
+def _named(fields: Mapping[str, FieldShape], name: str) -> Iterator[FieldShape]:
     """Yield the fields that are named after a resource or a list."""
-    for key, field in shape.fields.items():
+    for key, field in fields.items():
         stem = stem_of(key)
         if names_same(stem, name) or resource_named(stem) == name:
             yield field

@@ -123,7 +123,7 @@ def _unanswered(facts: PlanFacts) -> Iterator[Loss]:
         yield Loss(
             kind="unanswered",
             count=unanswered.records,
-            words=records_in_words(name, unanswered.records),
+            words=records_in_words(name, unanswered.records) if name != PUBLICATIONS else "fields of publications",
             why=f"not planned, because {unanswered.why}.",
             remedy=f"Answer there (`bookferry migrate map {facts.source.tenant} {facts.target.tenant}` asks), and make a new plan.",
         )
@@ -177,7 +177,7 @@ def _references(counts: Mapping[str, int], lacking: Lacking) -> Iterator[Loss]:
             words=counted(count, "reference"),
             why=f"{_named(counts, numbers=False)}. Bookferry does not know which records those are, or they are neither there nor in this "
             "plan.",
-            remedy=f"Move it, too (--resources), or say which records those are (`bookferry migrate map`): {_IN_ISSUES}",
+            remedy=f"Move it, too (--resources), or answer where `bookferry migrate map` asks which records those are: {_IN_ISSUES}",
         )
 
 

@@ -199,7 +199,7 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     mapping_sha256: str = ""
     """SHA-256 of the mapping file that the plan follows; empty where there is none."""
     unanswered: dict[str, Unanswered] = {}
-    """Resource that is asked for and not planned → why not."""
+    """Resource that is asked for and not planned → why not; `publications` where fields of theirs are not."""
     not_read: list[str] = []
     """What the snapshot says was not read of the source, such as `/collections/:id/publications`."""
     mails: int = 0

@@ -146,7 +146,8 @@ class PlanBuilder:
         self._types = {resource: learner.type for resource, learner in self.learners.items()}
         if mapping := self._request.mapping:
             self._types = {resource: mapping.follow(learned) for resource, learned in self._types.items()}
-            reasons = {name: mapping.unanswered(name) for name in self._request.resources if self._source[name].rows}
+            asked = (PUBLICATIONS, *self._request.resources)
+            reasons = {name: mapping.unanswered(name) for name in asked if self._source[name].rows}
             self._unanswered = {name: reason for name, reason in reasons.items() if reason}
 
     def _is_learned(self, resource: str) -> bool:

@@ -41,6 +41,7 @@ from pipelines.records.shapes.field_names import (
     names_own_kind,
     resource_named,
     stem_of,
+    words_of,
 )
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, Observer, RecordShape
 from pipelines.records.values import compact_json, whole_number
@@ -155,12 +156,13 @@ _CODE = re.compile(r"(?=\D*\d)[A-Z\d./:-]{1,24}")
 
 
 def _without_texts(value: Any) -> Any:
-    """A value whose texts are left out, unless they are codes; one entry of a list."""
+    """A value whose texts are left out, unless they are codes or name a resource; one entry of a list."""
     if isinstance(value, dict):
         return {name: _without_texts(member) for name, member in value.items()}
     if isinstance(value, list):
         return [_without_texts(entry) for entry in value[:1]]
-    return value if not isinstance(value, str) or _CODE.fullmatch(value) else "…"
+    is_resource = isinstance(value, str) and value.isidentifier() and resource_named(stem_of(value)) is not None
+    return value if not isinstance(value, str) or _CODE.fullmatch(value) or is_resource else "…"
 
 
 def learn_from_shapes(
@@ -463,11 +465,14 @@ def _is_plain_list(field: FieldShape) -> bool:
 
 
 def _keys(assumed: ResourceType, fields: list[str]) -> tuple[tuple[str, ...], ...]:
-    """The fields that name a record: those that we know to do so, else all of `fields` together."""
-    known = [names for names in assumed.keys if {*names} <= {*fields}]
-    if known:
+    """The fields that name a record: those that we know to do so, in any spelling, else all of `fields` together."""
+    spelled = {"".join(words_of(name)): name for name in reversed(fields)}
+    by_words = [[spelled.get("".join(words_of(name))) for name in names] for names in assumed.keys]
+    if known := [tuple(filter(None, names)) for names in by_words if None not in names]:
         return tuple(known)
-    first = next((name for name in ("name", "title", "label", "heading", "code", "number") if name in fields), None)
+    ends = {words[-1]: name for name in reversed(fields) if (words := words_of(name))}
+    whole = (spelled.get(word) for word in ("name", "title", "label", "heading", "code", "number"))
+    first = next((name for name in (*whole, *map(ends.get, ("name", "title", "label", "heading"))) if name), None)
     return ((first, *(name for name in fields if name != first)),) if first else (tuple(fields or ("id",)),)
 
 

@@ -195,10 +195,11 @@ class MappingFile:
         ]
 
     def unanswered(self, resource: str) -> str:
-        """Why a resource is not planned, such as `in mappings/old-to-new.toml place (line 12) has no answer`; empty where it is."""
+        """Why a resource is not planned, or of publications fields, such as `in mappings/old-to-new.toml place (line 12) has no answer`."""
         file = f"{self.path.parent.name}/{self.path.name}"
         if resource not in self.resources:
-            return "" if RESOURCE_TYPES[resource].documented else f"{file} does not have them"
+            assumed = RESOURCE_TYPES.get(resource)
+            return "" if assumed is None or assumed.documented else f"{file} does not have them"
         questions = [question for question in self.questions() if question.resource == resource]
         if not questions:
             return ""

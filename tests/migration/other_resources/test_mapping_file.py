@@ -16,10 +16,14 @@ from pipelines.migration.plan.mapping import MappingFile
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import ALL_RESOURCES, back_up, make_pair, records_of, token_of
+from tests.migration.test_additional_fields import DOCUMENTED
 from tests.sandbox.process import SandboxProcess
 
 NAME = {"from": "name", "required": True}
 SHAPES: dict[str, Any] = {
+    "publications": {
+        "fields": {**DOCUMENTED, "rack": {"schema": {"type": ["integer", "null"]}, "seed": [2, 1]}},
+    },
     "authorities": {"fields": {"name": NAME, "kind": {"from": "kind"}}},
     "hard_copies": {
         "fields": {
@@ -74,6 +78,7 @@ def test_questions_are_answered_and_followed(pair: LibraryPair, sandbox: Sandbox
         mapping = mapped(migration)
     assert asked(mapping) == {
         'place = { leads_to = "?" }',
+        'rack = { leads_to = "?" }',
         'shelf = { leads_to = "?" }',
         'branch = { fill = "?" }',
         'kind = { values = { person = "?", corporate = "?", subject = "?" } }',
@@ -85,16 +90,19 @@ def test_questions_are_answered_and_followed(pair: LibraryPair, sandbox: Sandbox
     assert lost(plan) == {
         f"{counts[name]} {name.replace('_', ' ')}": counts[name]
         for name in ("authorities", "hard_copies", "collections")
-    }
+    } | {"fields of publications": 0}
+    [loss] = [str(loss) for loss in losses_of(plan) if loss.words == "fields of publications"]
+    [question] = [question for question in mapping.questions() if question.field == "rack"]
+    assert f": not planned, because in mappings/{mapping.path.name} rack (line {question.line}) has no answer." in loss
     assert pair.apply(plan).applied.lacking.unanswered == sum(lost(plan).values())
     with pair.migration() as migration:
         verification = migration.verify(plan)
     assert (verification.equal, verification.as_planned) == (False, True)
 
     text = mapping.text.replace('place = { leads_to = "?"', 'place = { leads_to = "locations"')
-    text = text.replace('shelf = { leads_to = "?"', 'shelf = { leads_to = "nothing"').replace(
-        'fill = "?"', 'fill = "east"'
-    )
+    for name in ("shelf", "rack"):
+        text = text.replace(f'{name} = {{ leads_to = "?"', f'{name} = {{ leads_to = "nothing"')
+    text = text.replace('fill = "?"', 'fill = "east"')
     text = text.replace('kept = { leads_to = "?"', 'kept = { leads_to = "publications"')
     for ours, theirs in KINDS.items():
         text = text.replace(f'{ours} = "?"', f'{ours} = "{theirs}"')

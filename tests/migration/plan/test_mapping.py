@@ -242,8 +242,18 @@ def test_a_value_that_came_later_is_asked_about_in_the_line_of_its_field(tmp_pat
     assert len(later.splitlines()) == len(answered.splitlines())
 
 
-def test_a_line_has_an_example_without_what_may_be_personal(tmp_path: Path) -> None:
-    value = {"location_id": 1, "since": "2020-01-02", "by": "Ann 2", "at": ["B-7", "B-8"]}
+@pytest.mark.parametrize(
+    ("value", "example"),
+    [
+        (
+            {"location_id": 1, "since": "2020-01-02", "by": "Ann 2", "at": ["B-7", "B-8"]},
+            '{"location_id":1,"since":"2020-01-02","by":"…","at":["B-7"]}',
+        ),
+        ({"location_id": 1, "of": "Publication", "by": "my book"}, '{"location_id":1,"of":"Publication","by":"…"}'),
+    ],
+)
+def test_a_line_has_an_example_without_what_may_be_personal(tmp_path: Path, value: Json, example: str) -> None:
+    """The name of a resource is none, and says of which kind the record beside it is."""
     [line] = [
         line
         for line in text_of(
@@ -251,7 +261,29 @@ def test_a_line_has_an_example_without_what_may_be_personal(tmp_path: Path) -> N
         ).splitlines()
         if line.startswith("place")
     ]
-    assert 'such as {"location_id":1,"since":"2020-01-02","by":"…","at":["B-7"]}' in line
+    assert f"such as {example}" in line
+
+
+@pytest.mark.parametrize(
+    ("resource", "record", "keys"),
+    [
+        ("hard_copies", {"note": "N", "barCode": "B1"}, (("barCode",),)),
+        (
+            "authorities",
+            {"kind": "K", "preferred-name": "A", "variants": []},
+            (("preferred-name", "kind", "variants"),),
+        ),
+        ("tasks", {"description": "D", "task.title": "T"}, (("task.title", "description"),)),
+        ("collections", {"description": "D", "Name": "A"}, (("Name",),)),
+    ],
+)
+def test_the_fields_that_name_a_record_are_known_in_any_spelling(
+    tmp_path: Path, resource: str, record: Json, keys: tuple[tuple[str, ...], ...]
+) -> None:
+    """Of the last group only the first field must be there: it names a record, and is no note."""
+    learner = learner_of(tmp_path, [{"id": 1, **record}], ResourceSchema(), resource)
+    assert learner.type.keys == keys
+    assert file_of(text_of([learner])).resources[resource].keys == keys
 
 
 def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
