@@ -131,6 +131,7 @@ _HEAD = re.compile(r"(?:[0-9][0-9Xx.+Ee/-]*|(?<=[0-9] )[Xx](?![^\W_])|[ ;:.=+*\"
 
 _GROUPS = re.compile(r"[0-9Xx]+")
 _BARE = re.compile(r"[='\"]*[0-9]+X?(?:\.0+)?['\"]*", re.IGNORECASE)
+_YEARS = re.compile(r"\s*((?:1[5-9]|20)[0-9]{2}) ?- ?((?:1[5-9]|20)[0-9]{2})\s*")
 _MANY_DIGITS = re.compile(r"(?:[0-9][ -]*){7}")
 _PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|no (?:isbn|issn)|tbd|tba|[-–—?.x]+)\.?", re.IGNORECASE)
 
@@ -175,7 +176,7 @@ def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> 
     rest, used, inner = piece, list(rules), list[FoundIdentifier]()
     while brackets := _BRACKETS.search(rest):
         content = brackets[0][1:].rstrip(")]")
-        if _MANY_DIGITS.search(content):
+        if _MANY_DIGITS.search(content) and (brackets[0] == piece or not _are_years(content)):
             inner += _read_pieces(numbers, content, (*rules, Rule.ENCLOSED))
         else:
             used.append(Rule.QUALIFIER)
@@ -192,6 +193,12 @@ def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> 
         return None
     runs = [*runs[:1], *(run for run in runs[1:] if not re.fullmatch(_AMOUNT, run))]  # a price without its currency
     return [one for run in runs for one in _read_run(numbers, run, tuple(used))] + inner
+
+
+def _are_years(text: str) -> bool:
+    """Whether a text is a row of years, such as those of a journal: beside a number, they are no other one."""
+    years = _YEARS.fullmatch(text)
+    return years is not None and years[1] <= years[2]
 
 
 def _read_head(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier] | None:

@@ -84,3 +84,18 @@ def test_a_number_with_its_name_or_in_its_own_field_is_no_price(field: str, text
 def test_a_range_of_prices_is_no_second_issn() -> None:
     [issn] = STANDARD_KINDS.read("issn", "0378-5955 : 2049-3630 Ft")
     assert (issn.value, issn.rule) == ("0378-5955", "qualifier")
+
+
+@pytest.mark.parametrize(
+    ("field", "number", "value"), [("issn", "0378-5955", "0378-5955"), ("isbn", "0-19-852663-6", "9780198526636")]
+)
+@pytest.mark.parametrize("form", ["{} (1908-1936)", "{} [1908 - 1936]", "({}) (1908-1936)"])
+def test_years_in_brackets_are_no_second_identifier(field: str, number: str, value: str, form: str) -> None:
+    """The check digit of an ISSN is right in every eleventh row of years."""
+    [one] = STANDARD_KINDS.read(field, form.format(number))
+    assert (one.value, one.verdict) == (value, "repaired")
+
+
+def test_an_issn_that_looks_like_years_is_one_alone() -> None:
+    assert [one.value for one in STANDARD_KINDS.read("issn", "(1756-1833)")] == ["1756-1833"]
+    assert [one.value for one in STANDARD_KINDS.read("issn", "0959-8138, 1756-1833")] == ["0959-8138", "1756-1833"]
