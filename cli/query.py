@@ -21,6 +21,7 @@ from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import all_examples, example, examples_folder
 from pipelines.humanize import counted
 from pipelines.records.tables.registry import PERSONAL_TABLES
+from pipelines.records.values import valid_text
 from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import damage_named, open_catalogue
 from pipelines.store.encryption import personal_keys
@@ -65,6 +66,10 @@ def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
 
 def answer_query(settings: Settings, sql: str, output: Output, form: OutputFormat, *, personal: bool) -> ExitStatus:
     """Run one query, read-only. An error in it is exit 2. `personal` includes the personal columns."""
+    if valid_text(sql) != sql:
+        raise ConfigurationError(
+            "The query is not text in UTF-8. Write it into a file in UTF-8, and name that with --file."
+        )
     if form.csv and (output.as_json or form.file):
         raise ConfigurationError("--csv goes with neither --json nor --to: choose one.")
     ending = form.file.suffix.lower() if form.file else ""

@@ -15,6 +15,7 @@ from cli.command_lines import command_line
 from cli.nightly import RESTART, outdated_tenants
 from cli.output import Output
 from pipelines.errors import ConfigurationError, ExitStatus
+from pipelines.records.values import valid_text
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.loading import load_settings
 from pipelines.settings.tenant import TenantName
@@ -95,10 +96,10 @@ class Wanted:
 
 def write_config(path: Path, wanted: Wanted, output: Output) -> ExitStatus:
     """Write a configuration that loads, or add the library to the one that is there. Print the next steps."""
-    library = wanted.library()
+    library, data = wanted.library(), _toml(wanted.data or DATA)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(CONFIG.format(data=_toml(wanted.data or DATA), library=library))
+            file.write(CONFIG.format(data=data, library=library))
     except FileExistsError:
         _add(path, wanted, library)
         _print_result(path, wanted, output, f"Added '{wanted.tenant}' to {path}.")
@@ -176,4 +177,8 @@ def _print_result(path: Path, wanted: Wanted, output: Output, what: str) -> None
 
 def _toml(text: str) -> str:
     """A TOML string: that of JSON, without surrogate pairs, which TOML does not allow."""
+    if valid_text(text) != text:
+        raise ConfigurationError(
+            f"{text!r} is not text in UTF-8, as everything in bookferry.toml is: write it otherwise."
+        )
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -133,6 +133,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.parametrize(
+    "line", ["query SELECT\udce4", "init --data d\udce4 --config other.toml"], ids=["query", "init"]
+)
+def test_bytes_that_are_no_text(line: str, folder: Path) -> None:
+    """As a terminal of another encoding sends them. Nothing is written."""
+    check(run(*line.split(), "--json", folder=folder), 2, ("is not text in UTF-8",))
+    assert not (folder / "other.toml").exists()
+
+
 @pytest.mark.parametrize(("line", "status", "words"), COMMANDS, ids=[line for line, *_ in COMMANDS])
 def test_a_mistake_in_a_command(line: str, status: int, words: tuple[str, ...], folder: Path) -> None:
     check(run(*line.split(), "--json", folder=folder), status, words)
