@@ -13,6 +13,7 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.migration.library_pair import LibraryPair
+from tests.migration.test_additional_fields import reshape
 from tests.migration.undo.test_run import undo
 from tests.migration.verify.test_run import verify
 from tests.store.snapshot_factory import STARTED_AT, make_snapshot
@@ -142,3 +143,27 @@ def test_a_later_plan_takes_the_first_days_out_only_where_somebody_says_so(pair:
         ({"published_on": None}, {"published_on": "2021-01-01"})
     ]
     assert not pair.plan(snapshot).facts.first_days
+
+
+@pytest.mark.long
+def test_a_record_without_what_the_target_demands_is_not_promised(pair: LibraryPair) -> None:
+    """The plan says which publications cannot be created, before the service refuses them."""
+    reshape(pair, pair.target, {"published_on": {"schema": {"type": "string"}, "required": True}})
+    snapshot = snapshot_of(pair, DATES)
+    plan = pair.plan(snapshot)
+    reasons = {row.source_id: row.reason for row in plan.rows(Action.QUARANTINED)}
+    assert reasons == {**dict.fromkeys((1, 2, 4), "required_not_taken"), 5: "required_missing"}
+    assert pair.apply(plan).applied.created == 1
+    plan = pair.plan(snapshot, first_days=True)
+    assert pair.apply(plan).applied.created == 2
+    assert dates_in(pair) == {number: date for number, date in SENT.items() if date}
+
+
+@pytest.mark.long
+def test_what_the_target_demands_and_may_be_empty_is_sent_so(pair: LibraryPair) -> None:
+    """Null, or an empty list."""
+    reshape(pair, pair.target, {name: {"from": name, "required": True} for name in ("published_on", "authors")})
+    plan = pair.plan(snapshot_of(pair, DATES))
+    assert pair.apply(plan).applied.complete
+    assert dates_in(pair) == {**dict.fromkeys(DATES), 3: "2020-02-29"}
+    assert verify(pair, plan).equal

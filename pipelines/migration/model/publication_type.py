@@ -19,7 +19,7 @@ from pipelines.migration.model.resource_types import (
     content_digest,
     without_signed_addresses,
 )
-from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, WRITTEN
+from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, WRITTEN, FieldType, fields_of
 from pipelines.records.forms import NAMED, form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.identifiers.verdicts import GOOD
@@ -35,6 +35,7 @@ from pipelines.records.matching import (
 )
 from pipelines.records.residue import PICTURES, without_addresses
 from pipelines.records.values import compact_json
+from pipelines.shapes.model import PayloadSchema
 
 IDENTIFIER = "identifier"
 STAGES = (
@@ -44,6 +45,8 @@ STAGES = (
 )
 _CONTENT = [name for name in sorted(WRITTEN) if name not in REFERENCES]
 _FILES = frozenset({"cover", "assets"})
+_LISTS = fields_of(FieldType.LIST)
+_NOTHING_DEMANDED = PayloadSchema()
 _DOCUMENTED = {"contributor": USERS, "organization": "organizations"}
 _LACKING = (LeftOut.NOT_DESCRIBED, LeftOut.NOT_SHOWN)
 _OTHER_RULES = PICTURES | {"files", DEPRECATED_FIELD}
@@ -59,6 +62,8 @@ class PublicationType(ResourceType, frozen=True):
     """Verdicts of the identifiers that are sent."""
     first_day: bool = False
     """A date that is only a year or a month is sent as its first day."""
+    nothing: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Field that the target demands → what is sent of a record that has nothing there: null where it may be null, or an empty list."""
 
     @property
     def has_files(self) -> bool:
@@ -107,7 +112,7 @@ class PublicationType(ResourceType, frozen=True):
 
     @property
     def of_target(self) -> Self:
-        return msgspec.structs.replace(self, takes={}, translated={}, fills={}, first_day=False)
+        return msgspec.structs.replace(self, takes={}, translated={}, fills={}, first_day=False, nothing={})
 
     def form(self, record: Mapping[str, Any]) -> Form:
         apart = _FILES.union(*map(self.keys_of, self.additional))
@@ -127,7 +132,8 @@ class PublicationType(ResourceType, frozen=True):
             form.fields | values,
             without_signed_addresses(unsent),
             form.why | why,
-            self.empty_values(record),
+            {name: value for name, value in self.nothing.items() if name not in form.fields}
+            | self.empty_values(record),
         )
 
     def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,10 +189,21 @@ class PublicationType(ResourceType, frozen=True):
 
 
 def publication_type(
-    kinds: Kinds, sent: Collection[str] = GOOD, *, first_day: bool = False, learned: ResourceType | None = None
+    kinds: Kinds,
+    sent: Collection[str] = GOOD,
+    *,
+    first_day: bool = False,
+    payload: PayloadSchema = _NOTHING_DEMANDED,
+    learned: ResourceType | None = None,
 ) -> PublicationType:
-    """How publications are moved. `learned`: the fields that the service does not document, and which are left out."""
+    """How publications are moved. `learned`: the fields that the service does not document, and which are left out.
+
+    `payload`: what the target's description says of a new one.
+    """
     learned = learned or ResourceType(PUBLICATIONS, (), ())
+    demanded = [name for name in WRITTEN if name in payload.required]
+    nullable = [name for name in demanded if name in payload.fields and "null" in payload.fields[name].types]
+    nothing = dict.fromkeys(nullable) | {name: [] for name in demanded if name in _LISTS}
     return PublicationType(
         PUBLICATIONS,
         fields=(*WRITTEN, *learned.fields),
@@ -203,7 +220,9 @@ def publication_type(
         left_out=learned.left_out,
         shown=learned.shown,
         author_members=learned.author_members,
+        required=(*learned.required, *demanded),
         additional=learned.fields,
+        nothing=nothing,
         kinds=kinds,
         verdicts=frozenset(sent),
         first_day=first_day,

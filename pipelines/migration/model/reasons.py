@@ -200,8 +200,8 @@ _TABLE = {
         Reason(
             REQUIRED_MISSING,
             "The target's description demands a field that this record does not have.",
-            "Fill the field in the source, or with `fill` in the mapping file; the next plan will move the record. "
-            "`bookferry describe` shows what the target demands.",
+            "Fill the field in the source, or one that nobody documents with `fill` in the mapping file; the next plan will move the "
+            "record. `bookferry describe` shows what the target demands.",
         ),
         Reason(
             REQUIRED_NOT_TAKEN,

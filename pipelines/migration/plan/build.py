@@ -55,7 +55,7 @@ from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
 from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
-from pipelines.shapes.model import Description, ResourceSchema
+from pipelines.shapes.model import Description, PayloadSchema, ResourceSchema
 from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import open_in_duckdb, table_writer
@@ -116,6 +116,8 @@ class PlanBuilder:
             self._source[resource] = snapshot_listing(session.source_data, request.source, resource, self._folder)
             if to_move or self._is_learned(resource):
                 self._target[resource] = session.reader.read(request.target, client, self._folder, "plan", resource)
+        if to_move and self._source[PUBLICATIONS].rows:
+            self._described(client)  # it says what a new publication must have
         self._learn_types(client)
 
     @property
@@ -153,11 +155,16 @@ class PlanBuilder:
     def _is_learned(self, resource: str) -> bool:
         """Whether it has to be learned how records are moved; publications: only where the source has fields that nobody documents.
 
-        A backup counts those, so that a source without any costs nothing here.
+        A backup counts those: of a source without any, no record is read here.
         """
         counted, assumed = self._request.source.manifest.residue.get(resource), self._assumed[resource]
         has_others = counted is None or "authors" in counted or bool(additional_names(counted, assumed))
         return assumed.sends_unproved or (has_others and self._source[resource].rows > 0)
+
+    def _payload(self, resource: str) -> PayloadSchema:
+        """What the target's description says of a new record, as far as it was asked for."""
+        schema = self._description.resources.get(resource) if self._description else None
+        return (schema.create if schema else None) or PayloadSchema()
 
     def _library(self) -> dict[str, TargetListing]:
         """All records of the source, without those that are encrypted with a key that is not at hand."""
@@ -178,6 +185,7 @@ class PlanBuilder:
             session.kinds,
             VERDICTS if request.sends_invalid else GOOD,
             first_day=request.first_days,
+            payload=self._payload(PUBLICATIONS),
             learned=self._types.get(PUBLICATIONS),
         )
         inputs = PlanInputs(
