@@ -12,6 +12,7 @@ import resource
 import subprocess
 from datetime import timedelta
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import pyarrow as pa
@@ -73,14 +74,19 @@ def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
             [*ask(database, "SELECT count(*) FROM publications_history", data)[1]]
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+IN_PLACE = DAMAGE | {
+    "another table": (lambda path: copyfile(path.with_name("publication_authors.parquet"), path), "is damaged: it has")
+}
+
+
+@pytest.mark.parametrize("damage", IN_PLACE)
 def test_a_query_of_a_damaged_file_is_exit_1(tmp_path: Path, damage: str) -> None:
     """In the document, too. What is wrong is said once."""
     (tmp_path / "bookferry.toml").write_text(
         '[tenants.old]\nbase_url = "https://x.org"\napi = "v2"\nusername_env = "A"\npassword_env = "B"\n'
     )
     path = make_snapshot_and_catalogue(DataFolder(tmp_path / "library-data")).path / "publications.parquet"
-    spoil, words = DAMAGE[damage]
+    spoil, words = IN_PLACE[damage]
     spoil(path)
     for _ in range(2):
         outcome = run("query", "SELECT * FROM publications", "--json", folder=tmp_path)

@@ -23,7 +23,7 @@ from pipelines.records.tables.registry import STAGED, TABLES, raw_table
 from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.manifest import MANIFEST, encode_manifest
 from pipelines.store.snapshots.publishing import publish
-from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_key
 from tests.store.postgres.conftest import library_snapshot
 from tests.store.snapshot_factory import (
     SNAPSHOT_ID,
@@ -49,6 +49,14 @@ def query(data: DataFolder, sql: str) -> list[tuple[Any, ...]]:
     """Rows of a query in the catalogue that Bookferry opens."""
     with open_catalogue(data) as database:
         return database.execute(sql).fetchall()
+
+
+def drop_columns(snapshot: Snapshot, *names: str) -> None:
+    """Make the publications as an older version did, which knew less."""
+    file = snapshot.path / "publications.parquet"
+    pq.write_table(pq.read_table(file).drop_columns([*names]), file)
+    snapshot.manifest.tables["publications"].bytes = file.stat().st_size
+    (snapshot.path / MANIFEST).write_bytes(encode_manifest(snapshot.manifest))
 
 
 def rows_by_snapshot(data: DataFolder, view: str) -> list[tuple[Any, ...]]:
@@ -188,8 +196,7 @@ class TestTypes:
     def test_an_older_snapshot_lacks_a_newer_column(self, data: DataFolder) -> None:
         """Rows that were staged before a column existed have null in it, alone and beside newer ones."""
         old = make_snapshot_and_catalogue(data)
-        file = old.path / "publications.parquet"
-        pq.write_table(pq.read_table(file).drop_columns(["cover_id"]), file)
+        drop_columns(old, "cover_id")
         rebuild_catalogue(data)
         assert query(data, "SELECT DISTINCT cover_id FROM publications") == [(None,)]
         make_snapshot_and_catalogue(data, now=STARTED_AT + timedelta(days=1))
@@ -217,8 +224,7 @@ class TestTypes:
         dates = ["1999", "1998-11", "1990-01-31", "n.d.", None]
         payloads = [json.dumps({"id": number, "published_on": date}) for number, date in enumerate(dates)]
         make_snapshot_and_catalogue(data, payloads, tenant="new")
-        old = make_snapshot_and_catalogue(data, payloads).path / "publications.parquet"
-        pq.write_table(pq.read_table(old).drop_columns(["published_year", "published_precision"]), old)
+        drop_columns(make_snapshot_and_catalogue(data, payloads), "published_year", "published_precision")
         rebuild_catalogue(data)
         years = "SELECT tenant, published_year, published_precision FROM publications ORDER BY tenant, id"
         read = [(1999, "year"), (1998, "month"), (1990, "day"), (None, None), (None, None)]
