@@ -326,10 +326,11 @@ def test_links_and_signed_addresses_are_not_moved(pair: LibraryPair) -> None:
 
 
 @pytest.mark.long
-def test_a_plan_of_a_library_without_such_fields_asks_for_nothing_more(pair: LibraryPair) -> None:
+def test_a_plan_of_a_library_without_such_fields_asks_for_the_list_and_the_description(pair: LibraryPair) -> None:
+    """The latter says what a new publication must have."""
     before = pair.requests()
     plan = pair.plan(back_up(pair))
-    assert pair.requests() - before == 1
+    assert pair.requests() - before == 2
     assert not plan.facts.types
 
 
