@@ -70,10 +70,10 @@ def keep_secret(*secrets: str) -> None:
 
 def redact(text: str, *secrets: str) -> str:
     """Returns `text` without `secrets`, those of `keep_secret`, and anything that looks like a credential or a signed address."""
-    known = _kept.union(secrets) - {""} if secrets else _kept
-    if not _may_match(text) and not _has_one(text, known):
+    all_secrets = _kept.union(secrets) - {""} if secrets else _kept
+    if not _may_match(text) and not _has_one(text, all_secrets):
         return text
-    finder = _finder_of(known)
+    finder = _finder_of(all_secrets)
     while (masked := _masked(text, finder)) != text:  # this ends: a mask never grows, and the rest shrinks
         text = masked
     return text

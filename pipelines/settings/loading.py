@@ -55,10 +55,10 @@ class _ConfigFile(BaseModel):
     tenants: dict[TenantName, TenantSettings] = Field(default_factory=dict)
 
 
-def find_config(given: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """Returns the configuration file: `given` (--config), else $BOOKFERRY_CONFIG, else bookferry.toml in the working folder."""
-    if given is not None:
-        path, source = given, "--config"
+def find_config(config: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """Returns the configuration file: `config` (--config), else $BOOKFERRY_CONFIG, else bookferry.toml in the working folder."""
+    if config is not None:
+        path, source = config, "--config"
     elif environ.get(CONFIG_VARIABLE):
         path, source = Path(environ[CONFIG_VARIABLE]), f"${CONFIG_VARIABLE}"
     else:

@@ -58,9 +58,9 @@ class Settings:
         """Return the settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
         if name in self.tenants:
             return self.tenants[name]
-        known = ", ".join(sorted(self.tenants)) or "none"
+        tenants = ", ".join(sorted(self.tenants)) or "none"
         raise ConfigurationError(
-            f"{self.path}: there is no tenant '{name}'{did_you_mean(name, self.tenants)}. Tenants in this file: {known}."
+            f"{self.path}: there is no tenant '{name}'{did_you_mean(name, self.tenants)}. Tenants in this file: {tenants}."
         )
 
     def credentials(self, name: str, environ: Mapping[str, str] = os.environ) -> BasicCredentials | SessionCookie:

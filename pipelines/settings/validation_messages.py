@@ -21,9 +21,9 @@ def explain(path: Path, error: ValidationError, known_keys: KnownKeys) -> str:
     )
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known_words: Iterable[str]) -> str:
     """Returns the known word that a person may have meant, as the end of a sentence."""
-    close = difflib.get_close_matches(word, list(known), n=1)
+    close = difflib.get_close_matches(word, list(known_words), n=1)
     return f" (did you mean '{close[0]}'?)" if close else ""
 
 
@@ -52,8 +52,8 @@ def _refused_key(parts: Sequence[str], known_keys: KnownKeys) -> str:
     key, unnamed = ".".join(parts), [*parts[:1], *parts[2:]] if parts[0] in ("tenants", "identifiers") else parts
     if instead := FORMER_KEYS.get(".".join(unnamed)):
         return f"{key} is no longer a setting. {instead}"
-    known = sorted(known_keys(parts[:-1]))
-    return f"unknown key {key}{did_you_mean(parts[-1], known)}. Known keys here: {', '.join(known)}."
+    names = sorted(known_keys(parts[:-1]))
+    return f"unknown key {key}{did_you_mean(parts[-1], names)}. Known keys here: {', '.join(names)}."
 
 
 def _form_of_secret(parts: Sequence[str]) -> str | None:

@@ -50,11 +50,13 @@ def changed_description(before: Description | None, now: Description | None) -> 
     """Resource → what changed in its description; "" for the description as a whole. Nothing where either could not be read."""
     if before is None or now is None or before.problem or now.problem or before.sha256 == now.sha256:
         return {}
-    found = {"": _operations(before.operations, now.operations)}
+    changes = {"": _operations(before.operations, now.operations)}
     for resource in {**before.resources, **now.resources}:
-        earlier, current = (one.resources.get(resource, ResourceSchema()) for one in (before, now))
-        found[resource] = _limited([*_fields(earlier.record, current.record), *_needs(earlier.create, current.create)])
-    return {resource: said for resource, said in found.items() if said}
+        earlier, current = (description.resources.get(resource, ResourceSchema()) for description in (before, now))
+        changes[resource] = _limited(
+            [*_fields(earlier.record, current.record), *_needs(earlier.create, current.create)]
+        )
+    return {resource: said for resource, said in changes.items() if said}
 
 
 def _named(shape: RecordShape) -> dict[tuple[str, ...], FieldShape]:

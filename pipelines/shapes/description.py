@@ -36,24 +36,26 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 def read_description(content: bytes, *, address: str, learned_at: str) -> Description:
     """The description of one version of the API. Never raises: what cannot be read is its `problem`."""
-    found = Description(address=address, learned_at=learned_at, sha256=hashlib.sha256(content).hexdigest())
+    description = Description(address=address, learned_at=learned_at, sha256=hashlib.sha256(content).hexdigest())
     try:
         document = read_document(content)
     except UnreadableDocumentError as error:
-        found.problem = f"The description at {address} cannot be read: {error}."
-        return found
+        description.problem = f"The description at {address} cannot be read: {error}."
+        return description
     if not isinstance(document, dict) or not isinstance(document.get("paths"), dict):
-        found.problem = f"The description at {address} has no paths, so it is none of an API."
-        return found
+        description.problem = f"The description at {address} has no paths, so it is none of an API."
+        return description
     reader = _Reader(document)
-    found.operations = {name: reader.query_parameters(item, one) for name, item, one in reader.operations()}
-    if not found.operations:
-        found.problem = f"The description at {address} names no operation."
+    description.operations = {
+        name: reader.query_parameters(item, operation) for name, item, operation in reader.operations()
+    }
+    if not description.operations:
+        description.problem = f"The description at {address} names no operation."
     resources = {resource: reader.resource(path) for resource, path in LIST_PATHS.items()}
-    found.resources = {name: schema for name, schema in resources.items() if schema != ResourceSchema()}
-    found.lists = dict(reader.lists())
-    found.notes = sorted(reader.notes)
-    return found
+    description.resources = {name: schema for name, schema in resources.items() if schema != ResourceSchema()}
+    description.lists = dict(reader.lists())
+    description.notes = sorted(reader.notes)
+    return description
 
 
 class _Reader:
@@ -72,15 +74,17 @@ class _Reader:
                 continue
             short = "/" + re.sub(r"\{[^}]*\}|:\w+", "{}", str(path)).removeprefix(self._prefix).strip("/")
             for method in _METHODS:
-                found = item.get(method, item.get(method.upper()))
-                if isinstance(found, dict) and len(short) <= 2 * MAX_NAME and short.isprintable():
-                    yield f"{method.upper()} {short}", item, found
+                operation = item.get(method, item.get(method.upper()))
+                if isinstance(operation, dict) and len(short) <= 2 * MAX_NAME and short.isprintable():
+                    yield f"{method.upper()} {short}", item, operation
 
     def query_parameters(self, item: dict[str, Any], operation: dict[str, Any]) -> list[str]:
         """The names of the query parameters of an operation."""
-        given = [*_list(item.get("parameters")), *_list(operation.get("parameters"))][:MAX_FIELDS]
-        found = (self._resolved(parameter) for parameter in given)
-        return sorted({str(one.get("name"))[:MAX_NAME] for one in found if one.get("in") == "query"})
+        parameters = [*_list(item.get("parameters")), *_list(operation.get("parameters"))][:MAX_FIELDS]
+        resolved = (self._resolved(parameter) for parameter in parameters)
+        return sorted(
+            {str(parameter.get("name"))[:MAX_NAME] for parameter in resolved if parameter.get("in") == "query"}
+        )
 
     def lists(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the path of each list with the fields of its records; without a schema, a name in the plural is one."""
@@ -106,18 +110,18 @@ class _Reader:
     def resource(self, path: str) -> ResourceSchema:
         """The resource whose list has this path."""
         by_name = {name: operation for name, _item, operation in self.operations()}
-        found = ResourceSchema()
+        schema = ResourceSchema()
         for name in (f"GET /{path}/{{}}", f"GET /{path}"):
-            if name in by_name and not found.record:
-                found.record = self._record(self._answer(by_name[name]))
+            if name in by_name and not schema.record:
+                schema.record = self._record(self._answer(by_name[name]))
         if (operation := by_name.get(f"POST /{path}")) is not None:
-            found.create = self._payload(operation, "POST")
+            schema.create = self._payload(operation, "POST")
         for method in ("PATCH", "PUT"):
             operation = by_name.get(f"{method} /{path}/{{}}")
-            if operation is not None and found.change is None:
-                found.change = self._payload(operation, method)
-        found.merge = self._merge(path, by_name)
-        return found
+            if operation is not None and schema.change is None:
+                schema.change = self._payload(operation, method)
+        schema.merge = self._merge(path, by_name)
+        return schema
 
     def _merge(self, path: str, by_name: dict[str, dict[str, Any]]) -> MergeSchema | None:
         """The request that merges two records of the list with this path."""
@@ -149,8 +153,8 @@ class _Reader:
         if "requestBody" in operation:
             schema = self._body(self._resolved(operation["requestBody"]))
         else:
-            given = (self._resolved(one) for one in _list(operation.get("parameters"))[:MAX_FIELDS])
-            schema = next((one.get("schema") for one in given if one.get("in") == "body"), None)
+            parameters = (self._resolved(parameter) for parameter in _list(operation.get("parameters"))[:MAX_FIELDS])
+            schema = next((parameter.get("schema") for parameter in parameters if parameter.get("in") == "body"), None)
         if schema is None:
             return None
         fields, required, is_open = self._object(schema, MAX_LEVELS)
@@ -173,14 +177,14 @@ class _Reader:
 
     def _properties(self, schema: Any) -> dict[str, Any]:
         """Name → schema of the members of an object, also where it is put together of several schemas."""
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for part in self._parts(schema):
             properties = part.get("properties")
             if isinstance(properties, dict):
                 for name, inner in list(properties.items())[:MAX_FIELDS]:
                     if isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable():
-                        found.setdefault(name, inner)
-        return dict(list(found.items())[:MAX_FIELDS])
+                        members.setdefault(name, inner)
+        return dict(list(members.items())[:MAX_FIELDS])
 
     def _parts(self, schema: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
         """Yield a schema and those that it is put together of."""
@@ -202,20 +206,22 @@ class _Reader:
         return fields, required & fields.keys(), is_open
 
     def _field(self, schema: Any, levels: int) -> FieldSchema:
-        found = FieldSchema()
+        field = FieldSchema()
         for part in self._parts(schema):
             kind = part.get("type")
-            found.types += [str(one) for one in (kind if isinstance(kind, list) else [kind])[:8] if one is not None]
-            found.types += ["null"] if part.get("nullable") in (True, "true") else []
-            found.format = found.format or str(part.get("format") or "")[:MAX_NAME]
-            found.choices += [str(one)[:MAX_NAME] for one in _list(part.get("enum"))[:MAX_FIELDS] if one is not None]
-            found.read_only = found.read_only or part.get("readOnly") in (True, "true")
-            if levels > 0 and "items" in part and found.entries is None:
-                found.entries = self._field(part["items"], levels - 1)
-        found.types = sorted({*found.types})[:8]
+            field.types += [str(name) for name in (kind if isinstance(kind, list) else [kind])[:8] if name is not None]
+            field.types += ["null"] if part.get("nullable") in (True, "true") else []
+            field.format = field.format or str(part.get("format") or "")[:MAX_NAME]
+            field.choices += [
+                str(choice)[:MAX_NAME] for choice in _list(part.get("enum"))[:MAX_FIELDS] if choice is not None
+            ]
+            field.read_only = field.read_only or part.get("readOnly") in (True, "true")
+            if levels > 0 and "items" in part and field.entries is None:
+                field.entries = self._field(part["items"], levels - 1)
+        field.types = sorted({*field.types})[:8]
         if levels > 0:
-            found.members = self._object(schema, levels)[0]
-        return found
+            field.members = self._object(schema, levels)[0]
+        return field
 
     def _resolved(self, node: object) -> dict[str, Any]:
         """A node, or the node that it refers to; an empty one if the reference leads nowhere, or out of the document."""
@@ -239,8 +245,8 @@ class _Reader:
 def _prefix(paths: dict[Any, Any]) -> str:
     """The prefix of every path, such as /api/v3; empty if the server's address includes it."""
     names = [str(path) for path in paths]
-    found = re.match(r"(?:/.{0,200})?/(?:api/)?v[23](?=/)", names[0]) if names else None
-    return found[0] if found and all(name.startswith(found[0]) for name in names) else ""
+    prefix = re.match(r"(?:/.{0,200})?/(?:api/)?v[23](?=/)", names[0]) if names else None
+    return prefix[0] if prefix and all(name.startswith(prefix[0]) for name in names) else ""
 
 
 def _wrapper(fields: dict[str, FieldSchema]) -> str:

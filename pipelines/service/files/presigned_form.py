@@ -172,4 +172,4 @@ def quoted(name: str) -> str:
     Control characters, quotes and backslashes become %XX; RFC 7578 leaves everything else as it is, in UTF-8. A character without UTF-8,
     half of a surrogate pair, becomes a question mark.
     """
-    return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", name)
+    return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", name)

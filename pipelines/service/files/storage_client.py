@@ -134,6 +134,6 @@ def s3_error(response: httpx.Response) -> tuple[str, str]:
         start += chunk
         if len(start) > _ERROR_BYTES:
             break
-    found = (pattern.search(start[:_ERROR_BYTES]) for pattern in _S3_ERROR.values())
-    code, message = (match[1].decode(errors="replace") if match else "" for match in found)
+    matches = (pattern.search(start[:_ERROR_BYTES]) for pattern in _S3_ERROR.values())
+    code, message = (match[1].decode(errors="replace") if match else "" for match in matches)
     return code, message

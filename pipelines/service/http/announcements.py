@@ -48,9 +48,9 @@ class Announcements:
             return
         lines, endpoint = response.headers.get_list(HEADER), _endpoint(response.request)
         with self._lock:
-            if (known := f"{endpoint} {lines}") in self._read or len(self._read) > MAX_NAMES:
+            if (key := f"{endpoint} {lines}") in self._read or len(self._read) > MAX_NAMES:
                 return
-            self._read.add(known)
+            self._read.add(key)
             for name, day in announced_names(lines, endpoint).items():
                 if name in self._found or len(self._found) < MAX_NAMES:
                     self._found[name] = day or self._found.get(name, "")

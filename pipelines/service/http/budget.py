@@ -160,8 +160,8 @@ class Budget:
     def used(self) -> int:
         """Count the slots that are taken now."""
         with self._store.transaction() as db:
-            taken, _ = self._look(db, self._now(db))
-            return taken
+            slots_taken, _ = self._look(db, self._now(db))
+            return slots_taken
 
     def close(self) -> None:
         """Close the store. Taken slots stay taken."""
@@ -189,14 +189,14 @@ class Budget:
         with self._store.transaction() as db:
             moment = self._moment(db)
             now = moment.now
-            taken, paused_until = self._look(db, now)
-            if taken < self._limit and paused_until <= now:
+            slots_taken, paused_until = self._look(db, now)
+            if slots_taken < self._limit and paused_until <= now:
                 insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?) RETURNING slot"
                 (slot,) = db.execute(insert, (self._library, now + PROMPT + self._kept)).fetchone()
                 # Where several machines share the state, `sent` checks the lease of every request
                 until = -math.inf if self._is_shared else moment.asked_at + PROMPT
                 return _Booking(slot, until), 0.0, False
-            free_at = now if taken < self._limit else self._free_at(db, taken - self._limit)
+            free_at = now if slots_taken < self._limit else self._free_at(db, slots_taken - self._limit)
         return None, max(paused_until, free_at) + (self._clock.monotonic() - now), paused_until > free_at
 
     def _look(self, db: Session, now: float) -> tuple[int, float]:

@@ -139,15 +139,15 @@ def page_at(like: httpx.URL, number: int) -> httpx.URL:
     return httpx.URL(_PAGE_NUMBER.sub(str(number), str(like), count=1))
 
 
-def is_counted(one: httpx.URL, other: httpx.URL) -> bool:
+def is_counted(url: httpx.URL, other: httpx.URL) -> bool:
     """Whether the addresses of two pages differ in nothing but number and size, so that any page can be requested by its number."""
-    a, b = (url.params.remove("page").remove("per_page") for url in (one, other))
-    return same_page(one.copy_with(params=a), other.copy_with(params=b))
+    a, b = (page.params.remove("page").remove("per_page") for page in (url, other))
+    return same_page(url.copy_with(params=a), other.copy_with(params=b))
 
 
-def same_page(one: httpx.URL, other: httpx.URL) -> bool:
+def same_page(url: httpx.URL, other: httpx.URL) -> bool:
     """Whether two addresses name the same page; order and escapes of their parameters do not matter."""
-    return str(one) == str(other) or _canonical(one) == _canonical(other)
+    return str(url) == str(other) or _canonical(url) == _canonical(other)
 
 
 def _canonical(url: httpx.URL) -> tuple[object, ...]:

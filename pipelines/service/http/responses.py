@@ -172,8 +172,8 @@ def _decoded(response: httpx.Response) -> object:
 
 def _refusal(response: httpx.Response) -> BookferryError:
     """Returns the error for a response without success, with the service's own words."""
-    if (known := response.extensions.get(REFUSAL)) is not None:
-        return cast("BookferryError", known)
+    if (refusal := response.extensions.get(REFUSAL)) is not None:
+        return cast("BookferryError", refusal)
     status, message, request_line = response.status_code, _service_message(response), describe_request(response.request)
     if status == httpx.codes.UNAUTHORIZED:
         return SignInError(

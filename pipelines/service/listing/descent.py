@@ -219,9 +219,9 @@ class Descent:
         fresh = [number for number in ids if number not in self._early and (low is None or number < low)]
         if len(fresh) < len(ids):
             self._overlaps |= self._phase is _Phase.DOWN
-            known = set(ids).difference(fresh, self._early, *self._recent)
+            repeated_ids = set(ids).difference(fresh, self._early, *self._recent)
             remembered = max((max(page) for page in self._recent if page), default=0)
-            self.in_order &= all(number > remembered for number in known)
+            self.in_order &= all(number > remembered for number in repeated_ids)
         if fresh:
             self._low = min(fresh)
             self.in_order &= self._low > max(self._early, default=0)

@@ -101,8 +101,8 @@ class PageRequests:
         return page
 
     def _unreadable(self, url: httpx.URL) -> _UnreadablePage:
-        known = [] if self._newest is None or not self._newest.records else [self._newest.paging.url]
-        return _UnreadablePage(self.read, url, self.page_size, known)
+        known_urls = [] if self._newest is None or not self._newest.records else [self._newest.paging.url]
+        return _UnreadablePage(self.read, url, self.page_size, known_urls)
 
     def _ended_before(self, page: _UnreadablePage) -> bool:
         """Whether a list without paging headers has ended before a page, or another one has become shorter."""
@@ -111,10 +111,10 @@ class PageRequests:
             newest = page.before
         if newest is not None and may_be_last(newest.paging):
             return True
-        known = newest or page.elsewhere
-        if known is None or known.paging.total is None:
-            return known is not None and known.paging.linked and known.paging.next is None
-        return known.paging.total < page.begin
+        saved_page = newest or page.elsewhere
+        if saved_page is None or saved_page.paging.total is None:
+            return saved_page is not None and saved_page.paging.linked and saved_page.paging.next is None
+        return saved_page.paging.total < page.begin
 
     def _around(self, page: _UnreadablePage, error: BookferryError) -> SavedPage:
         """Return a page that cannot be read as a whole, without what is in the way. Raises the error if that does not help."""
@@ -166,7 +166,7 @@ class PageRequests:
             places = [
                 part for place in failed for part in range(place, place + size, step) if part <= (self._total or part)
             ]
-            larger, failed, size, known = (failed, size), {}, step, len(parts)
+            larger, failed, size, parts_before = (failed, size), {}, step, len(parts)
             for place in places:
                 try:
                     part = self.read(part_at(page.url, place, step), briefly=True)
@@ -184,7 +184,7 @@ class PageRequests:
                 if place <= (self._total or place)
                 and (self._total or behind or place < highest or not is_missing(refusal))
             }
-            if len(parts) == known and (len(places) > HALVES or not (parts or page.is_served)):
+            if len(parts) == parts_before and (len(places) > HALVES or not (parts or page.is_served)):
                 return parts, *larger  # no page of this size is served, or no page at all
         return parts, failed, size
 
@@ -234,9 +234,11 @@ def _ids_by_place(pages: Mapping[int, SavedPage]) -> dict[int, int | None]:
 class _UnreadablePage:
     """A page that cannot be read, and the pages beside it: each is requested once, and only if it is needed."""
 
-    def __init__(self, read: Callable[..., SavedPage], url: httpx.URL, size: int, known: Sequence[httpx.URL]) -> None:
-        """`size`: records of a full page, as far as is known; `known`: the page that was read last."""
-        self._read, self._known = read, known
+    def __init__(
+        self, read: Callable[..., SavedPage], url: httpx.URL, size: int, known_urls: Sequence[httpx.URL]
+    ) -> None:
+        """`size`: records of a full page, as far as is known; `known_urls`: that of the page that was read last."""
+        self._read, self._known = read, known_urls
         self._others = dict[int, SavedPage | None]()
         self.url, self.number = url, page_number(url) or 1
         self.size = size

@@ -138,15 +138,15 @@ class AuthorizationServer:
         self, client: OAuthClient, form: dict[str, str], before_sending: Callable[[], None] = lambda: None
     ) -> TokenResponse:
         fields, headers = _authenticated(client, form)
-        left = [ClockReading.now(self._clock)]
+        departures = [ClockReading.now(self._clock)]
 
         def leaving() -> None:
             before_sending()
-            left.append(ClockReading.now(self._clock))  # any wait for the budget is over
+            departures.append(ClockReading.now(self._clock))  # any wait for the budget is over
 
         response = self._send(self._request("token", data=fields, headers=headers), leaving)
         if response.is_success:
-            return read_token_response(read_object(response), left[-1])
+            return read_token_response(read_object(response), departures[-1])
         raise token_refused(response)
 
     def _request(self, path: str, *, headers: Mapping[str, str] | None = None, **body: Any) -> httpx.Request:

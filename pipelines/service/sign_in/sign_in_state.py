@@ -51,15 +51,15 @@ def sign_in_state(settings: Settings, tenant: str, clock: Clock) -> SignInState:
         check_client(current_client(settings, tenant, stored), grant, tenant)
     except (SignInError, ConfigurationError) as error:
         return SignInState(store.place, str(error))
-    left = grant.left(ClockReading.now(clock))
+    seconds_left = grant.left(ClockReading.now(clock))
     return SignInState(
         place=store.place,
-        problem=no_refresh_token(tenant) if grant.refresh_token is None and left <= 0 else None,
+        problem=no_refresh_token(tenant) if grant.refresh_token is None and seconds_left <= 0 else None,
         scopes=grant.scopes,
         signed_in_at=grant.signed_in_at,
         renewed_at=grant.obtained.wall,
-        seconds_left=left,
-        renewal_in=max(0.0, left - refresh_margin(grant)),
+        seconds_left=seconds_left,
+        renewal_in=max(0.0, seconds_left - refresh_margin(grant)),
         ends_at=grant.ends_at,
         refreshing_since=stored.refreshing_since,
         renewable=grant.refresh_token is not None,

@@ -81,17 +81,19 @@ class TokenRefresher:
     def access_token(self) -> str:
         """Return an access token that stays valid for a while, refreshed if necessary. Raises `SignInError` if a person must sign in."""
         grant = self._current()
-        left = grant.left(ClockReading.now(self._clock))
-        if left > refresh_margin(grant):
+        seconds_left = grant.left(ClockReading.now(self._clock))
+        if seconds_left > refresh_margin(grant):
             return grant.access_token
-        if left > 0 and (grant.refresh_token is None or self._clock.monotonic() < self._again_at):
+        if seconds_left > 0 and (grant.refresh_token is None or self._clock.monotonic() < self._again_at):
             return grant.access_token
         try:
-            return self._renewed(self._is_old, TURN_SECONDS if left > 0 else LOCK_SECONDS, last=left <= 0).access_token
+            return self._renewed(
+                self._is_old, TURN_SECONDS if seconds_left > 0 else LOCK_SECONDS, last=seconds_left <= 0
+            ).access_token
         except TemporaryError:
             if grant.left(ClockReading.now(self._clock)) <= 0:
                 raise
-        self._again_at = self._clock.monotonic() + min(PAUSE_SECONDS, left / 4)
+        self._again_at = self._clock.monotonic() + min(PAUSE_SECONDS, seconds_left / 4)
         return grant.access_token
 
     def replacement_for(self, rejected: str) -> str:
