@@ -49,11 +49,11 @@ def sendable(value: Any) -> Any:
     Raises `ValueError` for what cannot be sent: nested too deeply, a number of more than 64 bits, or a signed address, which gives access
     to a file and changes in every response (I10).
     """
-    found = _canonical(value, MAX_DEPTH)
-    text = compact_json(found)
+    canonical = _canonical(value, MAX_DEPTH)
+    text = compact_json(canonical)
     if "://" in text and without_signatures(text) != text:
         raise ValueError("a signed address")
-    return found
+    return canonical
 
 
 def _canonical(value: Any, depth: int) -> Any:

@@ -51,11 +51,11 @@ _UNEXPLAINED = Advice("This is not a valid {name}.", "Compare with {source}, and
 """For a rule from a later version of Bookferry."""
 
 
-def incomplete_dates(partial: int, others: int) -> str:
+def incomplete_dates(partial: int, undated: int) -> str:
     """Part of a sentence on dates that are no day, with which report and plan say the same."""
     parts = [
         (partial, "only a year or a month, and version 3 takes only complete dates"),
-        (others, "no date"),
+        (undated, "no date"),
     ]
     return "; ".join(f"{count:,} {'is' if count == 1 else 'are'} {what}" for count, what in parts if count)
 
@@ -84,9 +84,9 @@ def label_of(rule: str, kind: str) -> str:
 
 def advice_of(rule: str, kind: str = "", *, many: str = "Several", ids: str = "them") -> Advice:
     """The advice on a value of a type, or on a record. `many` records look alike: `ids`."""
-    known = RULES.get(_last_of(rule))
+    explanation = RULES.get(_last_of(rule))
     words = {"name": name_of(kind), "source": SOURCES.get(kind, "the publication"), "many": many, "ids": ids}
-    problem, suggestion = (known.sentence, known.to_do) if known else _UNEXPLAINED
+    problem, suggestion = (explanation.sentence, explanation.to_do) if explanation else _UNEXPLAINED
     return Advice(problem.format(**words), suggestion.format(**words))
 
 

@@ -101,8 +101,8 @@ def _file(
     publication_id: int | None, kind: str, position: int, asset: _Json, file: _Json
 ) -> tuple[FileRow, str | None]:
     """`asset`: the entry around a file; empty for a cover."""
-    found = file.get("metadata")
-    metadata: _Json = found if type(found) is dict else {}
+    value = file.get("metadata")
+    metadata: _Json = value if type(value) is dict else {}
     asset_id, size, address = whole_number(asset.get("id")), whole_number(metadata.get("size")), _address(asset, file)
     description = (file.get("id"), file.get("storage"), metadata.get("filename"), metadata.get("mime_type"), size)
     key = content_key(kind, publication_id if kind == COVER else asset_id, description, address)
@@ -154,8 +154,8 @@ def addressed_files(payloads: Iterable[bytes]) -> list[FileReference]:
 def file_references(payload: bytes) -> list[FileReference]:
     """Every file in the JSON of a publication, with or without an address. Never raises on data."""
     try:
-        found = _DECODE(payload)
-        record = {"id": found.id, "cover": found.cover, "assets": found.assets}
+        publication = _DECODE(payload)
+        record = {"id": publication.id, "cover": publication.cover, "assets": publication.assets}
     except (msgspec.MsgspecError, ValueError, RecursionError):
         record = decode_record(payload)
     return [_reference(*file) for file in _files(record, whole_number(record.get("id")))]
@@ -215,16 +215,16 @@ def content_key(
     whether the content has changed.
     """
     file_id, storage, filename, mime_type, size = description
-    known: tuple[object, ...]
+    identity: tuple[object, ...]
     if file_id not in (None, ""):
-        known, unsure = (storage, file_id, size), ""
+        identity, unsure = (storage, file_id, size), ""
     else:
         place = None if address is None else address.partition("#")[0].partition("?")[0]
-        known, unsure = (kind, owner, size, filename, mime_type, place), "" if size is not None else UNSURE
+        identity, unsure = (kind, owner, size, filename, mime_type, place), "" if size is not None else UNSURE
     try:
-        encoded = _ENCODE(known)
+        encoded = _ENCODE(identity)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError):
-        encoded = compact_json(known).encode()
+        encoded = compact_json(identity).encode()
     return unsure + hashlib.sha256(encoded).hexdigest()[:32]
 
 

@@ -120,23 +120,23 @@ def _dates(record: Mapping[str, Any], form: PublicationForm, *, first_day: bool)
     """The service accepts dates as `YYYY-MM-DD` only (service.md#publications); another order with one reading is sent like that."""
     for key in DATE_FIELDS:
         value = record.get(key)
-        found = partial_date(value) if type(value) is str else None
-        is_day = found is not None and found.precision is Precision.DAY
-        if found is not None and (is_day or first_day):
-            form.fields[key] = found.first.isoformat()
+        parsed = partial_date(value) if type(value) is str else None
+        is_day = parsed is not None and parsed.precision is Precision.DAY
+        if parsed is not None and (is_day or first_day):
+            form.fields[key] = parsed.first.isoformat()
             if form.fields[key] != value:
                 form.residue[key] = value
             if not is_day:
                 form.leave(precision_of(key), value, LeftOut.FIRST_DAY)
         elif value is not None:
-            why = LeftOut.NO_DAY if found is None else LeftOut.PART_OF_DATE
+            why = LeftOut.NO_DAY if parsed is None else LeftOut.PART_OF_DATE
             _keep(form, key, value, why if value != "" else "")
 
 
-def _authors(record: Mapping[str, Any], form: PublicationForm, others: Collection[str]) -> None:
+def _authors(record: Mapping[str, Any], form: PublicationForm, members: Collection[str]) -> None:
     """An author has a name and a type (service.md#publications). Without a known type, the author counts as a person.
 
-    `others`: further texts that are sent.
+    `members`: further texts that are sent.
     """
     authors, exact = [], True
     for number, entry in enumerate(_items(record, "authors", form)):
@@ -146,13 +146,13 @@ def _authors(record: Mapping[str, Any], form: PublicationForm, others: Collectio
             form.leave(f"authors[{number}]", without_addresses(entry), LeftOut.OTHER_FORM)
             continue
         name, kind = author["name"], author.get("type")
-        known = type(kind) is str and kind in AUTHOR_TYPES
-        texts = {member: valid_text(text) for member in others if (text := author.get(member)) and _is_plain(text)}
-        authors.append({"name": valid_text(name), "type": kind if known else PERSON} | texts)
+        is_known = type(kind) is str and kind in AUTHOR_TYPES
+        texts = {member: valid_text(text) for member in members if (text := author.get(member)) and _is_plain(text)}
+        authors.append({"name": valid_text(name), "type": kind if is_known else PERSON} | texts)
         if authors[-1] != entry:
             exact = False
             _unknown(author, AUTHOR_KEYS | texts.keys(), f"authors[{number}]", form)
-            if not known and kind is not None:
+            if not is_known and kind is not None:
                 form.leave(f"authors[{number}].type", without_addresses(kind), LeftOut.UNKNOWN_PART)
     if authors:
         form.fields["authors"] = authors
@@ -208,17 +208,17 @@ def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds,
 
     Entries of version 3's list are sent unchanged. Flat fields are sent as canonical values, if their verdict is in `sent`.
     """
-    found = form.identifiers
+    identifiers = form.identifiers
     filled = {field: value for field, _kind in kinds.fields if (value := record.get(field)) is not None}
-    read_fields(filled, found, kinds)
+    read_fields(filled, identifiers, kinds)
     chosen: dict[tuple[str, str], None] = {}
-    for one in found:
-        if is_sent(one, sent):
-            chosen[one.type, one.value] = None
+    for identifier in identifiers:
+        if is_sent(identifier, sent):
+            chosen[identifier.type, identifier.value] = None
         else:
-            form.unsent[one.source_field] = one.raw
-            form.why.setdefault(one.source_field, code_of(one.rule))
-    if not _list_is_enough(filled, found, kinds):
+            form.unsent[identifier.source_field] = identifier.raw
+            form.why.setdefault(identifier.source_field, code_of(identifier.rule))
+    if not _list_is_enough(filled, identifiers, kinds):
         form.residue |= filled
     entries, exact = [], True
     for number, entry in enumerate(_items(record, IDENTIFIER_LIST, form)):
@@ -231,10 +231,10 @@ def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds,
         entries.append({"type": valid_text(kind), "value": valid_text(value)})
         exact = exact and entries[-1] == entry
         _unknown(entry, IDENTIFIER_KEYS, where, form)
-        begun = len(found)
-        read_entry(entries[-1]["type"], entries[-1]["value"], found, kinds)
-        for one in found[begun:]:
-            chosen.pop((one.type, one.value), None)
+        begun = len(identifiers)
+        read_entry(entries[-1]["type"], entries[-1]["value"], identifiers, kinds)
+        for identifier in identifiers[begun:]:
+            chosen.pop((identifier.type, identifier.value), None)
     entries = [*({"type": kind, "value": value} for kind, value in chosen), *entries]
     if entries:
         form.fields[IDENTIFIER_LIST] = entries
@@ -242,11 +242,13 @@ def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds,
         form.residue[IDENTIFIER_LIST] = record[IDENTIFIER_LIST]
 
 
-def _list_is_enough(filled: Json, found: list[Identifier], kinds: Kinds) -> bool:
+def _list_is_enough(filled: Json, identifiers: list[Identifier], kinds: Kinds) -> bool:
     """Whether the flat fields can be rebuilt from the list alone: each has one unchanged value, in the first field of its type."""
-    return len(found) == len(filled) and all(
-        not one.rule and one.value == filled[one.source_field] and kinds.homes[one.type] == one.source_field
-        for one in found
+    return len(identifiers) == len(filled) and all(
+        not identifier.rule
+        and identifier.value == filled[identifier.source_field]
+        and kinds.homes[identifier.type] == identifier.source_field
+        for identifier in identifiers
     )
 
 
@@ -304,11 +306,11 @@ def _unknown_keys(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds
                 form.leave(key, value, why_unknown(key, value))
 
 
-def _unknown(found: Json, known: AbstractSet[str], where: str, form: PublicationForm) -> None:
+def _unknown(entry: Json, known_keys: AbstractSet[str], where: str, form: PublicationForm) -> None:
     """Add the members of an object other than the known ones."""
-    if not found.keys() <= known:
-        for key, value in without_addresses(found).items():
-            if key not in known:
+    if not entry.keys() <= known_keys:
+        for key, value in without_addresses(entry).items():
+            if key not in known_keys:
                 form.leave(f"{where}.{key}", value, why_unknown(f"{where}.{key}", value))
 
 

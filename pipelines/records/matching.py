@@ -31,16 +31,16 @@ def comparable(fields: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> dict
     """
     texts = {key: compact_json(value) for key, value in fields.items() if key not in (IDENTIFIER_LIST, "categories")}
     if entries := fields.get(IDENTIFIER_LIST):
-        read = {found[:2] for entry in entries for found in kinds.read(entry["type"], entry["value"])}
+        read = {identifier[:2] for entry in entries for identifier in kinds.read(entry["type"], entry["value"])}
         texts[IDENTIFIER_LIST] = compact_json(sorted(read))
     if categories := fields.get("categories"):
         texts["categories"] = compact_json(sorted({category["name"] for category in categories}))
     return texts
 
 
-def differing(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+def differing(publication: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     """The fields in which two comparable publications differ; those of `WRITTEN` come first, in their order."""
-    return [key for key in dict.fromkeys((*WRITTEN, *one, *other)) if one.get(key) != other.get(key)]
+    return [key for key in dict.fromkeys((*WRITTEN, *publication, *other)) if publication.get(key) != other.get(key)]
 
 
 def identifying_keys(form: PublicationForm, kinds: Kinds = STANDARD_KINDS) -> list[tuple[str, str]]:
@@ -76,10 +76,10 @@ def fingerprint(fields: Mapping[str, Any]) -> str | None:
     return f"{' '.join(words)}|{published[:4]}|{' '.join(names)}" if words and names else None
 
 
-def same_title(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def same_title(publication: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether the titles of two publications have the same words: too little for a match, but enough to ask a person."""
-    words, others = (_words(str(fields.get("title") or "")) for fields in (one, other))
-    return words == others != []
+    words, other_words = (_words(str(fields.get("title") or "")) for fields in (publication, other))
+    return words == other_words != []
 
 
 def with_plain_blanks(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,11 +38,11 @@ _ADDRESS = re.compile(r"https?://[^\s\"\\]+", re.IGNORECASE)
 _SIGNATURE = re.compile(r"x-(?:amz|goog|oss)-|signature=|sig=|token=|key-pair-id=", re.IGNORECASE)
 
 
-def nested_residue(found: dict[str, Any], known: AbstractSet[str], where: str, residue: dict[str, Any]) -> None:
+def nested_residue(nested: dict[str, Any], known_keys: AbstractSet[str], where: str, residue: dict[str, Any]) -> None:
     """Put into the residue the members of a nested object that no rule names, each under its path."""
-    if not found.keys() <= known:
-        for key, value in found.items():
-            if key not in known:
+    if not nested.keys() <= known_keys:
+        for key, value in nested.items():
+            if key not in known_keys:
                 keep_nested(residue, f"{where}.{key}", value)
 
 

@@ -171,11 +171,11 @@ class _Member:
 
     def read_members(self, objects: Sequence[_Json], place: _Place, values: _Values) -> None:
         """Take what the members of each object hold, and keep what nothing takes."""
-        known = self.members.keys() | IGNORED if self.addressed else self.members.keys()
-        if not known >= set[str]().union(*objects):
+        known_keys = self.members.keys() | IGNORED if self.addressed else self.members.keys()
+        if not known_keys >= set[str]().union(*objects):
             for index, value in enumerate(objects):
                 for key in value:
-                    if key not in known:
+                    if key not in known_keys:
                         place.member(key).keep(index, value[key])
         for key, member in self.members.items():
             member.read([value.get(key) for value in objects], place.member(key), values)
@@ -184,29 +184,29 @@ class _Member:
         """Take a value of each object into the columns, or its members into theirs; keep what nothing takes."""
         if sent.count(None) == len(sent):
             return
-        left = sent
+        remaining = sent
         for column in self.columns:
-            taken = sent if column.read is None else [None if value is None else column.read(value) for value in sent]
+            cells = sent if column.read is None else [None if value is None else column.read(value) for value in sent]
             earlier = values.get(column.name)
             if earlier is None:
-                values[column.name] = taken
+                values[column.name] = cells
             else:  # the key of the column's own name comes first
-                taken = [value if first is None else None for first, value in zip(earlier, taken, strict=True)]
+                cells = [value if first is None else None for first, value in zip(earlier, cells, strict=True)]
                 values[column.name] = [
-                    value if first is None else first for first, value in zip(earlier, taken, strict=True)
+                    value if first is None else first for first, value in zip(earlier, cells, strict=True)
                 ]
-            if left:
-                is_taken_whole = taken == left
-                left = (
+            if remaining:
+                is_taken_whole = cells == remaining
+                remaining = (
                     []
                     if is_taken_whole
-                    else [rest if value is None else None for value, rest in zip(taken, left, strict=True)]
+                    else [rest if value is None else None for value, rest in zip(cells, remaining, strict=True)]
                 )
-        if self.is_read_elsewhere or not left:
+        if self.is_read_elsewhere or not remaining:
             return
         if self.members:
-            self.read_members([value if type(value) is dict else _NOTHING for value in left], place, values)
-        for index, value in enumerate(left):
+            self.read_members([value if type(value) is dict else _NOTHING for value in remaining], place, values)
+        for index, value in enumerate(remaining):
             if value is not None and not (self.members and type(value) is dict):
                 place.keep(index, value)
 
@@ -338,18 +338,18 @@ def _day(value: object) -> date | None:
 
 
 def _day_of_date(value: object) -> date | None:
-    found = _date(value)
-    return found.first if found is not None and found.precision is Precision.DAY else None
+    parsed = _date(value)
+    return parsed.first if parsed is not None and parsed.precision is Precision.DAY else None
 
 
 def _year(value: object) -> int | None:
-    found = _date(value)
-    return found.first.year if found is not None else None
+    parsed = _date(value)
+    return parsed.first.year if parsed is not None else None
 
 
 def _precision(value: object) -> str | None:
-    found = _date(value)
-    return found.precision if found is not None else None
+    parsed = _date(value)
+    return parsed.precision if parsed is not None else None
 
 
 def _boolean(value: object) -> bool | None:

@@ -112,7 +112,9 @@ def partial_date(text: str) -> PartialDate | None:
     text = text.strip()
     if year_last := _YEAR_LAST.fullmatch(text):
         first, _separator, second, year = year_last.groups()
-        readings = {found.first for found in map(partial_date, _both_orders(year, first, second)) if found is not None}
+        readings = {
+            parsed.first for parsed in map(partial_date, _both_orders(year, first, second)) if parsed is not None
+        }
         return PartialDate(readings.pop(), Precision.DAY) if len(readings) == 1 else None
     if year_first := _YEAR_FIRST.fullmatch(text):
         year, _separator, month, day_of_month = year_first.groups()
@@ -145,8 +147,8 @@ def _both_orders(year: str, first: str, second: str) -> tuple[str, str]:
 
 def day(text: str) -> date | None:
     """The date in `YYYY-MM-DD`; `None` for any other text (service.md#publications)."""
-    found = partial_date(text)
-    return found.first if found is not None and found.first.isoformat() == text else None
+    parsed = partial_date(text)
+    return parsed.first if parsed is not None and parsed.first.isoformat() == text else None
 
 
 def text_of(value: object) -> str | None:

@@ -60,17 +60,17 @@ def read(text: str) -> list[FoundIdentifier]:
     """Every arXiv identifier in a text, valid or not."""
     tidy, rules = cleaned(text)
     tidy, more = in_ascii(tidy)
-    found: list[FoundIdentifier] = []
+    identifiers: list[FoundIdentifier] = []
     position = 0
     while token := _TOKEN.match(tidy, position):
-        found.append(_validate(token, [*rules, *more]))
+        identifiers.append(_validate(token, [*rules, *more]))
         separator = _SEPARATOR.match(tidy, token.end())
         position = separator.end() if separator else token.end()
-    if not found:
+    if not identifiers:
         return [FoundIdentifier("arxiv_id", text, UNRECOGNISED, Rule.TEXT)]
     if rest := tidy[position:].strip():
-        found.append(FoundIdentifier("arxiv_id", rest, UNRECOGNISED, Rule.TEXT))
-    return without_repetition(found)
+        identifiers.append(FoundIdentifier("arxiv_id", rest, UNRECOGNISED, Rule.TEXT))
+    return without_repetition(identifiers)
 
 
 def _validate(token: re.Match[str], rules: list[str]) -> FoundIdentifier:

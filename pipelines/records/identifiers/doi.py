@@ -68,30 +68,30 @@ _DASH = re.compile(f"[{DASHES}]")
 
 def read(text: str) -> list[FoundIdentifier]:
     """Every DOI in a text, valid or not. Each one is unwrapped until nothing changes."""
-    found: list[FoundIdentifier] = []
+    identifiers: list[FoundIdentifier] = []
     waiting: list[tuple[str, tuple[Rule, ...]]] = [(text, ())]
     while waiting:
         piece, rules = waiting.pop()
         if is_canonical(piece.translate(_TO_LOWER)):
-            found.append(_in_lower_case(piece, rules))
+            identifiers.append(_in_lower_case(piece, rules))
             continue
         tidy, more = cleaned(piece)
         rules += more
         if not tidy.isascii() and (prefix := _OTHER_DIGITS.search(tidy)) and not prefix[0].isascii():
             tidy, more = in_ascii(tidy, FULL_WIDTH)
             rules += more
-        pieces = [one for one in _BREAK.split(tidy) if one]
+        pieces = [part for part in _BREAK.split(tidy) if part]
         if pieces not in ([tidy], []):
-            waiting += [(one, rules) for one in reversed(pieces)]
+            waiting += [(part, rules) for part in reversed(pieces)]
             continue
         bare, more = _unwrapped(tidy)
         if bare != tidy:
             waiting.append((bare, rules + more))
         elif bare:
-            found.append(_validate(bare, rules))
-    if all(one.verdict == UNRECOGNISED for one in found):
+            identifiers.append(_validate(bare, rules))
+    if all(identifier.verdict == UNRECOGNISED for identifier in identifiers):
         return [FoundIdentifier("doi", text, UNRECOGNISED, Rule.TEXT)]
-    return without_repetition(found)
+    return without_repetition(identifiers)
 
 
 def _unwrapped(text: str) -> tuple[str, tuple[Rule, ...]]:
@@ -139,10 +139,10 @@ def _decoded(encoded: re.Match[str]) -> str:
 
 
 def _validate(text: str, rules: tuple[Rule, ...]) -> FoundIdentifier:
-    found = _in_lower_case(text, rules)
-    if not _SHORT_DOI.fullmatch(found.value) and (fault := _fault(text)):
+    identifier = _in_lower_case(text, rules)
+    if not _SHORT_DOI.fullmatch(identifier.value) and (fault := _fault(text)):
         return FoundIdentifier("doi", text, UNRECOGNISED if fault == Rule.TEXT else INVALID, fault)
-    return found
+    return identifier
 
 
 def _in_lower_case(text: str, rules: tuple[Rule, ...]) -> FoundIdentifier:

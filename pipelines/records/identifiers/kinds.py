@@ -71,41 +71,41 @@ class Kinds:
 
     def read(self, kind: str, text: str) -> list[FoundIdentifier]:
         """Every value in the text of a field of this kind, or of an entry with this type. Never raises; never empty."""
-        known = self._kinds.get(kind) or self._kinds.get(kind.lower())
-        if known is None:
+        known_kind = self._kinds.get(kind) or self._kinds.get(kind.lower())
+        if known_kind is None:
             return [FoundIdentifier(kind, text, UNRECOGNISED, Rule.UNKNOWN_TYPE if kind else Rule.TYPE_MISSING)]
         if len(text) > MAX_CHARACTERS:
-            return [FoundIdentifier(known.name, text, UNRECOGNISED, Rule.TOO_LONG)]
-        if known.is_canonical(text):
-            return [FoundIdentifier(known.name, text, VALID, "")]
+            return [FoundIdentifier(known_kind.name, text, UNRECOGNISED, Rule.TOO_LONG)]
+        if known_kind.is_canonical(text):
+            return [FoundIdentifier(known_kind.name, text, VALID, "")]
         if not text or text.isspace():
-            return [FoundIdentifier(known.name, text, UNRECOGNISED, Rule.BLANK)]
-        found = without_repetition(self._read_repeatedly(known, text))
-        if found[0].verdict == VALID and found[0].value != text:
-            return [found[0]._replace(verdict=REPAIRED, rule=_rule_of_surroundings(found[0].value, text))]
-        return found
+            return [FoundIdentifier(known_kind.name, text, UNRECOGNISED, Rule.BLANK)]
+        identifiers = without_repetition(self._read_repeatedly(known_kind, text))
+        if identifiers[0].verdict == VALID and identifiers[0].value != text:
+            return [identifiers[0]._replace(verdict=REPAIRED, rule=_rule_of_surroundings(identifiers[0].value, text))]
+        return identifiers
 
     def _read_repeatedly(self, kind: Kind, text: str) -> list[FoundIdentifier]:
         """The values of its own kind in a text, or else of other kinds; invalid pieces are read again until nothing changes."""
-        found = kind.read(text)
-        if all(one.verdict in GOOD for one in found):
-            return found
+        identifiers = kind.read(text)
+        if all(identifier.verdict in GOOD for identifier in identifiers):
+            return identifiers
         if moved := self._of_other_kinds(kind, text):
             return moved
         return [
             again
-            for one in found
+            for identifier in identifiers
             for again in (
-                [one]
-                if one.verdict in GOOD or one.value == text or one.rule == Rule.ZEROS_UNPROVED
-                else self._read_repeatedly(kind, one.value)
+                [identifier]
+                if identifier.verdict in GOOD or identifier.value == text or identifier.rule == Rule.ZEROS_UNPROVED
+                else self._read_repeatedly(kind, identifier.value)
             )
         ]
 
     def _of_other_kinds(self, kind: Kind, text: str) -> list[FoundIdentifier]:
         """The values of a text with unambiguous identifiers of other kinds; empty if it has none."""
         tidy, rules = cleaned(text)
-        found: list[FoundIdentifier] = []
+        identifiers: list[FoundIdentifier] = []
         end = 0
         moved = False
         prices = [price.span() for price in LIKE_A_PRICE.finditer(tidy) if not price["named"]]
@@ -113,33 +113,37 @@ class Kinds:
             other = self._kinds[token.lastgroup or ""].read(token[0])
             if any(first <= token.start() and token.end() <= last for first, last in prices):
                 continue
-            if all(one.verdict in GOOD for one in other):
-                found += self._remaining(kind, tidy[end : token.start()])
-                found += [
-                    one._replace(verdict=REPAIRED, rule=join_rules((Rule.OTHER_TYPE, *rules, *rule_names(one.rule))))
-                    for one in other
+            if all(identifier.verdict in GOOD for identifier in other):
+                identifiers += self._remaining(kind, tidy[end : token.start()])
+                identifiers += [
+                    identifier._replace(
+                        verdict=REPAIRED, rule=join_rules((Rule.OTHER_TYPE, *rules, *rule_names(identifier.rule)))
+                    )
+                    for identifier in other
                 ]
                 end = token.end()
                 moved = True
-        return found + self._remaining(kind, tidy[end:]) if moved else []
+        return identifiers + self._remaining(kind, tidy[end:]) if moved else []
 
     def _remaining(self, kind: Kind, text: str) -> list[FoundIdentifier]:
         """The values of the text beside identifiers of another kind."""
-        left = text.strip(" ;,|")
-        if only_words(left):
+        rest = text.strip(" ;,|")
+        if only_words(rest):
             return []
         return [
-            FoundIdentifier(kind.name, left, INVALID, Rule.ZEROS_UNPROVED)
-            if Rule.LEADING_ZEROS in rule_names(one.rule)
-            else one
-            for one in self._read_repeatedly(kind, left)
+            FoundIdentifier(kind.name, rest, INVALID, Rule.ZEROS_UNPROVED)
+            if Rule.LEADING_ZEROS in rule_names(identifier.rule)
+            else identifier
+            for identifier in self._read_repeatedly(kind, rest)
         ]
 
     def _other_kinds_pattern(self, name: str) -> re.Pattern[str]:
         """Matches unambiguous identifiers of the other kinds; compiled on first use."""
         if name not in self._others:
             patterns = [
-                f"(?P<{one.name}>{one.certain})" for one in self._kinds.values() if one.certain and one.name != name
+                f"(?P<{kind.name}>{kind.certain})"
+                for kind in self._kinds.values()
+                if kind.certain and kind.name != name
             ]
             self._others[name] = re.compile("|".join(patterns), re.IGNORECASE)
         return self._others[name]

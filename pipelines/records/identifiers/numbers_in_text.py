@@ -152,23 +152,23 @@ def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
     used += [Rule.ADDRESS] * (count > 0)
     before, tidy = tidy, _PRICE.sub(lambda price: price["named"] or ";", tidy)
     used += [Rule.QUALIFIER] * (tidy != before)
-    found = _with_zeros(numbers, _read_pieces(numbers, tidy, tuple(used)), alone=alone)
-    if all(one.verdict == UNRECOGNISED for one in found):
+    identifiers = _with_zeros(numbers, _read_pieces(numbers, tidy, tuple(used)), alone=alone)
+    if all(identifier.verdict == UNRECOGNISED for identifier in identifiers):
         return [FoundIdentifier(numbers.name, text, UNRECOGNISED, Rule.TEXT)]
-    return without_repetition(found)
+    return without_repetition(identifiers)
 
 
 def _read_pieces(numbers: NumberStandard, text: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     """The numbers of each piece between separators. Words and amounts after a number belong to it."""
-    found: list[FoundIdentifier] = []
+    identifiers: list[FoundIdentifier] = []
     for piece in map(str.strip, _PIECES.findall(text)):
         read = _read_piece(numbers, piece, rules)
         if read is None:
             read = _read_head(numbers, piece, rules)
-        has_number = any(value.verdict != UNRECOGNISED for value in found)
+        has_number = any(value.verdict != UNRECOGNISED for value in identifiers)
         if read or _MANY_DIGITS.search(piece) or not has_number:
-            found += read if read is not None else [FoundIdentifier(numbers.name, piece, UNRECOGNISED, Rule.TEXT)]
-    return found
+            identifiers += read if read is not None else [FoundIdentifier(numbers.name, piece, UNRECOGNISED, Rule.TEXT)]
+    return identifiers
 
 
 def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier] | None:
@@ -192,7 +192,7 @@ def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> 
     if not all(map(_ONLY_NUMBERS.fullmatch, runs)):
         return None
     runs = [*runs[:1], *(run for run in runs[1:] if not re.fullmatch(_AMOUNT, run))]  # a price without its currency
-    return [one for run in runs for one in _read_run(numbers, run, tuple(used))] + inner
+    return [identifier for run in runs for identifier in _read_run(numbers, run, tuple(used))] + inner
 
 
 def _are_years(text: str) -> bool:
@@ -205,7 +205,7 @@ def _read_head(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> l
     """The right numbers before the first unknown word of a piece; `None` if there are others, or none."""
     masked = piece
     for pattern in (_BRACKETS, numbers.label, _WORDS):
-        masked = pattern.sub(lambda known: ";" * len(known[0]), masked)
+        masked = pattern.sub(lambda match: ";" * len(match[0]), masked)
     head = _HEAD.match(masked)
     ends = [group.end() for group in _GROUPS.finditer(masked, 0, head.end() if head else 0)]
     for end in ends[:-4:-1]:  # the last ones may be an amount
@@ -213,9 +213,9 @@ def _read_head(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> l
         in_a_word = piece[end : end + 1].isalnum() and piece[end] < "\u0590"  # scripts that have blanks between words
         if in_a_word or not numbers.with_words.search(before):
             continue
-        found = _read_piece(numbers, before, (*rules, Rule.QUALIFIER))
-        if found and all(one.verdict in GOOD for one in found):
-            return [*found, *_unread(numbers, rest)]
+        identifiers = _read_piece(numbers, before, (*rules, Rule.QUALIFIER))
+        if identifiers and all(identifier.verdict in GOOD for identifier in identifiers):
+            return [*identifiers, *_unread(numbers, rest)]
     return None
 
 
@@ -234,13 +234,13 @@ def _read_run(numbers: NumberStandard, run: str, rules: tuple[str, ...]) -> list
     """The numbers of a run of digit groups."""
     whole = numbers.validate(run)
     if whole.value is not None:
-        one = accepted(numbers.name, whole.value, (*rules, *whole.rules))
-        return [one._replace(value=run, verdict=INVALID) if Rule.LEADING_ZEROS in whole.rules else one]
+        identifier = accepted(numbers.name, whole.value, (*rules, *whole.rules))
+        return [identifier._replace(value=run, verdict=INVALID) if Rule.LEADING_ZEROS in whole.rules else identifier]
     row = _row(numbers, run)
     if row is None:
         return [FoundIdentifier(numbers.name, run, INVALID, Rule.AMBIGUOUS)]
     if row:
-        return [accepted(numbers.name, one.value or "", (*rules, *one.rules)) for one in row]
+        return [accepted(numbers.name, number.value or "", (*rules, *number.rules)) for number in row]
     chunks = [chunk for part in re.split("[ /]+", run) if (chunk := part.strip(_CARD))]
     if len(chunks) > 1:
         numerals = [chunk for chunk in chunks if not re.fullmatch(_AMOUNT, chunk)]  # an amount, the price in a bar code
@@ -251,19 +251,21 @@ def _read_run(numbers: NumberStandard, run: str, rules: tuple[str, ...]) -> list
     return [FoundIdentifier(numbers.name, run, INVALID, join_rules(whole.rules))]
 
 
-def _with_zeros(numbers: NumberStandard, found: list[FoundIdentifier], *, alone: bool) -> list[FoundIdentifier]:
+def _with_zeros(numbers: NumberStandard, identifiers: list[FoundIdentifier], *, alone: bool) -> list[FoundIdentifier]:
     """The same values, with a decision about the numbers that need leading zeros, which `_read_run` leaves open."""
-    proved = {one.value for one in found if one.verdict in GOOD}
+    proved = {identifier.value for identifier in identifiers if identifier.verdict in GOOD}
     settled: list[FoundIdentifier] = []
-    for one in found:
-        if one.verdict == INVALID and Rule.LEADING_ZEROS in one.rule:
-            value = numbers.validate(one.value).value or ""
+    for identifier in identifiers:
+        if identifier.verdict == INVALID and Rule.LEADING_ZEROS in identifier.rule:
+            value = numbers.validate(identifier.value).value or ""
             certain = alone or value in proved
             settled.append(
-                one._replace(value=value, verdict=REPAIRED) if certain else one._replace(rule=Rule.ZEROS_UNPROVED)
+                identifier._replace(value=value, verdict=REPAIRED)
+                if certain
+                else identifier._replace(rule=Rule.ZEROS_UNPROVED)
             )
         else:
-            settled.append(one)
+            settled.append(identifier)
     return settled
 
 

@@ -44,12 +44,15 @@ def read(text: str) -> list[FoundIdentifier]:
     tidy, more = in_ascii(tidy)
     if _PLACEHOLDER.fullmatch(tidy):
         return [FoundIdentifier("pmid", text, UNRECOGNISED, Rule.NOTHING)]
-    found = [
-        one for piece in _SEPARATOR.split(tidy) if piece.strip() for one in _read_piece(piece.strip(), (*rules, *more))
+    identifiers = [
+        identifier
+        for piece in _SEPARATOR.split(tidy)
+        if piece.strip()
+        for identifier in _read_piece(piece.strip(), (*rules, *more))
     ]
-    if all(one.verdict == UNRECOGNISED for one in found):
+    if all(identifier.verdict == UNRECOGNISED for identifier in identifiers):
         return [FoundIdentifier("pmid", text, UNRECOGNISED, Rule.TEXT)]
-    return without_repetition(found)
+    return without_repetition(identifiers)
 
 
 def _read_piece(piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:

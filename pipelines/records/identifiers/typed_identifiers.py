@@ -14,36 +14,36 @@ from pipelines.records.values import text_of
 
 def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[Identifier]:
     """Every identifier of a record of either version, flat fields first. Accepts any JSON."""
-    found: list[Identifier] = []
-    read_fields(record, found, kinds)
+    identifiers: list[Identifier] = []
+    read_fields(record, identifiers, kinds)
     entries = record.get(IDENTIFIER_LIST)
     if type(entries) is list:
         for entry in entries:
-            read_entry(*type_and_value(entry), found, kinds)
-    return found
+            read_entry(*type_and_value(entry), identifiers, kinds)
+    return identifiers
 
 
-def read_fields(record: Mapping[str, Any], found: list[Identifier], kinds: Kinds) -> None:
-    """Add to `found` the identifiers of a record's flat fields."""
+def read_fields(record: Mapping[str, Any], identifiers: list[Identifier], kinds: Kinds) -> None:
+    """Add to `identifiers` the identifiers of a record's flat fields."""
     for field, kind in kinds.fields:
         value = record.get(field)
         if value is None or value == "":
             continue
         for text in value if type(value) is list else (value,):
             raw = text_of(text) or ""
-            _append(found, kinds.read(kind.name, raw), raw, field)
+            _append(identifiers, kinds.read(kind.name, raw), raw, field)
 
 
-def read_entry(kind: str, raw: str, found: list[Identifier], kinds: Kinds) -> bool:
-    """Add to `found` the identifiers of an entry of v3's list. Returns whether all have the type of the entry."""
+def read_entry(kind: str, raw: str, identifiers: list[Identifier], kinds: Kinds) -> bool:
+    """Add to `identifiers` the identifiers of an entry of v3's list. Returns whether all have the type of the entry."""
     values = kinds.read(kind, raw)
-    _append(found, values, raw, IDENTIFIER_LIST)
-    return all(one.type == kind for one in values)
+    _append(identifiers, values, raw, IDENTIFIER_LIST)
+    return all(value.type == kind for value in values)
 
 
-def _append(found: list[Identifier], values: Iterable[Sequence[str]], raw: str, field: str) -> None:
+def _append(identifiers: list[Identifier], values: Iterable[Sequence[str]], raw: str, field: str) -> None:
     for kind, value, verdict, rule in values:
-        found.append(Identifier(kind, value, raw, field, len(found), verdict, rule))
+        identifiers.append(Identifier(kind, value, raw, field, len(identifiers), verdict, rule))
 
 
 def type_and_value(entry: object) -> tuple[str, str]:
@@ -53,6 +53,6 @@ def type_and_value(entry: object) -> tuple[str, str]:
     return "", text_of(entry) or ""
 
 
-def is_sent(one: Identifier, verdicts: AbstractSet[str]) -> bool:
+def is_sent(identifier: Identifier, verdicts: AbstractSet[str]) -> bool:
     """Whether the value of a flat field is sent, where values with these verdicts are: blanks never are."""
-    return one.verdict in verdicts and (one.verdict != UNRECOGNISED or bool(one.value.strip()))
+    return identifier.verdict in verdicts and (identifier.verdict != UNRECOGNISED or bool(identifier.value.strip()))

@@ -62,24 +62,24 @@ def accepted(kind: str, value: str, rules: Iterable[str]) -> FoundIdentifier:
     return FoundIdentifier(kind, value, REPAIRED if rule else VALID, rule)
 
 
-def without_repetition(found: list[FoundIdentifier]) -> list[FoundIdentifier]:
+def without_repetition(identifiers: list[FoundIdentifier]) -> list[FoundIdentifier]:
     """The values of one field, each once; several values get the rule `split`."""
-    if len(found) == 1:
-        return found
+    if len(identifiers) == 1:
+        return identifiers
     unique: dict[tuple[str, str], FoundIdentifier] = {}
-    for one in found:
-        key = one[:2]
+    for identifier in identifiers:
+        key = identifier[:2]
         if key not in unique:
-            unique[key] = one
-        elif one.verdict in GOOD:
+            unique[key] = identifier
+        elif identifier.verdict in GOOD:
             unique[key] = unique[key]._replace(
                 verdict=REPAIRED, rule=join_rules((*rule_names(unique[key].rule), Rule.REPEATED))
             )
     if len(unique) == 1:
         return list(unique.values())
     return [
-        one._replace(verdict=REPAIRED, rule=join_rules((Rule.SPLIT, *rule_names(one.rule))))
-        if one.verdict in GOOD
-        else one
-        for one in unique.values()
+        identifier._replace(verdict=REPAIRED, rule=join_rules((Rule.SPLIT, *rule_names(identifier.rule))))
+        if identifier.verdict in GOOD
+        else identifier
+        for identifier in unique.values()
     ]

@@ -83,12 +83,12 @@ class ObservedColumns:
 
 def widest(types: Iterable[str]) -> str:
     """The narrowest type that holds the values of all these types."""
-    found = frozenset(types)
-    if len(found) == 1:
-        return next(iter(found))
-    if ColumnType.JSON in found:
+    distinct_types = frozenset(types)
+    if len(distinct_types) == 1:
+        return next(iter(distinct_types))
+    if ColumnType.JSON in distinct_types:
         return ColumnType.JSON
-    return ColumnType.NUMBER if found == {ColumnType.INTEGER, ColumnType.NUMBER} else ColumnType.TEXT
+    return ColumnType.NUMBER if distinct_types == {ColumnType.INTEGER, ColumnType.NUMBER} else ColumnType.TEXT
 
 
 def observe_columns(
@@ -97,24 +97,24 @@ def observe_columns(
     """The columns for the fields of records. `tables`: the described tables of the resource; `earlier`: those of the snapshot before."""
     described = {column.name: column for column in tables[0].columns}
     lists = {table.entries: table for table in tables[1:]}
-    known = {column.path: column for column in earlier if _is_free(column.name)}
-    taken = {*described, *_RESERVED} | {column.name for column in known.values()}
-    names = {name.casefold() for name in taken}
-    found: dict[tuple[str, ...], ObservedColumn] = {}
+    earlier_columns = {column.path: column for column in earlier if _is_free(column.name)}
+    taken_names = {*described, *_RESERVED} | {column.name for column in earlier_columns.values()}
+    names = {name.casefold() for name in taken_names}
+    columns: dict[tuple[str, ...], ObservedColumn] = {}
     widened: list[tuple[ObservedColumn, str]] = []
     for path, column_type in _wanted(shape, described, lists):
-        before = known.get(path)
+        before = earlier_columns.get(path)
         if before is not None:
             column = msgspec.structs.replace(before, type=widest((before.type, column_type)))
             if column.type != before.type:
                 widened.append((column, before.type))
-        elif len(known) + len(found) >= MAX_COLUMNS:
+        elif len(earlier_columns) + len(columns) >= MAX_COLUMNS:
             continue
         else:
             column = ObservedColumn(_name(path, column_type, described, names, shape), path, column_type, today)
             names.add(column.name.casefold())
-        found[path] = column
-    return ObservedColumns(tuple({**known, **found}.values()), tuple(widened))
+        columns[path] = column
+    return ObservedColumns(tuple({**earlier_columns, **columns}.values()), tuple(widened))
 
 
 def _wanted(
@@ -165,9 +165,9 @@ def _holds_all(field: FieldShape, entry_type: pa.DataType) -> bool:
     if {*field.kinds} - {Kind.LIST}:
         return False
     entries = field.entries or FieldShape()
-    taken = entries.members.get("id" if entry_type == pa.int64() else "name", FieldShape())
-    kinds = {*entries.kinds, *taken.kinds} - {Kind.OBJECT}
-    return len(entries.members) <= bool(taken.seen) and all(Kind(kind) in _held(entry_type) for kind in kinds)
+    member = entries.members.get("id" if entry_type == pa.int64() else "name", FieldShape())
+    kinds = {*entries.kinds, *member.kinds} - {Kind.OBJECT}
+    return len(entries.members) <= bool(member.seen) and all(Kind(kind) in _held(entry_type) for kind in kinds)
 
 
 def _columns_below(path: tuple[str, ...], field: FieldShape) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -211,9 +211,9 @@ def _name(
 
 def with_columns(table: Table, observed: Iterable[ObservedColumn]) -> Table:
     """A described table with the observed columns, which come last: a view in Postgres gets new columns at its end only."""
-    there = {column.name for column in table.columns}
+    names = {column.name for column in table.columns}
     personal = any(column.personal for column in table.columns if column.name == "residue")
-    further = tuple(_described(column, personal=personal) for column in observed if column.name not in there)
+    further = tuple(_described(column, personal=personal) for column in observed if column.name not in names)
     return replace(table, columns=(*table.columns, *further)) if further else table
 
 

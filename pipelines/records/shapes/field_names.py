@@ -193,7 +193,7 @@ def resource_named(stem: str) -> str | None:
     """The resource that a reference of this name leads to: by its last word or two."""
     words = stem.split("_")
     for count in (2, 1):
-        found = _NAMED_AFTER.get(_singular("_".join(words[-count:])))
-        if found is not None:
-            return found
+        resource = _NAMED_AFTER.get(_singular("_".join(words[-count:])))
+        if resource is not None:
+            return resource
     return None

@@ -74,9 +74,9 @@ class FieldShape(msgspec.Struct, omit_defaults=True, gc=False):
     @property
     def may_be_ids(self) -> bool:
         """Whether all values are whole numbers, as numbers or as texts, or lists of them."""
-        others = {*self.kinds} - {Kind.INTEGER, Kind.TEXT, Kind.LIST}
+        other_kinds = {*self.kinds} - {Kind.INTEGER, Kind.TEXT, Kind.LIST}
         within = self.entries is None or self.entries.may_be_ids
-        return not others and self.kinds.get(Kind.TEXT, 0) == self.digits and within
+        return not other_kinds and self.kinds.get(Kind.TEXT, 0) == self.digits and within
 
     @property
     def is_map(self) -> bool:
@@ -133,9 +133,9 @@ class Observer:
 
     def _field(self, fields: dict[str, FieldShape], name: str) -> FieldShape:
         """The counts of a field, which begin with its first value."""
-        found = fields.get(name)
-        if found is not None:
-            return found
+        shape = fields.get(name)
+        if shape is not None:
+            return shape
         if self._fields >= MAX_FIELDS or not 0 < len(name) <= MAX_NAME or not name.isprintable():
             return fields.setdefault(OTHERS, FieldShape())
         self._fields += 1
