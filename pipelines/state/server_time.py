@@ -101,8 +101,8 @@ class ServerTime:
         now = uncorrected - change
         is_step = abs(change) > _STEP
         if is_step:
-            others = "DELETE FROM budget_machines WHERE library = ? AND machine != ?"
-            statements.execute(others, (library, self._machine))
+            statement = "DELETE FROM budget_machines WHERE library = ? AND machine != ?"
+            statements.execute(statement, (library, self._machine))
         if seen is None or change or server != history or now - seen >= _FRESH:
             statements.execute(_KEEP_CLOCK, (library, shift + change, now, history))
             statements.execute(_KEEP_MACHINE, (library, self._machine, *span, now))

@@ -151,9 +151,9 @@ def _create_views(database: duckdb.DuckDBPyConnection, data: DataFolder, snapsho
                     database.execute(statement)
         except StorageError as error:
             database.execute("ROLLBACK")
-            there = {snapshot.address for snapshot in data.snapshots()}
-            if left := [snapshot for snapshot in snapshots if snapshot.address not in there]:
-                snapshots = [snapshot for snapshot in snapshots if snapshot not in left]
+            addresses = {snapshot.address for snapshot in data.snapshots()}
+            if removed := [snapshot for snapshot in snapshots if snapshot.address not in addresses]:
+                snapshots = [snapshot for snapshot in snapshots if snapshot not in removed]
                 continue
             _create, _quote, name = statement.partition('CREATE VIEW "')
             view = name.partition('"')[0]
@@ -299,9 +299,9 @@ def _views(
 
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     for resource in of:
-        first, *others = STAGED[resource]
+        first, *list_tables = STAGED[resource]
         first = observed_table(first, resource, complete)
-        for description in (first, *others, raw_table(resource)):
+        for description in (first, *list_tables, raw_table(resource)):
             table = description.impersonal if keys is None else description
             newest, history = table_views(table)
             missing = _without_table(table, complete)

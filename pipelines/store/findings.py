@@ -185,18 +185,18 @@ class Findings:
         return [DuplicateGroup(*row) for row in self._rows("SELECT * FROM title_examples")]
 
     def _verdicts(self) -> dict[str, Verdicts]:
-        found: dict[str, Verdicts] = {}
+        verdicts: dict[str, Verdicts] = {}
         for field, *counts in self._rows("SELECT * FROM verdicts"):
-            name = field if len(found) < MOST_FIELDS else OTHER
-            before = msgspec.structs.astuple(found.get(name, Verdicts()))
-            found[name] = Verdicts(*(count + more for count, more in zip(before, counts, strict=True)))
-        return found
+            name = field if len(verdicts) < MOST_FIELDS else OTHER
+            before = msgspec.structs.astuple(verdicts.get(name, Verdicts()))
+            verdicts[name] = Verdicts(*(count + more for count, more in zip(before, counts, strict=True)))
+        return verdicts
 
     def _rules(self) -> dict[str, dict[str, int]]:
-        found: dict[str, dict[str, int]] = {}
+        rules: dict[str, dict[str, int]] = {}
         for field, rule, values in self._rows("SELECT * FROM rules LIMIT ?", MOST_RULES):
-            found.setdefault(rule, {})[field] = values
-        return found
+            rules.setdefault(rule, {})[field] = values
+        return rules
 
     def _rows(self, sql: str, *values: int) -> list[tuple[Any, ...]]:
         return self._database.execute(sql, values or None).fetchall()
@@ -287,12 +287,12 @@ def _source(address: str) -> str:
 
 
 def _bounded_holdings(rows: list[tuple[str, int, int]]) -> dict[str, KindCounts]:
-    found: dict[str, KindCounts] = {}
+    holdings: dict[str, KindCounts] = {}
     for kind, publications, without in rows:
-        name = kind if len(found) < MOST_KINDS else OTHER
-        before = found.get(name, KindCounts(0, 0))
-        found[name] = KindCounts(before.publications + publications, before.without_identifier + without)
-    return found
+        name = kind if len(holdings) < MOST_KINDS else OTHER
+        before = holdings.get(name, KindCounts(0, 0))
+        holdings[name] = KindCounts(before.publications + publications, before.without_identifier + without)
+    return holdings
 
 
 def _sql(name: str) -> str:

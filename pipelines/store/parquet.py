@@ -105,12 +105,12 @@ def open_table(source: Path | BinaryIO, key: PersonalKey | None) -> pq.ParquetFi
 
 def read_parquet(addresses: Sequence[str], fingerprint: str = "", options: str = "") -> str:
     """The SQL source of some files, all of them encrypted with the key of this fingerprint, or none. See `register_key`."""
-    given = [f"[{', '.join(map(literal, addresses))}]", *([options] if options else [])]
+    arguments = [f"[{', '.join(map(literal, addresses))}]", *([options] if options else [])]
     if not fingerprint:
-        return f"read_parquet({', '.join(given)})"
-    given.append(f"encryption_config = {{footer_key: {literal(fingerprint)}}}")
+        return f"read_parquet({', '.join(arguments)})"
+    arguments.append(f"encryption_config = {{footer_key: {literal(fingerprint)}}}")
     # OFFSET 0 keeps filters out of the reader: DuckDB 2.0 skips pages that a filter excludes, and then decrypts the next one as another
-    return f"(SELECT * FROM read_parquet({', '.join(given)}) OFFSET 0)"  # noqa: S608  addresses of ours, quoted
+    return f"(SELECT * FROM read_parquet({', '.join(arguments)}) OFFSET 0)"  # noqa: S608  addresses of ours, quoted
 
 
 def register_key(database: duckdb.DuckDBPyConnection, key: PersonalKey | None) -> None:
@@ -190,8 +190,8 @@ def rows_among(rows: pa.RecordBatch, column: str, values: Collection[str]) -> pa
         return rows
     import pyarrow.compute as pc  # noqa: PLC0415  only plans choose rows, and its import takes long
 
-    wanted = pa.array(list(map(str, values)), pa.string())
-    return rows.filter(pc.is_in(rows.column(column), value_set=wanted))
+    value_set = pa.array(list(map(str, values)), pa.string())
+    return rows.filter(pc.is_in(rows.column(column), value_set=value_set))
 
 
 def escaped(address: Path | str) -> str:

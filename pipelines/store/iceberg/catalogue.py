@@ -113,8 +113,10 @@ def _place(address: SplitResult) -> str:
 
 def _bucket_properties(environ: Mapping[str, str]) -> dict[str, str]:
     variables = {"s3.endpoint": _ENDPOINTS, "s3.region": _REGIONS, **_CREDENTIALS}
-    found = {key: next((environ[name] for name in names if environ.get(name)), "") for key, names in variables.items()}
-    return {key: value for key, value in found.items() if value}
+    properties = {
+        key: next((environ[name] for name in names if environ.get(name)), "") for key, names in variables.items()
+    }
+    return {key: value for key, value in properties.items() if value}
 
 
 def open_catalogue(settings: CatalogueSettings, folder: Path) -> Catalog:

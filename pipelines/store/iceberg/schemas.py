@@ -84,12 +84,12 @@ def extended(schema: Schema, columns: Iterable[FileColumn], number: int) -> Sche
     """The schema with these columns as schema `number` of its table, or None if it has them all."""
     fields = {field.field_id: field for field in schema.fields}
     for column in columns:
-        there = fields.get(column.id)
-        if there is None:
+        field = fields.get(column.id)
+        if field is None:
             _add(fields, column)
-        elif there.field_type != _TYPES[column.type]:
+        elif field.field_type != _TYPES[column.type]:
             raise StorageError(
-                f"The Iceberg table's column {there.name} has the field id {column.id} and the type {there.field_type}; "
+                f"The Iceberg table's column {field.name} has the field id {column.id} and the type {field.field_type}; "
                 f"{column.name} of the file has the same id and is {column.type}. The file cannot be registered."
             )
     return Schema(*fields.values(), schema_id=number) if len(fields) > len(schema.fields) else None
@@ -111,9 +111,9 @@ def _field(number: int, name: str, kind: Any, comment: str | None) -> NestedFiel
     return NestedField(number, name, kind, required=False, doc=comment)
 
 
-def _free(name: str, taken: Iterable[str]) -> str:
+def _free(name: str, taken_names: Iterable[str]) -> str:
     free, number = name, 1
-    while free.casefold() in taken:
+    while free.casefold() in taken_names:
         number += 1
         free = f"{name}_{number}"
     return free

@@ -111,19 +111,19 @@ class IcebergTables:
 
     def missing(self, snapshots: Collection[Snapshot]) -> list[Snapshot]:
         """The newest of a library's complete snapshots, up to the first one that is registered; oldest first."""
-        found: list[Snapshot] = []
+        unregistered: list[Snapshot] = []
         if not snapshots:
-            return found
+            return unregistered
         tenant = next(iter(snapshots)).manifest.tenant
         with self._session("Looking at", f"bookferry stage {tenant}") as catalog:
-            for snapshot in sorted(snapshots, key=lambda one: one.manifest.snapshot, reverse=True):
+            for snapshot in sorted(snapshots, key=lambda snapshot: snapshot.manifest.snapshot, reverse=True):
                 files = [_StagedFile(self._data, snapshot, name) for name in _names(snapshot)]
                 if not files:  # of people alone
                     continue
                 if all(self._has(catalog, file) for file in files):
                     break
-                found.insert(0, snapshot)
-        return found
+                unregistered.insert(0, snapshot)
+        return unregistered
 
     def keep_only(self, kept: Mapping[str, Collection[str]]) -> list[str]:
         """Remove the other snapshots of these libraries from all tables, by one commit each. Returns the tables that had some.
@@ -263,20 +263,23 @@ def _has_rows(table: Table, rows: str) -> bool:
 
 def _others(tenant: str, kept: Collection[str]) -> str:
     """The rows of a library's other snapshots."""
-    others = f" and snapshot not in ({', '.join(map(literal, sorted(kept)))})" if kept else ""
-    return f"tenant = {literal(tenant)}{others}"
+    condition = f" and snapshot not in ({', '.join(map(literal, sorted(kept)))})" if kept else ""
+    return f"tenant = {literal(tenant)}{condition}"
 
 
 def _extend_schema(catalog: Catalog, table: Table, columns: list[FileColumn]) -> None:
     """Add the columns that the table lacks, with the ids of the files: PyIceberg's own `add_column` would number them itself."""
     metadata = table.metadata
-    wanted = extended(table.schema(), columns, 1 + max(schema.schema_id for schema in metadata.schemas))
-    if wanted is None:
+    new_schema = extended(table.schema(), columns, 1 + max(schema.schema_id for schema in metadata.schemas))
+    if new_schema is None:
         return
     current = {"current-schema-id": metadata.current_schema_id}  # a later one of somebody else must not be lost
     catalog.commit_table(
         table,
         (AssertTableUUID.model_validate({"uuid": metadata.table_uuid}), AssertCurrentSchemaId.model_validate(current)),
-        (AddSchemaUpdate.model_validate({"schema": wanted}), SetCurrentSchemaUpdate.model_validate({"schema-id": -1})),
+        (
+            AddSchemaUpdate.model_validate({"schema": new_schema}),
+            SetCurrentSchemaUpdate.model_validate({"schema-id": -1}),
+        ),
     )
     table.refresh()

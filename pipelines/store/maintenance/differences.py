@@ -72,11 +72,11 @@ def compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str | None = N
     """Returns the changes from `a` to `b`. `limit`: examples of each kind."""
     present = {*a.manifest.resources, *b.manifest.resources}
     if resource is not None and resource not in present:
-        known = ", ".join(name for name in RESOURCES if name in present)
-        raise ConfigurationError(f"--resource {resource}: neither {a.name} nor {b.name} has it; they have {known}.")
+        names = ", ".join(name for name in RESOURCES if name in present)
+        raise ConfigurationError(f"--resource {resource}: neither {a.name} nor {b.name} has it; they have {names}.")
     ordered = [name for name in (*RESOURCES, *sorted(present.difference(RESOURCES))) if name in present]
-    found = {name: _compare(data, a, b, name, limit) for name in ordered if resource in (None, name)}
-    return Differences(a=a.name, b=b.name, notes=_notes(a, b), resources=found)
+    differences = {name: _compare(data, a, b, name, limit) for name in ordered if resource in (None, name)}
+    return Differences(a=a.name, b=b.name, notes=_notes(a, b), resources=differences)
 
 
 def _notes(a: Snapshot, b: Snapshot) -> list[str]:

@@ -42,8 +42,8 @@ class ResultFiles(Generic[R]):
     def all(self, data: DataFolder, tenant: str) -> Iterator[R]:
         """Yields the last result of each snapshot of a tenant, in the order of the snapshots; without those that cannot be read."""
         for entry in sorted(data.objects.below(f"{self._folder}/tenant={tenant}"), key=lambda entry: entry.key):
-            if (found := self._read(data, entry.key)) is not None:
-                yield found
+            if (result := self._read(data, entry.key)) is not None:
+                yield result
 
     def _read(self, data: DataFolder, key: str) -> R | None:
         with suppress(FileNotFoundError, StorageError, msgspec.MsgspecError, UnicodeDecodeError):

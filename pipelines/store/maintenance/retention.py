@@ -60,17 +60,17 @@ class Policy:
             ("weekly", self.weekly, "%G-W%V"),
             ("monthly", self.monthly, "%Y-%m"),
         ):
-            yield name, count, lambda one, pattern=pattern: _started(one).astimezone(zone).strftime(pattern)  # type: ignore[misc]
+            yield name, count, lambda snapshot, pattern=pattern: _started(snapshot).astimezone(zone).strftime(pattern)  # type: ignore[misc]
 
 
-def reasons_to_keep(found: Sequence[Snapshot], policy: Policy, zone: ZoneInfo) -> dict[str, list[str]]:
+def reasons_to_keep(snapshots: Sequence[Snapshot], policy: Policy, zone: ZoneInfo) -> dict[str, list[str]]:
     """Returns name → reasons, for those of one tenant's snapshots that stay.
 
     A complete snapshot represents its period. A partial one does so only where the period has no complete one, and never displaces one.
     The snapshots behind the views of library.duckdb always stay: the newest complete snapshot of each resource.
     """
-    newest_first = sorted(found, key=lambda snapshot: snapshot.manifest.snapshot, reverse=True)
-    good = {snapshot.name for snapshot in _good(found)}
+    newest_first = sorted(snapshots, key=lambda snapshot: snapshot.manifest.snapshot, reverse=True)
+    good = {snapshot.name for snapshot in _good(snapshots)}
     reasons = _newest_of_each_resource(newest_first)
     for name, count, period_of in policy.periods(zone):
         for period, snapshot in _representatives(newest_first, count, good, period_of):
@@ -90,9 +90,9 @@ def _newest_of_each_resource(newest_first: Sequence[Snapshot]) -> dict[str, list
     return {name: [f"newest complete of {', '.join(resources)}"] for name, resources in resources_of.items()}
 
 
-def _good(found: Iterable[Snapshot]) -> list[Snapshot]:
+def _good(snapshots: Iterable[Snapshot]) -> list[Snapshot]:
     """The complete snapshots; where one of them has the publications, only those that do: users alone do not stand for the library."""
-    complete = [snapshot for snapshot in found if snapshot.manifest.complete]
+    complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     return [snapshot for snapshot in complete if snapshot.holds_publications] or complete
 
 
@@ -220,7 +220,7 @@ def _file_table(snapshot: Snapshot) -> str:
 def _tenants(data: DataFolder) -> list[str]:
     snapshots, damaged = data.examine_snapshots()
     return sorted(
-        {snapshot.manifest.tenant for snapshot in snapshots} | {one.name.partition("/")[0] for one in damaged}
+        {snapshot.manifest.tenant for snapshot in snapshots} | {snapshot.name.partition("/")[0] for snapshot in damaged}
     )
 
 
@@ -230,16 +230,16 @@ def _select(
     """Returns the snapshots to keep and to remove."""
     kept, superfluous = list[KeptSnapshot](), list[Snapshot]()
     for tenant in tenants:
-        found, damaged = data.examine_snapshots(tenant)
-        why = reasons_to_keep(found, policy, zone)
-        kept += [KeptSnapshot(one.name, ["its manifest cannot be used"]) for one in damaged]
-        kept += [KeptSnapshot(snapshot.name, why[snapshot.name]) for snapshot in found if snapshot.name in why]
-        superfluous += [snapshot for snapshot in found if snapshot.name not in why]
+        snapshots, damaged = data.examine_snapshots(tenant)
+        why = reasons_to_keep(snapshots, policy, zone)
+        kept += [KeptSnapshot(snapshot.name, ["its manifest cannot be used"]) for snapshot in damaged]
+        kept += [KeptSnapshot(snapshot.name, why[snapshot.name]) for snapshot in snapshots if snapshot.name in why]
+        superfluous += [snapshot for snapshot in snapshots if snapshot.name not in why]
     return kept, superfluous
 
 
 def _ids_by_tenant(tenants: Iterable[str], kept: Sequence[KeptSnapshot]) -> dict[str, list[str]]:
-    names = [one.snapshot.partition("/") for one in kept]
+    names = [entry.snapshot.partition("/") for entry in kept]
     return {tenant: [snapshot for owner, _, snapshot in names if owner == tenant] for tenant in tenants}
 
 

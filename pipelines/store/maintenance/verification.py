@@ -50,12 +50,12 @@ class Part:
     @classmethod
     def parse(cls, text: str) -> Part:
         """Parses `1/7`."""
-        found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
-        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        match = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise ConfigurationError(
                 f"--read-data {text!r}: write the part of the blobs to read, such as 1/7 for a seventh each day, or 1/1 for all."
             )
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
     def holds(self, sha256: str, day: date) -> bool:
         """Whether the blob is in this day's part."""
@@ -168,9 +168,9 @@ def _tenants(keys: Iterable[str]) -> list[str]:
 def _newest(data: DataFolder, keys: Iterable[str], tenant: str) -> list[str]:
     """The newest complete snapshot of a tenant, and the unreadable ones: those without a manifest, too."""
     of_tenant = [key for key in keys if tenant_of(key) == tenant]
-    examined = {one.key: one for one in read_snapshots(data.objects, of_tenant)}
+    examined = {snapshot.key: snapshot for snapshot in read_snapshots(data.objects, of_tenant)}
     unreadable = [key for key in of_tenant if isinstance(examined.get(key), DamagedSnapshot | None)]
-    newest = newest_complete(one for one in examined.values() if isinstance(one, Snapshot))
+    newest = newest_complete(snapshot for snapshot in examined.values() if isinstance(snapshot, Snapshot))
     return [*unreadable, *([newest.key] if newest else [])]
 
 
@@ -279,15 +279,15 @@ def _check_blob(objects: Objects, sha256: str, size: int | None, tally: _Tally, 
     key = blob_key(sha256)
     address = objects.address_of(key)
     try:
-        found = objects.size(key)
-        if found is None:
+        stored_size = objects.size(key)
+        if stored_size is None:
             tally.problem(f"{address} is missing, and records refer to it.")
             return
         tally.blobs += 1
-        if size is not None and found != size:
-            tally.problem(f"{address} has {found:,} bytes; the records say {size:,}. {_BLOB_REMEDY}")
+        if size is not None and stored_size != size:
+            tally.problem(f"{address} has {stored_size:,} bytes; the records say {size:,}. {_BLOB_REMEDY}")
         elif read:
-            tally.blobs_read, tally.bytes = tally.blobs_read + 1, tally.bytes + found
+            tally.blobs_read, tally.bytes = tally.blobs_read + 1, tally.bytes + stored_size
             with objects.open(key) as file:
                 actual, _ = digest_of(file)
             if actual != sha256:

@@ -269,8 +269,8 @@ class Bucket:
             is_known = now < self._warned_until
             self._warned_until = max(self._warned_until, now + PATIENCE_SECONDS)
         if not is_known:
-            what = str(error).partition("). ")[0]
-            _log.warning("%s). What fails is tried again for %.1f minutes.", what, PATIENCE_SECONDS / 60)
+            problem = str(error).partition("). ")[0]
+            _log.warning("%s). What fails is tried again for %.1f minutes.", problem, PATIENCE_SECONDS / 60)
 
     def _read_if_there(self, key: str) -> bytes | None:
         with suppress(FileNotFoundError):

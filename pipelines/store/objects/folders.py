@@ -124,8 +124,8 @@ class Folder:
     def size(self, key: str) -> int | None:
         """The file's size."""
         with _folder_errors(self.path_of(key)), suppress(FileNotFoundError, NotADirectoryError):
-            found = self.path_of(key).stat()
-            return found.st_size if stat.S_ISREG(found.st_mode) else None
+            status = self.path_of(key).stat()
+            return status.st_size if stat.S_ISREG(status.st_mode) else None
         return None
 
     def below(self, folder: str) -> Iterator[ObjectInfo]:

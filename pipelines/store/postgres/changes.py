@@ -69,10 +69,10 @@ class CopiedTable:
     @cached_property
     def values(self) -> Mapping[str, str]:
         """Kept column → the expression of its value in a copied row `e`."""
-        there = {column.name for column in self.table.columns}
+        copied_columns = {column.name for column in self.table.columns}
         return {
             name: "NULL"
-            if name not in there
+            if name not in copied_columns
             else f"e.{quoted(name)}"
             if name in self.described
             else f"to_jsonb(e.{quoted(name)})"
@@ -84,9 +84,9 @@ class CopiedTable:
         """The values of a copied row `e`."""
         return ", ".join(self.values.values())
 
-    def is_same_key(self, one: str, other: str) -> str:
+    def is_same_key(self, row: str, other: str) -> str:
         """Whether two rows have the same key."""
-        return " AND ".join(f"{one}.{quoted(name)} = {other}.{quoted(name)}" for name in self.table.key)
+        return " AND ".join(f"{row}.{quoted(name)} = {other}.{quoted(name)}" for name in self.table.key)
 
     @property
     def differs(self) -> str:
@@ -169,8 +169,8 @@ def find_older_rows(session: Session, copy: CopiedTable, snapshot: str, later: s
     )
     candidates = " UNION ALL ".join(
         f"SELECT {key}, {is_newest} AS is_newest, r.ctid AS place, r.snapshot > {at} AS is_later FROM {relation} AS r "
-        f"JOIN {copy.copied} AS e ON {copy.is_same_key('r', 'e')} WHERE NOT ({copy.differs}) AND r.snapshot <= {next_one}{there}"
-        for relation, is_newest, there in kept
+        f"JOIN {copy.copied} AS e ON {copy.is_same_key('r', 'e')} WHERE NOT ({copy.differs}) AND r.snapshot <= {next_one}{condition}"
+        for relation, is_newest, condition in kept
     )
     keys = column_list(copy.table.key)
     session.run(
@@ -202,9 +202,9 @@ def write_older(session: Session, copy: CopiedTable, snapshot: str, later: str) 
         f"UPDATE {copy.past} AS r SET snapshot = {at} WHERE {begins_here} NOT s.is_newest)",
     )
     is_equal = f"EXISTS (SELECT FROM {copy.beside('equal')} AS s WHERE {copy.is_same_key('s', 'e')})"
-    others = f"SELECT {copy.selected}, {at}, {next_one} FROM {copy.copied} AS e WHERE NOT {is_equal}"
+    differing = f"SELECT {copy.selected}, {at}, {next_one} FROM {copy.copied} AS e WHERE NOT {is_equal}"
     keyless = f"SELECT {copy.selected}, {at}, {next_one} FROM {copy.keyless} AS e"
-    return sum(session.count(f"{into_past} {rows}") for rows in (others, keyless))
+    return sum(session.count(f"{into_past} {rows}") for rows in (differing, keyless))
 
 
 def step_back(session: Session, main: str, table: Table, kept: tuple[str, ...], snapshot: str) -> None:

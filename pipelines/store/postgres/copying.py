@@ -40,9 +40,9 @@ def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapsho
     with data.open_table(snapshot, table.name) as file:
         filled = _filled_columns(file)
         columns = [column for column in table.columns if column.name in filled or column.name in table.key]
-        wanted = pa.schema([(column.name, pa.json_() if column.json else column.type) for column in columns])
-        batches = row_batches(file, wanted.names)
-        stream = pa.RecordBatchReader.from_batches(wanted, _converted_batches(batches, wanted, copied))
+        arrow_schema = pa.schema([(column.name, pa.json_() if column.json else column.type) for column in columns])
+        batches = row_batches(file, arrow_schema.names)
+        stream = pa.RecordBatchReader.from_batches(arrow_schema, _converted_batches(batches, arrow_schema, copied))
         try:
             cursor.adbc_ingest(table.name, stream, mode="append", db_schema_name=schema)
         except Exception:
@@ -68,13 +68,13 @@ def _may_hold_value(column: pq.ColumnChunkMetaData) -> bool:
 
 
 def _converted_batches(
-    batches: Iterable[pa.RecordBatch], wanted: pa.Schema, copied: CopyProgress
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, copied: CopyProgress
 ) -> Iterator[pa.RecordBatch]:
     """Batches in the types of the database."""
     try:
         for batch in batches:
-            columns = [_converted_column(batch.column(field.name), field.type, copied) for field in wanted]
-            converted = pa.RecordBatch.from_arrays(columns, schema=wanted)
+            columns = [_converted_column(batch.column(field.name), field.type, copied) for field in schema]
+            converted = pa.RecordBatch.from_arrays(columns, schema=schema)
             rows = max(1, batch.num_rows * BATCH_BYTES // max(1, converted.nbytes))
             for first in range(0, batch.num_rows, rows):
                 yield converted.slice(first, rows)
@@ -84,12 +84,12 @@ def _converted_batches(
         raise
 
 
-def _converted_column(values: Any, wanted: pa.DataType, copied: CopyProgress) -> Any:
+def _converted_column(values: Any, data_type: pa.DataType, copied: CopyProgress) -> Any:
     """Converts a column for Postgres."""
-    if wanted == pa.json_():
-        return pa.ExtensionArray.from_storage(wanted, _replaced(values.cast(pa.string()), r"\u0000", copied))
-    values = values.cast(wanted)
-    return _replaced(values, "\x00", copied) if pa.types.is_string(wanted) and _may_hold_nul(values) else values
+    if data_type == pa.json_():
+        return pa.ExtensionArray.from_storage(data_type, _replaced(values.cast(pa.string()), r"\u0000", copied))
+    values = values.cast(data_type)
+    return _replaced(values, "\x00", copied) if pa.types.is_string(data_type) and _may_hold_nul(values) else values
 
 
 def _may_hold_nul(texts: Any) -> bool:
@@ -99,8 +99,8 @@ def _may_hold_nul(texts: Any) -> bool:
 
 
 def _replaced(values: Any, nul: str, copied: CopyProgress) -> Any:
-    found = pc.match_substring(values, nul)
-    count = pc.sum(found).as_py() or 0
+    matches = pc.match_substring(values, nul)
+    count = pc.sum(matches).as_py() or 0
     if not count:
         return values
     texts = [text if text is None or nul not in text else _without_nul(text, nul) for text in values.to_pylist()]

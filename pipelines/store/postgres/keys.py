@@ -43,9 +43,9 @@ class Keyed:
         """The columns with rows of other tables."""
         return [column for column in self.table.columns if column.references]
 
-    def lacks_any(self, there: Collection[str]) -> bool:
-        """Whether its primary key, an index or NOT NULL is not `there`."""
-        return not {self.part("pkey"), *self.indexes, *self.table.required}.issubset(there)
+    def lacks_any(self, part_names: Collection[str]) -> bool:
+        """Whether its primary key, an index or NOT NULL is not among `part_names`."""
+        return not {self.part("pkey"), *self.indexes, *self.table.required}.issubset(part_names)
 
     def foreign_key(self, column: Column) -> str:
         """The name of a foreign key."""
@@ -71,20 +71,20 @@ def parts(session: Session, schema: str) -> dict[str, set[str]]:
     return {relation: {*names} for relation, names in rows}
 
 
-def add_keys(session: Session, keyed: Keyed, there: Collection[str]) -> list[str]:
-    """Add the primary key, indexes, NOT NULL and statistics that are not `there`. Returns a sentence for each that the rows do not allow.
+def add_keys(session: Session, keyed: Keyed, part_names: Collection[str]) -> list[str]:
+    """Add the primary key, indexes, NOT NULL and statistics that `part_names` lacks. Returns a sentence for each that rows do not allow.
 
     The table has a key without empty or repeated values.
     """
-    relation, left_out, added = keyed.relation, [*_not_null(session, keyed, there)], False
-    if keyed.part("pkey") not in there:
+    relation, left_out, added = keyed.relation, [*_not_null(session, keyed, part_names)], False
+    if keyed.part("pkey") not in part_names:
         name, added = quoted(keyed.part("pkey")), True
         session.run(
             f"CREATE UNIQUE INDEX {name} ON {relation} ({column_list(keyed.table.key)})",
             f"ALTER TABLE {relation} ADD CONSTRAINT {name} PRIMARY KEY USING INDEX {name}",
         )
     for name, columns in keyed.indexes.items():
-        if name not in there:
+        if name not in part_names:
             added = True
             try:
                 session.run(f"CREATE INDEX {quoted(name)} ON {relation} ({column_list(columns)})")
@@ -97,15 +97,15 @@ def add_keys(session: Session, keyed: Keyed, there: Collection[str]) -> list[str
     return left_out
 
 
-def add_foreign_keys(session: Session, keyed: Keyed, there: Mapping[str, Collection[str]]) -> Iterator[str]:
-    """Add the foreign keys that are not `there`, by table. Yields a sentence for each that cannot be added."""
+def add_foreign_keys(session: Session, keyed: Keyed, part_names: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Add the foreign keys that `part_names`, by table, lacks. Yields a sentence for each that cannot be added."""
     for column in keyed.references:
         parent, _, target = column.references.partition(".")
         begin = f"{keyed.table.name}: no foreign key from {column.name} to {column.references}, because"
         name, referred = quoted(keyed.foreign_key(column)), f"{parent}{keyed.suffix}"
-        if keyed.foreign_key(column) in there.get(keyed.name, ()):
+        if keyed.foreign_key(column) in part_names.get(keyed.name, ()):
             continue
-        if referred not in there:
+        if referred not in part_names:
             yield f"{begin} {parent} was not loaded with it."
             continue
         session.run(
@@ -134,9 +134,11 @@ def dropping(keyed: Keyed, error: psycopg.Error) -> str | None:
     return None
 
 
-def _not_null(session: Session, keyed: Keyed, there: Collection[str]) -> Iterator[str]:
+def _not_null(session: Session, keyed: Keyed, part_names: Collection[str]) -> Iterator[str]:
     """Set columns NOT NULL; all in one pass over the rows, if they allow it."""
-    lacking = {name: f"ALTER COLUMN {quoted(name)} SET NOT NULL" for name in keyed.table.required if name not in there}
+    lacking = {
+        name: f"ALTER COLUMN {quoted(name)} SET NOT NULL" for name in keyed.table.required if name not in part_names
+    }
     try:
         if lacking:
             session.run(f"ALTER TABLE {keyed.relation} {', '.join(lacking.values())}")

@@ -75,15 +75,15 @@ def forget_snapshots(session: Session, schema: str, gone: Collection[str]) -> No
     session.run(f"DELETE FROM {quoted(schema, LOADED_TABLES)} WHERE snapshot IN ({names})")  # noqa: S608  quoted
 
 
-def write_snapshots(session: Session, schema: str, known: Sequence[Snapshot], unreadable: Collection[str]) -> None:
-    """Write the rows of `snapshots` anew. `known`: those of the data folder; what is there of `unreadable` ones stays as it is."""
-    others = f"snapshot <> ALL (ARRAY[{', '.join(map(literal, unreadable))}]::text[])"
-    rows = _rows(schema, known, read_loaded(session, schema))
-    session.run(f"DELETE FROM {quoted(schema, SNAPSHOTS.name)} WHERE {others}", *rows)  # noqa: S608  quoted
+def write_snapshots(session: Session, schema: str, snapshots: Sequence[Snapshot], unreadable: Collection[str]) -> None:
+    """Write the table of snapshots anew. `snapshots`: those of the data folder; what is there of `unreadable` ones stays as it is."""
+    condition = f"snapshot <> ALL (ARRAY[{', '.join(map(literal, unreadable))}]::text[])"
+    rows = _rows(schema, snapshots, read_loaded(session, schema))
+    session.run(f"DELETE FROM {quoted(schema, SNAPSHOTS.name)} WHERE {condition}", *rows)  # noqa: S608  quoted
 
 
-def _rows(schema: str, known: Sequence[Snapshot], loaded: Loaded) -> Iterator[str]:
-    for snapshot in known:
+def _rows(schema: str, snapshots: Sequence[Snapshot], loaded: Loaded) -> Iterator[str]:
+    for snapshot in snapshots:
         manifest = snapshot.manifest
         resources = [
             resource for resource in manifest.resources if manifest.snapshot in loaded.get(STAGED[resource][0].name, ())

@@ -138,16 +138,18 @@ class Database:
             finally:
                 with suppress(psycopg.Error):  # the first error is the one to report; the next load clears the schema
                     clear_loading(session, schemas)
-        notes += [_nul_note(name, one.progress.replaced) for name, one in copied.items() if one.progress.replaced]
+        notes += [
+            _nul_note(name, result.progress.replaced) for name, result in copied.items() if result.progress.replaced
+        ]
         return LoadResult(
             tenant=tenant,
             snapshot=snapshot.manifest.snapshot,
             database=self._server.place,
             schema=schemas.main,
-            tables={name: one.progress.rows for name, one in copied.items()},
+            tables={name: result.progress.rows for name, result in copied.items()},
             written=written,
             seconds=round(time.monotonic() - begun, 3),
-            left_out=[*(one.keyless for one in copied.values() if one.keyless), *left_out],
+            left_out=[*(result.keyless for result in copied.values() if result.keyless), *left_out],
             notes=notes + ([] if is_granted else [ROLE_MISSING]),
         )
 
@@ -210,7 +212,7 @@ class Database:
             return Copied(progress, keyless)
 
         with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
-            return {one.table.name: done for one, done in zip(copies, pool.map(copy, copies), strict=True)}
+            return {copied.table.name: done for copied, done in zip(copies, pool.map(copy, copies), strict=True)}
 
     def _write(
         self,
@@ -221,16 +223,16 @@ class Database:
         snapshot: Snapshot,
     ) -> dict[str, int]:
         """Write what differs, in one transaction. A key that the rows do not allow is dropped first."""
-        known, damaged = data.examine_snapshots(schemas.tenant)
-        unreadable = [one.id for one in damaged]
+        snapshots, damaged = data.examine_snapshots(schemas.tenant)
+        unreadable = [entry.id for entry in damaged]
         while True:
             try:
                 with session.transaction():
                     session.run(f"SET LOCAL lock_timeout = {round(self._seconds * 1000)}")
                     written = _write_rows(session, copies, snapshot.manifest.snapshot)
-                    complete = {one.manifest.snapshot for one in known if one.manifest.complete}
+                    complete = {entry.manifest.snapshot for entry in snapshots if entry.manifest.complete}
                     _forget_gone(session, schemas.main, {*complete, *unreadable})
-                    write_snapshots(session, schemas.main, known, unreadable)
+                    write_snapshots(session, schemas.main, snapshots, unreadable)
             except psycopg.errors.LockNotAvailable:
                 raise lock_error(
                     session, [schemas.main], self._seconds, "The changes are not written", "the tables"
@@ -246,17 +248,17 @@ class Database:
 
     def _add_keys(self, session: Session, schemas: TenantSchemas) -> list[str]:
         """Add the keys and indexes that the tables lack. Returns a sentence for each that the rows do not allow."""
-        there = parts(session, schemas.main)
-        keyed = [Keyed(schemas.main, table, ROWS) for name, table in TABLES.items() if rows_name(name) in there]
+        part_names = parts(session, schemas.main)
+        keyed = [Keyed(schemas.main, table, ROWS) for name, table in TABLES.items() if rows_name(name) in part_names]
 
         def add(table: Keyed) -> list[str]:
             with self._server.session() as beside:
-                return add_keys(beside, table, there[table.name])
+                return add_keys(beside, table, part_names[table.name])
 
         with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
-            lacking = [table for table in keyed if table.lacks_any(there[table.name])]
+            lacking = [table for table in keyed if table.lacks_any(part_names[table.name])]
             left_out = [sentence for sentences in pool.map(add, lacking) for sentence in sentences]
-        return left_out + [sentence for table in keyed for sentence in add_foreign_keys(session, table, there)]
+        return left_out + [sentence for table in keyed for sentence in add_foreign_keys(session, table, part_names)]
 
 
 def _make_table(session: Session, main: str, table: Table, kept: Mapping[str, str] | None) -> None:
@@ -272,9 +274,9 @@ def _make_table(session: Session, main: str, table: Table, kept: Mapping[str, st
                 )
 
 
-def _kept_columns(there: Mapping[str, Mapping[str, str]], table: str) -> tuple[str, ...]:
-    """The columns of both tables of a library for a table, without `snapshot` and `until`. `there`: relation → column → type."""
-    return tuple(name for name in there[rows_name(table)] if name != "snapshot")
+def _kept_columns(columns: Mapping[str, Mapping[str, str]], table: str) -> tuple[str, ...]:
+    """The columns of both tables of a library for a table, without `snapshot` and `until`. `columns`: relation → column → type."""
+    return tuple(name for name in columns[rows_name(table)] if name != "snapshot")
 
 
 def _next_loaded(loaded: Sequence[str], snapshot: str) -> str:
@@ -305,9 +307,9 @@ def _forget_gone(session: Session, main: str, present: Collection[str]) -> None:
     for table, names in loaded.items():
         if gone.isdisjoint(names):
             continue
-        left = [name for name in names if name not in gone]
+        remaining = [name for name in names if name not in gone]
         if names[-1] in gone:
-            step_back(session, main, TABLES[table], _kept_columns(columns, table), left[-1] if left else "")
+            step_back(session, main, TABLES[table], _kept_columns(columns, table), remaining[-1] if remaining else "")
         remove_unseen_rows(session, main, TABLES[table])
 
 

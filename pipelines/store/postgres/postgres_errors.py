@@ -92,6 +92,6 @@ def later_connection_errors(trying: str, place: str, again: str) -> Iterator[Non
 
 def _remedy(state: str) -> tuple[type[BookferryError], str]:
     for length in (5, 3, 2):
-        if (found := _REMEDIES.get(state[:length])) is not None:
-            return found
+        if (remedy := _REMEDIES.get(state[:length])) is not None:
+            return remedy
     return StorageError, "The cause is unknown: see the server's log, solve the problem, then run"

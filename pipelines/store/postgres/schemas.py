@@ -32,8 +32,8 @@ class TenantSchemas:
 
 def tenant_schemas(tenant: str, views: str) -> TenantSchemas:
     """The schemas of a tenant. `main` has the tenant's name, unless the views or Postgres itself use that name."""
-    taken = tenant == views or _RESERVED.match(tenant)
-    return TenantSchemas(tenant, fitting_name(f"bookferry_{tenant}" if taken else tenant))
+    is_taken = tenant == views or _RESERVED.match(tenant)
+    return TenantSchemas(tenant, fitting_name(f"bookferry_{tenant}" if is_taken else tenant))
 
 
 def prepare_tenant_schemas(session: Session, schemas: TenantSchemas) -> None:
@@ -70,8 +70,8 @@ def _mark(session: Session, schema: str) -> str | None:
     rows = session.rows("SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s", schema)
     if not rows:
         return None
-    found = _MARK.match(rows[0][0] or "")
-    return found[1] if found else ""
+    match = _MARK.match(rows[0][0] or "")
+    return match[1] if match else ""
 
 
 def _claim(session: Session, schema: str, what: str) -> None:
@@ -107,7 +107,7 @@ def columns_of(
         names,
         list(kinds),
     )
-    found: dict[str, dict[str, str]] = {}
+    columns: dict[str, dict[str, str]] = {}
     for relation, column, kind in rows:
-        found.setdefault(relation, {})[column] = kind
-    return found
+        columns.setdefault(relation, {})[column] = kind
+    return columns

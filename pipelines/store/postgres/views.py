@@ -80,17 +80,17 @@ def _own_views(session: Session, schemas: TenantSchemas, fresh: Sequence[Table])
         if rows_name(name) not in kept:
             continue
         newest, history = table_views(with_observed(table, observed))
-        given = {"tenant": literal(schemas.tenant) + "::text", "snapshot": "n.snapshot"}
+        expressions = {"tenant": literal(schemas.tenant) + "::text", "snapshot": "n.snapshot"}
         for view, relations in ((newest, own_rows), (history, history_rows)):
             sources = [
-                Source(schemas.main, relation, kept[rows_name(name)], beside, given)
+                Source(schemas.main, relation, kept[rows_name(name)], beside, expressions)
                 for relation, beside in relations(schemas.main, name)
             ]
             made.append(View(view, _union(view, sources)))
     return made
 
 
-def _make_shared_views(session: Session, schema: str, there: Columns) -> None:
+def _make_shared_views(session: Session, schema: str, view_columns: Columns) -> None:
     """The views over all libraries; those that need another come after it."""
     tenants = tenants_in_database(session)
     sources: dict[str, list[Source]] = {}
@@ -99,17 +99,17 @@ def _make_shared_views(session: Session, schema: str, there: Columns) -> None:
             sources.setdefault(relation, []).append(Source(tenant.main, relation, columns))
     observed = observed_columns(session, [tenant.main for tenant in tenants], IMPERSONAL, first=schema)
     views = list(_shared_views(sources, observed))
-    if any(not _extends(view.columns, there.get(view.table.name, {})) for view in views):
-        _drop_views(session, schema, there)
-        there = {}
+    if any(not _extends(view.columns, view_columns.get(view.table.name, {})) for view in views):
+        _drop_views(session, schema, view_columns)
+        view_columns = {}
     used = _schemas_used(session, schema)
     statements = [f"SET LOCAL search_path = {quoted(schema)}, pg_catalog"]
     for view in views:
         name = view.table.name
-        wanted = {source.schema for source in sources.get(name, ())}
-        if list(there.get(name, {})) != list(view.columns) or wanted - used.get(name, set()):
+        schemas = {source.schema for source in sources.get(name, ())}
+        if list(view_columns.get(name, {})) != list(view.columns) or schemas - used.get(name, set()):
             statements += _create(schema, view)
-    if any(view.table.name not in there for view in views):  # dropped views take functions with them
+    if any(view.table.name not in view_columns for view in views):  # dropped views take functions with them
         statements += _functions(schema)
     session.run(*statements, "SET LOCAL search_path = pg_catalog")
 

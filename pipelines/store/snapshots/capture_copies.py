@@ -154,8 +154,8 @@ class CaptureCopy:
     def _copy_file(self, name: str) -> None:
         path = self._path / name
         with suppress(FileNotFoundError):
-            found = path.stat()
-            seen = (found.st_size, found.st_mtime_ns)
+            status = path.stat()
+            seen = (status.st_size, status.st_mtime_ns)
             if self._copied.get(name) != seen:
                 self._objects.replace_file(f"{self._key}/{name}", path)
                 self._copied[name] = seen
@@ -203,7 +203,7 @@ def copy_key(facts: CaptureFacts) -> str:
 def copied_captures(objects: Objects, tenant: str | None = None) -> list[CopiedCapture]:
     """The newest copy of each capture of one tenant, or of all, oldest capture first. What cannot be read is left out."""
     tenants = objects.folders(CAPTURES) if tenant is None else [f"tenant={tenant}"]
-    captures = [f"{CAPTURES}/{name}/{one}" for name in tenants for one in objects.folders(f"{CAPTURES}/{name}")]
+    captures = [f"{CAPTURES}/{name}/{folder}" for name in tenants for folder in objects.folders(f"{CAPTURES}/{name}")]
     keys = [key for capture in captures for key in _copies_of(objects, capture)]
     contents = [*objects.read_all(f"{key}/{name}" for key in keys for name in (Capture.FACTS, _WRITER))]
     newest = dict[str, CopiedCapture]()

@@ -201,9 +201,9 @@ def _count(database: duckdb.DuckDBPyConnection, key: str) -> IdCounts:
     distinct, duplicates = 0, list[Any]()
     for part in range(parts):
         of_part = f"FROM {keys} WHERE key IS NOT NULL AND hash(key) % {parts} = {part}"
-        [(found, different)] = database.execute(f"SELECT count(*), count(DISTINCT key) {of_part}").fetchall()
+        [(occurrences, different)] = database.execute(f"SELECT count(*), count(DISTINCT key) {of_part}").fetchall()
         distinct += different
-        if found != different:
+        if occurrences != different:
             repeated = f"SELECT key {of_part} GROUP BY key HAVING count(*) > 1 ORDER BY key LIMIT 10"
             duplicates += [row[0] for row in database.execute(repeated).fetchall()]
     return IdCounts(rows, distinct, rows - present, sorted(duplicates)[:10])

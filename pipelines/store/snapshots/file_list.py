@@ -127,7 +127,9 @@ class FileList:
 
     def add_known(self, contents: Iterable[Known]) -> None:
         """Add the contents of earlier snapshots, once, the newest first: the first one of a key counts."""
-        rows = ((known.content_key, known.sha256, known.bytes, known.etag, known.problem) for known in contents)
+        rows = (
+            (content.content_key, content.sha256, content.bytes, content.etag, content.problem) for content in contents
+        )
         with self._transaction() as database:
             database.executemany("INSERT OR IGNORE INTO known VALUES (?, ?, ?, ?, ?)", rows)
             database.execute("PRAGMA user_version = 1")
@@ -135,8 +137,8 @@ class FileList:
     def add(self, references: Iterable[FileReference], now: float) -> None:
         """Add contents to fetch, unless the list has them."""
         rows = [
-            (wanted.content_key, wanted.kind, wanted.publication_id, wanted.asset_id, wanted.size, wanted.address, now)
-            for wanted in references
+            (file.content_key, file.kind, file.publication_id, file.asset_id, file.size, file.address, now)
+            for file in references
         ]
         with self._transaction() as database:
             database.executemany(_ADD, rows)

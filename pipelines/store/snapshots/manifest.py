@@ -105,9 +105,9 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 def is_unchanged(content: bytes) -> bool:
     """Whether the content of a manifest.json matches the checksum that it carries."""
-    found = _CHECKSUM.findall(content)
+    checksums = _CHECKSUM.findall(content)
     without_checksum = _CHECKSUM.sub(b'"manifest_sha256": ""', content)
-    return found == [hashlib.sha256(without_checksum).hexdigest().encode()]
+    return checksums == [hashlib.sha256(without_checksum).hexdigest().encode()]
 
 
 def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manifest] = ()) -> Manifest:
@@ -115,11 +115,11 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
 
     `before`: the manifests of earlier snapshots of the library, oldest first.
     """
-    announced = _announcements(facts, now, [one for manifest in before for one in manifest.announced])
+    announced = _announcements(facts, now, [announcement for manifest in before for announcement in manifest.announced])
     days_left = days_left_of(facts.api, now.date())
     missing = {partial: _unreadable_resources(facts, partial=partial) for partial in (True, False)}
-    problems = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.problems]
-    notes = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes]
+    problems = [f"{resource}: {text}" for resource, listing in facts.resources.items() for text in listing.problems]
+    notes = [f"{resource}: {text}" for resource, listing in facts.resources.items() for text in listing.notes]
     problems += missing[True] + _failed_files(facts)
     notes += missing[False] + _files_not_fetched(facts) + _packed_files(facts)
     left_out = {*RESOURCES}.difference(default_resources(facts.api), facts.resources, facts.unreadable)
@@ -168,8 +168,8 @@ def is_complete(facts: CaptureFacts, problems: Sequence[str]) -> bool:
 def _announcements(facts: CaptureFacts, now: datetime, before: Iterable[Announcement]) -> list[Announcement]:
     """The announcements of a capture. One with another day is a new one."""
     since: dict[tuple[str, str], str] = {}
-    for one in before:
-        since.setdefault((one.name, one.day), one.since)
+    for announcement in before:
+        since.setdefault((announcement.name, announcement.day), announcement.since)
     today = f"{now:%Y-%m-%d}"
     return [
         Announcement(name=name, day=day, since=since.get((name, day), today), is_new=(name, day) not in since)
@@ -181,18 +181,24 @@ def _notes_of_lists(api: str, not_read: Sequence[str]) -> list[str]:
     if not not_read:
         return []
     names = ", ".join(not_read)[:MOST_OF_NOTE]
-    known = [name for name, path in LIST_PATHS.items() if f"/{path}" in not_read and (api, name) not in NOT_LISTED]
-    remedy = f" To read {' and '.join(known)}, name them in `resources` of bookferry.toml." if known else ""
+    resources = [name for name, path in LIST_PATHS.items() if f"/{path}" in not_read and (api, name) not in NOT_LISTED]
+    remedy = f" To read {' and '.join(resources)}, name them in `resources` of bookferry.toml." if resources else ""
     return [f"Not read: {names}. The records do not show what these lists have, so the snapshot lacks that.{remedy}"]
 
 
 def _notes_of_announcements(announced: list[Announcement]) -> list[str]:
-    new = ", ".join(f"{one.name}{f' (on {one.day})' if one.day else ''}" for one in announced if one.is_new)
-    known = ", ".join(
-        f"{one.name} ({f'on {one.day}, ' if one.day else ''}since {one.since})" for one in announced if not one.is_new
+    new = ", ".join(
+        f"{announcement.name}{f' (on {announcement.day})' if announcement.day else ''}"
+        for announcement in announced
+        if announcement.is_new
+    )
+    earlier = ", ".join(
+        f"{announcement.name} ({f'on {announcement.day}, ' if announcement.day else ''}since {announcement.since})"
+        for announcement in announced
+        if not announcement.is_new
     )
     loud = f"{NEW} the service announces for the first time as deprecated: {new} (X-API-Deprecation). Replace it in programs of your own."
-    return [*([loud] if new else []), *([f"The service announces as deprecated: {known}."] if known else [])]
+    return [*([loud] if new else []), *([f"The service announces as deprecated: {earlier}."] if earlier else [])]
 
 
 def _notes_of_shapes(facts: CaptureFacts, before: Sequence[Manifest]) -> list[str]:
@@ -202,7 +208,7 @@ def _notes_of_shapes(facts: CaptureFacts, before: Sequence[Manifest]) -> list[st
     news = changed_description(described, facts.description)
     notes = [f"{NEW} the service's description changed: {'; '.join(news.pop(''))}."] if "" in news else []
     for resource, shape in facts.shapes.items():
-        earlier = next((one for one in reversed(before) if resource in one.shapes), None)
+        earlier = next((manifest for manifest in reversed(before) if resource in manifest.shapes), None)
         changes = changed_records(earlier.shapes[resource], shape) if earlier else []
         if earlier is not None and changes:
             notes.append(f"{NEW} {resource} changed since {earlier.snapshot}: {'; '.join(changes)}.")
@@ -239,9 +245,9 @@ _LEAVE_OUT_REMEDY = (
 
 def _unreadable_resources(facts: CaptureFacts, *, partial: bool) -> list[str]:
     return [
-        f"{resource}: could not be read, so the snapshot has none of it. {found.message} {_LEAVE_OUT_REMEDY}"
-        for resource, found in facts.unreadable.items()
-        if found.partial == partial
+        f"{resource}: could not be read, so the snapshot has none of it. {refusal.message} {_LEAVE_OUT_REMEDY}"
+        for resource, refusal in facts.unreadable.items()
+        if refusal.partial == partial
     ]
 
 
@@ -316,8 +322,8 @@ def _check_tables(manifest: Manifest) -> None:
 
 def columns_before(before: Iterable[Manifest], resource: str) -> list[ObservedColumn]:
     """The observed columns of a resource in earlier snapshots, given oldest first."""
-    found = [manifest.observed[resource] for manifest in before if resource in manifest.observed]
-    return found[-1] if found else []
+    observed = [manifest.observed[resource] for manifest in before if resource in manifest.observed]
+    return observed[-1] if observed else []
 
 
 _HEADER_DECODER = msgspec.json.Decoder(_Header)

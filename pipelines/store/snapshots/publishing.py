@@ -64,9 +64,9 @@ def _check_finished(capture: Capture) -> None:
         raise (AccessDeniedError if is_denied else StopError)(
             f"Nothing could be read, so there is no snapshot. {' '.join(refusal.message for refusal in refusals)}"
         )
-    wanted = [f"raw_{resource}" for resource in facts.resources]
-    wanted += [table.name for resource in facts.resources for table in STAGED[resource]]
-    missing = [name for name in wanted if name not in facts.tables]
+    table_names = [f"raw_{resource}" for resource in facts.resources]
+    table_names += [table.name for resource in facts.resources for table in STAGED[resource]]
+    missing = [name for name in table_names if name not in facts.tables]
     missing += ["files"] if PUBLICATION_FILES.name in facts.tables and facts.files is None else []
     if missing or not facts.resources:
         raise StorageError(

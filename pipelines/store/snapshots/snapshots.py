@@ -232,10 +232,10 @@ class DataFolder:
     def manifests_before(self, facts: CaptureFacts) -> list[Manifest]:
         """The manifests of the earlier snapshots of the same library, oldest first."""
         library = facts.base_url, facts.api
-        found = (snapshot.manifest for snapshot in self.snapshots(facts.tenant))
+        manifests = (snapshot.manifest for snapshot in self.snapshots(facts.tenant))
         return [
             manifest
-            for manifest in found
+            for manifest in manifests
             if manifest.snapshot < facts.snapshot and (manifest.base_url, manifest.api) == library
         ]
 
@@ -272,35 +272,35 @@ class DataFolder:
     def _readable_snapshots(self, tenant: str | None, name: str | None) -> list[Snapshot]:
         """The snapshots, where the one that is asked for by `name` is not among the damaged ones."""
         snapshots, damaged = self.examine_snapshots(tenant)
-        for one in damaged:
-            if name in (one.name, one.id):
-                raise one.problem
-            _log.warning("The snapshot %s is left out: %s", one.name, one.problem)
+        for snapshot in damaged:
+            if name in (snapshot.name, snapshot.id):
+                raise snapshot.problem
+            _log.warning("The snapshot %s is left out: %s", snapshot.name, snapshot.problem)
         return snapshots
 
     def complete_snapshots(self, tenant: str, name: str | None = None) -> list[Snapshot]:
         """The complete snapshots of one tenant, oldest first, or only the one with this name. Another name is a `ConfigurationError`."""
         complete = [snapshot for snapshot in self._readable_snapshots(tenant, name) if snapshot.manifest.complete]
-        wanted = [one for one in complete if name in (None, one.name, one.manifest.snapshot)]
-        if name is not None and not wanted:
-            known = ", ".join(snapshot.manifest.snapshot for snapshot in complete) or "none"
+        matches = [snapshot for snapshot in complete if name in (None, snapshot.name, snapshot.manifest.snapshot)]
+        if name is not None and not matches:
+            names = ", ".join(snapshot.manifest.snapshot for snapshot in complete) or "none"
             raise ConfigurationError(
-                f"'{name}' is no complete snapshot of '{tenant}', and only complete ones are staged. Complete ones: {known}."
+                f"'{name}' is no complete snapshot of '{tenant}', and only complete ones are staged. Complete ones: {names}."
             )
-        return wanted
+        return matches
 
     def find_snapshot(self, name: str) -> Snapshot:
         """The snapshot of a name: `tenant/20261120T020000Z`, the id alone, or a tenant for its newest complete snapshot.
 
         A snapshot without the publications stands for its tenant only where there is no other.
         """
-        found = self._readable_snapshots(None, name)
-        matches = [snapshot for snapshot in found if name in (snapshot.name, snapshot.manifest.snapshot)]
+        snapshots = self._readable_snapshots(None, name)
+        matches = [snapshot for snapshot in snapshots if name in (snapshot.name, snapshot.manifest.snapshot)]
         if len(matches) > 1:
             raise ConfigurationError(
                 f"'{name}' names snapshots of several tenants: {', '.join(match.name for match in matches)}. Name one of them."
             )
-        of_tenant = [snapshot for snapshot in found if snapshot.manifest.tenant == name]
+        of_tenant = [snapshot for snapshot in snapshots if snapshot.manifest.tenant == name]
         chosen = matches[-1] if matches else newest_complete(of_tenant)
         if chosen is not None:
             return chosen
@@ -309,13 +309,13 @@ class DataFolder:
                 f"'{name}' has no complete snapshot in {self.objects.address}; the newest partial one is {of_tenant[-1].name}: "
                 "name it to see it."
             )
-        if not found:
+        if not snapshots:
             raise ConfigurationError(
                 f"There is no snapshot '{name}' in {self.objects.address}, and no other one yet. `bookferry backup TENANT` makes one."
             )
-        known = {name for snapshot in found for name in (snapshot.name, snapshot.manifest.tenant)}
+        names = {name for snapshot in snapshots for name in (snapshot.name, snapshot.manifest.tenant)}
         raise ConfigurationError(
-            f"There is no snapshot '{name}' in {self.objects.address}{did_you_mean(name, known)}. `bookferry snapshots list` shows what "
+            f"There is no snapshot '{name}' in {self.objects.address}{did_you_mean(name, names)}. `bookferry snapshots list` shows what "
             "is there; `bookferry backup TENANT` makes one."
         )
 
@@ -351,9 +351,9 @@ def blob_key(sha256: str) -> str:
     return f"{BLOBS}/{sha256[:2]}/{sha256}"
 
 
-def newest_complete(found: Iterable[Snapshot]) -> Snapshot | None:
+def newest_complete(snapshots: Iterable[Snapshot]) -> Snapshot | None:
     """The newest complete one of a tenant's snapshots, given oldest first. One without the publications counts if there is no other."""
-    complete = [snapshot for snapshot in found if snapshot.manifest.complete]
+    complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     chosen = [snapshot for snapshot in complete if snapshot.holds_publications] or complete
     return chosen[-1] if chosen else None
 

@@ -34,9 +34,9 @@ def open_capture(data: DataFolder, tenant: str, run: str) -> Capture:
 
 
 def begin_capture(
-    data: DataFolder, tenant: str, run: str, wanted: Collection[str], *, base_url: str, api: str, now: datetime
+    data: DataFolder, tenant: str, run: str, resources: Collection[str], *, base_url: str, api: str, now: datetime
 ) -> Capture:
-    """Create a capture for `run`, which reads the resources `wanted`.
+    """Create a capture for `run`, which reads `resources`.
 
     Unfinished captures of the same resources are removed: this run did not continue them.
     """
@@ -47,7 +47,7 @@ def begin_capture(
         api=api,
         started_at=now.isoformat(timespec="seconds"),
         tool=VERSION,
-        wanted=sorted(wanted),
+        wanted=sorted(resources),
     )
     data.objects.clear(f"snapshots/tenant={tenant}")
     for path, unfinished in _unfinished(data, tenant):
@@ -61,7 +61,7 @@ RESUME_HOURS = 12
 
 
 def resume_capture(
-    data: DataFolder, tenant: str, run: str, wanted: Collection[str], *, base_url: str, api: str, now: datetime
+    data: DataFolder, tenant: str, run: str, resources: Collection[str], *, base_url: str, api: str, now: datetime
 ) -> Capture | None:
     """Hand the unfinished capture of an interrupted run, of the same resources, to `run`. Returns None where there is none.
 
@@ -71,7 +71,7 @@ def resume_capture(
     if data.is_shared:
         _fetch_copies(data, tenant)
     oldest = now - timedelta(hours=RESUME_HOURS)
-    resumable, current = None, (sorted(wanted), base_url, api, VERSION, data.keys.to_write())
+    resumable, current = None, (sorted(resources), base_url, api, VERSION, data.keys.to_write())
     for path, unfinished in _unfinished(data, tenant):
         if unfinished is None or datetime.fromisoformat(unfinished.facts.started_at) <= oldest:
             _give_up(data, path, unfinished)
