@@ -39,8 +39,8 @@ class Tables:
     @property
     def names(self) -> list[str]:
         """Names of all tables."""
-        found = self.connection.execute("SELECT DISTINCT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1")
-        return [name for (name,) in found.fetchall()]
+        views = self.connection.execute("SELECT DISTINCT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1")
+        return [name for (name,) in views.fetchall()]
 
     def table(self, name: str) -> duckdb.DuckDBPyRelation:
         """One table. Raises `ConfigurationError` if there is no table of that name."""

@@ -45,9 +45,9 @@ def all_examples() -> list[ExampleQuery]:
 
 def example(name: str) -> ExampleQuery:
     """The example of this name. Raises `ConfigurationError` with the list of examples if there is none."""
-    known = {query.name: query for query in all_examples()}
-    if name not in known:
+    examples = {query.name: query for query in all_examples()}
+    if name not in examples:
         raise ConfigurationError(
-            f"There is no example '{name}'{did_you_mean(name, known)}. Examples: {', '.join(known)}."
+            f"There is no example '{name}'{did_you_mean(name, examples)}. Examples: {', '.join(examples)}."
         )
-    return known[name]
+    return examples[name]

@@ -28,8 +28,8 @@ _SINGULAR = {"hard_copies": "hard copy", "authorities": "authority"}
 
 def days_left_of(api: str, today: date) -> int | None:
     """Returns the days until the end of this version of the API, negative after it; `None` if they are many, or no end is known."""
-    left = (LAST_DAY_OF_V2 - today).days
-    return left if api == "v2" and left <= DAYS_OF_WARNING else None
+    days_left = (LAST_DAY_OF_V2 - today).days
+    return days_left if api == "v2" and days_left <= DAYS_OF_WARNING else None
 
 
 def default_resources(api: str) -> tuple[str, ...]:
@@ -39,11 +39,11 @@ def default_resources(api: str) -> tuple[str, ...]:
 
 def resource_problem(api: str, names: Iterable[str]) -> str | None:
     """Returns what is wrong with the resources that a person chose; `None` if nothing is."""
-    wanted = list(names)
-    unknown = [name for name in wanted if name not in RESOURCES]
+    resources = list(names)
+    unknown = [name for name in resources if name not in RESOURCES]
     if unknown:
         return f"{', '.join(unknown)}: not a resource; those are {', '.join(RESOURCES)}"
-    for name in wanted:
+    for name in resources:
         if reason := NOT_LISTED.get((api, name)):
             return f"{name}: {reason}"
     return None

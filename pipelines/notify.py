@@ -58,11 +58,16 @@ class Ending(msgspec.Struct, kw_only=True, frozen=True):
         )
 
     @classmethod
-    def of_verification(cls, found: SnapshotVerification, run: str = "") -> Ending:
+    def of_verification(cls, verification: SnapshotVerification, run: str = "") -> Ending:
         """The end of a verification that found damage."""
-        message = " ".join(found.problems[:20])
+        message = " ".join(verification.problems[:20])
         return cls(
-            job="verification", result="damaged", tenant=found.tenant, snapshot=found.snapshot, message=message, run=run
+            job="verification",
+            result="damaged",
+            tenant=verification.tenant,
+            snapshot=verification.snapshot,
+            message=message,
+            run=run,
         )
 
 

@@ -32,9 +32,9 @@ def prove_listing(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> Re
         records = "1 record was" if twice == 1 else f"{twice:,} records were"
         problems.append(f"{records} listed twice, for example id {_examples(ids.duplicates)}.")
     if ids.without_id:
-        has, them = ("has", "it") if ids.without_id == 1 else ("have", "them")
+        has, pronoun = ("has", "it") if ids.without_id == 1 else ("have", "them")
         problems.append(
-            f"{counted(ids.without_id, 'record')} {has} no id that is a whole number; the raw table has {them}."
+            f"{counted(ids.without_id, 'record')} {has} no id that is a whole number; the raw table has {pronoun}."
         )
     if listing.last_total is not None and not 0 <= ids.distinct - listing.last_total <= listing.deleted:
         problems.append(
@@ -91,9 +91,9 @@ def _gap(gap: Gap) -> str:
         f"{side} id {number}" for side, number in (("after", gap.before), ("before", gap.after)) if number is not None
     ]
     where = f" ({', '.join(sides)})" if sides else ""
-    what = f"record {gap.place:,}" if gap.records == 1 else f"records {gap.place:,} to {gap.last:,}"
+    records = f"record {gap.place:,}" if gap.records == 1 else f"records {gap.place:,} to {gap.last:,}"
     again = "it" if gap.records == 1 else "them"
-    return f"The service cannot send {what} of the list{where}. The next backup asks for {again} again. {gap.reason}"
+    return f"The service cannot send {records} of the list{where}. The next backup asks for {again} again. {gap.reason}"
 
 
 def _movement(listing: ListingFacts) -> str:

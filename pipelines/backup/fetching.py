@@ -189,8 +189,8 @@ class FileFetcher:
             return  # the list has it as under way
         if not isinstance(content, Failed):
             self._failed_in_a_row = 0
-            known, is_new = content
-            self.files.mark_kept(known, new=is_new)
+            outcome, is_new = content
+            self.files.mark_kept(outcome, new=is_new)
             return
         self.files.mark_failed(wanted.reference.content_key, content.problem, temporary=content.temporary)
         self._failed_in_a_row = self._failed_in_a_row + 1 if content.temporary else 0
@@ -220,8 +220,8 @@ class FileFetcher:
 
     def _download(self, wanted: Wanted, address: str) -> _Stored | Failed:
         key = wanted.reference.content_key
-        known = wanted.sha256 is not None and self.blobs.size(wanted.sha256) == wanted.bytes
-        etag = wanted.etag if known else None
+        is_stored = wanted.sha256 is not None and self.blobs.size(wanted.sha256) == wanted.bytes
+        etag = wanted.etag if is_stored else None
         with self.blobs.incoming(str(next(self._names))) as (path, file):
             result = self._transfers.fetch(address, file, size=wanted.reference.size, etag=etag)
             if isinstance(result, Failed):

@@ -164,8 +164,8 @@ def _add_missing(files: FileList, capture: Capture) -> None:
 def _check_claims(files: FileList, blobs: Blobs) -> None:
     """Check that the blobs of claimed contents are still there in their size. Missing ones are wanted again."""
     for batch in files.claimed():
-        present = {known.content_key for known in batch if known.sha256 and blobs.size(known.sha256) == known.bytes}
-        files.settle_claims(present, [known.content_key for known in batch if known.content_key not in present])
+        present = {claim.content_key for claim in batch if claim.sha256 and blobs.size(claim.sha256) == claim.bytes}
+        files.settle_claims(present, [claim.content_key for claim in batch if claim.content_key not in present])
 
 
 def _write_outcomes(capture: Capture, files: FileList) -> FileTotals:

@@ -108,16 +108,16 @@ class Backup:
             yield "files", partial(self.fetch_files, tenant, run)
 
     def read_raw(
-        self, tenant: str, run: str, resource: str, wanted: Sequence[str] = ()
+        self, tenant: str, run: str, resource: str, resources: Sequence[str] = ()
     ) -> tuple[Capture, ResourceFacts | Unreadable]:
         """List one resource of `tenant` into the capture of `run`, unless an interrupted run has done so already.
 
-        `wanted`: all resources of the run, which decide what may be continued; only `resource` by default.
+        `resources`: all resources of the run, which decide what may be continued; only `resource` by default.
         """
         chosen = self.settings.tenant(tenant)
         self._leases.acquire(tenant)
         with self._client(tenant) as client:
-            capture = self._capture(tenant, run, wanted or (resource,))
+            capture = self._capture(tenant, run, resources or (resource,))
             if capture.is_begun:
                 self._keep_copy(capture)
             if (done := capture.facts.resources.get(resource)) is not None:
@@ -192,12 +192,14 @@ class Backup:
     def report(self, tenant: str) -> Report:
         """Make the report of the newest snapshot of `tenant` with publications, complete or partial."""
         self._leases.acquire(tenant)
-        found = [snapshot for snapshot in self.data.snapshots(tenant) if snapshot.holds_publications]
-        if not found:
+        snapshots = [snapshot for snapshot in self.data.snapshots(tenant) if snapshot.holds_publications]
+        if not snapshots:
             raise ConfigurationError(
                 f"'{tenant}' has no snapshot with publications to report on. Run `bookferry backup {tenant}` first."
             )
-        return make_report(self.data, found[-1], now=self._now(), record_url=self.settings.tenant(tenant).record_url)
+        return make_report(
+            self.data, snapshots[-1], now=self._now(), record_url=self.settings.tenant(tenant).record_url
+        )
 
     def stage_into_postgres(self, tenant: str) -> list[LoadResult]:
         """Load the new snapshots of `tenant` into the configured database. They stay valid if that fails."""
@@ -294,14 +296,14 @@ class Backup:
             facts.description.requests = probe.requests
             capture.save()
 
-    def _capture(self, tenant: str, run: str, wanted: Sequence[str]) -> Capture:
+    def _capture(self, tenant: str, run: str, resources: Sequence[str]) -> Capture:
         """Returns the capture of `run`, else the unfinished one of an earlier run, else a new one."""
         with suppress(StorageError):  # none of this run yet, or a damaged one, which is begun anew
             return open_capture(self.data, tenant, run)
         chosen, now = self.settings.tenant(tenant), self._now()
         library = {"base_url": chosen.base_url, "api": chosen.api}
-        resumed = resume_capture(self.data, tenant, run, wanted, **library, now=now)
-        return resumed or begin_capture(self.data, tenant, run, wanted, **library, now=now)
+        resumed = resume_capture(self.data, tenant, run, resources, **library, now=now)
+        return resumed or begin_capture(self.data, tenant, run, resources, **library, now=now)
 
 
 def nightly_resources(tenant: TenantSettings) -> tuple[str, ...]:
@@ -310,8 +312,8 @@ def nightly_resources(tenant: TenantSettings) -> tuple[str, ...]:
     return tuple(resource for resource in RESOURCES if resource in named)
 
 
-def checked_resources(tenant: TenantSettings, wanted: Sequence[str]) -> list[str]:
+def checked_resources(tenant: TenantSettings, names: Sequence[str]) -> list[str]:
     """The resources that a person asked for by name, or those of every night; in reading order."""
-    if mistake := resource_problem(tenant.api, wanted):
+    if mistake := resource_problem(tenant.api, names):
         raise ConfigurationError(f"--resources: {mistake}.")
-    return [resource for resource in RESOURCES if resource in (wanted or nightly_resources(tenant))]
+    return [resource for resource in RESOURCES if resource in (names or nightly_resources(tenant))]

@@ -39,10 +39,10 @@ def register_again(
     tables: IcebergTables, data: DataFolder, tenant: str, name: str | None = None, *, history: bool = False
 ) -> list[Registration]:
     """Register on request the newest snapshots, one snapshot by `name`, or with `history` all. What is there stays as it is."""
-    wanted = data.complete_snapshots(tenant, name)
+    snapshots = data.complete_snapshots(tenant, name)
     if name is None and not history:
-        wanted = newest_snapshots(wanted)[::-1]
-    return [tables.register(snapshot) for snapshot in wanted]
+        snapshots = newest_snapshots(snapshots)[::-1]
+    return [tables.register(snapshot) for snapshot in snapshots]
 
 
 def remove_from_tables(settings: Settings, data: DataFolder, kept: Mapping[str, Collection[str]]) -> None:

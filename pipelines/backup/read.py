@@ -148,7 +148,7 @@ def _record_unreadable(
     status = error.status if isinstance(error, RefusedError) else None
     if isinstance(error, AccessDeniedError):
         status = HTTPStatus.FORBIDDEN
-    found = Unreadable(
+    unreadable = Unreadable(
         status=status,
         message=str(error),
         missing_scopes=list(error.scopes) if isinstance(error, InsufficientScopeError) else [],
@@ -156,9 +156,9 @@ def _record_unreadable(
         requests=requests,
     )
     capture.raw_path(resource).unlink(missing_ok=True)
-    capture.facts.unreadable[resource] = found
+    capture.facts.unreadable[resource] = unreadable
     capture.save()
-    return found
+    return unreadable
 
 
 def _read(
@@ -169,16 +169,16 @@ def _read(
     before_page: Callable[[], None],
 ) -> ResourceFacts:
     """Walk over the listing until a walk proves its result, or until it was begun `WALKS` times."""
-    known, counts_before = capture.facts, None
+    counts_before = None
     while True:
-        walk, spent = known.walks.get(resource, 1), known.spent.get(resource, 0)
+        walk, spent = capture.facts.walks.get(resource, 1), capture.facts.spent.get(resource, 0)
         with capture.page_log(resource, before_page) as log:
             listing = Listing(
                 client,
                 ENDPOINTS[resource],
                 log=log,
                 walk=walk,
-                may_go_down=resource not in known.unsorted,
+                may_go_down=resource not in capture.facts.unsorted,
             )
             facts, staged, may_prove_more = walk_over(listing)
             facts.walks, facts.requests = walk, facts.requests + spent
@@ -191,9 +191,10 @@ def _read(
                 _finish(capture, resource, facts, staged)
                 return facts
             counts_before = counts
-            known.walks[resource], known.spent[resource] = min(walk + 1, WALKS), spent + listing.facts.requests
+            capture.facts.walks[resource] = min(walk + 1, WALKS)
+            capture.facts.spent[resource] = spent + listing.facts.requests
             if listing.is_unsorted:
-                known.unsorted = [*known.unsorted, resource]
+                capture.facts.unsorted = [*capture.facts.unsorted, resource]
             capture.save()
 
 
@@ -303,8 +304,8 @@ def _watched(
         yield page
         facts = listing.facts
         pages = max(0, (facts.last_total or 0) - facts.records) / PER_PAGE
-        left = pages * 60 / client.requests_per_minute
-        on_progress(Progress(resource, facts.records, facts.last_total, facts.requests, left))
+        seconds_left = pages * 60 / client.requests_per_minute
+        on_progress(Progress(resource, facts.records, facts.last_total, facts.requests, seconds_left))
 
 
 def _batches(pages: Iterator[Page]) -> Iterator[RawRecords]:

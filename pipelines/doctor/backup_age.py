@@ -30,9 +30,9 @@ class NewestSnapshots:
 def newest_snapshots(data: DataFolder, tenant: str) -> NewestSnapshots:
     """The newest snapshots of a tenant."""
     every, damaged = data.examine_snapshots(tenant)
-    found = [snapshot for snapshot in every if snapshot.holds_publications] or every
-    complete = [snapshot for snapshot in found if snapshot.manifest.complete]
-    return NewestSnapshots(found[-1] if found else None, complete[-1] if complete else None, damaged)
+    snapshots = [snapshot for snapshot in every if snapshot.holds_publications] or every
+    complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
+    return NewestSnapshots(snapshots[-1] if snapshots else None, complete[-1] if complete else None, damaged)
 
 
 def last_backup(tenant: str, snapshots: NewestSnapshots, now: datetime) -> CheckResult:

@@ -301,8 +301,8 @@ def notify(look: Look) -> CheckResult:
             message,
             "Only a missing call on success reveals a backup that never started; only the call on failure gives the reason of a failure.",
         )
-    others = [name for name in look.settings.tenants if name != look.tenant]
-    shared = [name for name in others if look.settings.notify_of(name).success == own.success]
+    other_tenants = [name for name in look.settings.tenants if name != look.tenant]
+    shared = [name for name in other_tenants if look.settings.notify_of(name).success == own.success]
     if isinstance(own.success, str) and shared:
         return warning(
             f"{message}; {', '.join(shared)} and {look.tenant} share one address, so each hides a missing run of the other",
@@ -381,14 +381,14 @@ def rate(look: Look) -> CheckResult:
     _, limit = look.settings.budget_of(look.tenant)
     used = look.requests_of_others()
     facts = {"requests_per_minute": limit, "used_by_others": used}
-    others = f"; {used} of them used by other runs in the last minute" if used else ""
+    usage = f"; {used} of them used by other runs in the last minute" if used else ""
     if limit > REQUESTS_PER_MINUTE:
         return warning(
-            f"requests_per_minute is {limit:,}, but the service allows automated access about {REQUESTS_PER_MINUTE}{others}",
+            f"requests_per_minute is {limit:,}, but the service allows automated access about {REQUESTS_PER_MINUTE}{usage}",
             f"Set requests_per_minute = {REQUESTS_PER_MINUTE} unless the library's operators granted more.",
             **facts,
         )
-    return ok(f"{limit} requests in any 60 seconds{others}", **facts)
+    return ok(f"{limit} requests in any 60 seconds{usage}", **facts)
 
 
 @check("service", needs=TO_ASK, requests=2)
@@ -429,16 +429,16 @@ def sign_in(look: Look) -> CheckResult:
 @check("end of v2", when=V2, needs=TO_ASK, requests=2)
 def end_of_v2(look: Look) -> CheckResult:
     """Version 2 is not shut down soon (service.md#shutdown)."""
-    left = (LAST_DAY_OF_V2 - look.around.clock.now().date()).days
-    facts: dict[str, Any] = {"days_left": left, "last_day": LAST_DAY_OF_V2.isoformat()}
+    days_left = (LAST_DAY_OF_V2 - look.around.clock.now().date()).days
+    facts: dict[str, Any] = {"days_left": days_left, "last_day": LAST_DAY_OF_V2.isoformat()}
     todo = 'Move to v3: set api = "v3" for this tenant (or for another entry with the same base_url), then run `bookferry login`.'
     if look.v2_has_ended:
         ended = "v2 of this library has ended: it answers no list of publications any more"
         return problem(ended, todo, exit_status=ExitStatus.USAGE, **facts)
-    if left < 0:
-        return warning(f"v2 was due to be shut down {-left} days ago, and may stop at any moment", todo, **facts)
-    message = f"v2 is shut down at the end of 2026: {counted(left, 'day')} left"
-    if left > DAYS_OF_WARNING:
+    if days_left < 0:
+        return warning(f"v2 was due to be shut down {-days_left} days ago, and may stop at any moment", todo, **facts)
+    message = f"v2 is shut down at the end of 2026: {counted(days_left, 'day')} left"
+    if days_left > DAYS_OF_WARNING:
         return note(message, todo, **facts)
     return warning(message, f"{todo} Make a last backup of v2 before that day.", **facts)
 

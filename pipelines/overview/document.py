@@ -8,12 +8,12 @@ from pipelines.errors import ExitStatus
 from pipelines.overview.libraries import Library, Overview
 
 
-def document(found: Overview) -> dict[str, Any]:
+def document(overview: Overview) -> dict[str, Any]:
     """The state as a JSON document. Scripts rely on its keys."""
     return {
-        "ok": found.exit_status is ExitStatus.COMPLETE,
-        "next_run": found.next_run.isoformat(timespec="seconds"),
-        "libraries": [_library_document(library) for library in found.libraries],
+        "ok": overview.exit_status is ExitStatus.COMPLETE,
+        "next_run": overview.next_run.isoformat(timespec="seconds"),
+        "libraries": [_library_document(library) for library in overview.libraries],
         "plans": [
             {
                 "plan": plan.plan,
@@ -24,11 +24,11 @@ def document(found: Overview) -> dict[str, Any]:
                 "conflicts": plan.conflicts,
                 "waits_for": plan.waits_for,
             }
-            for plan in found.plans
+            for plan in overview.plans
         ],
         "incomplete": [
             {"plan": plan.plan, "source": plan.source, "target": plan.target, "lost": plan.lost}
-            for plan in found.incomplete
+            for plan in overview.incomplete
         ],
     }
 
@@ -54,5 +54,7 @@ def _library_document(library: Library) -> dict[str, Any]:
         "last_drilled": drilled and {"snapshot": drilled.snapshot, "at": drilled.drilled_at, "ok": drilled.ok},
         "sign_in_until": None if library.sign_in_until is None else library.sign_in_until.isoformat(timespec="seconds"),
         "days_left": library.days_left,
-        "problems": [{"code": one.code, "message": one.message, "todo": one.todo} for one in library.problems],
+        "problems": [
+            {"code": problem.code, "message": problem.message, "todo": problem.todo} for problem in library.problems
+        ],
     }

@@ -55,13 +55,13 @@ def open_plans(settings: Settings, data: DataFolder) -> Iterator[OpenPlan]:
         journal = Journal(data.state, plan.facts.source.base_url, plan.facts.target.base_url, SystemClock())
         is_newest = newest[plan.facts.source.tenant, plan.facts.target.tenant] is plan
         try:
-            found = _open(plan, status_of(plan, journal), is_newest=is_newest)
+            open_plan = _open(plan, status_of(plan, journal), is_newest=is_newest)
         except StorageError:
             continue
         finally:
             journal.close()
-        if found is not None and (is_newest or found.begun):
-            yield found
+        if open_plan is not None and (is_newest or open_plan.begun):
+            yield open_plan
 
 
 def _open(plan: Plan, status: PlanStatus, *, is_newest: bool) -> OpenPlan | None:

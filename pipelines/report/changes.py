@@ -23,11 +23,11 @@ _OPEN_ISSUES = "CREATE VIEW {view} AS SELECT try_cast(record AS BIGINT) AS recor
 def changes_between(data: DataFolder, earlier: Snapshot, snapshot: Snapshot, issues: Path, workdir: Path) -> Changes:
     """What changed since an earlier snapshot of the same library. `issues`: the lines of the later one; `workdir`: for spill files."""
     key = report_key(earlier, ISSUE_ROWS)
-    known = data.objects.size(key) is not None
+    has_report = data.objects.size(key) is not None
     with storage_errors(snapshot.address), data.duckdb("192MB", 1, workdir) as database:
         for view, side in (("raw_a", earlier), ("raw_b", snapshot)):
             create_view(database, view, escaped(side.address_of(side.manifest.tables[_RAW])))
-        addresses = {"issues_a": data.objects.address_of(key) if known else issues, "issues_b": issues}
+        addresses = {"issues_a": data.objects.address_of(key) if has_report else issues, "issues_b": issues}
         for view, address in addresses.items():
             source = read_parquet([escaped(address)])
             database.execute(_OPEN_ISSUES.format(view=view, source=source, repaired=literal(REPAIRED)))
@@ -35,7 +35,7 @@ def changes_between(data: DataFolder, earlier: Snapshot, snapshot: Snapshot, iss
             database.execute(resources.files("sql").joinpath(f"{name}.sql").read_text(encoding="utf-8"))
         [(added, removed, changed)] = database.execute("SELECT added, removed, changed FROM totals").fetchall()
         changes = Changes(since=earlier.manifest.snapshot, added=added, removed=removed, changed=changed)
-        if known:
+        if has_report:
             [counts] = database.execute("SELECT * FROM issue_totals").fetchall()
             changes.new, changes.solved, changes.new_by_rules, changes.solved_by_rules = counts
     return changes
