@@ -212,17 +212,17 @@ def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
     }
 
 
-def _proof_metadata(found: "MigrationVerification") -> Mapping[str, Any]:
+def _proof_metadata(verification: "MigrationVerification") -> Mapping[str, Any]:
     rows: Sequence[tuple[Any, ...]] = [
-        (row.code, row.resource, row.source_id, row.target_id, row.field) for row in found.findings[:MOST_SHOWN]
+        (row.code, row.resource, row.source_id, row.target_id, row.field) for row in verification.findings[:MOST_SHOWN]
     ]
     return {
-        "equal": found.equal,
-        "compared": found.compared,
-        "missing": found.missing,
-        "duplicated": found.duplicated,
-        "differing": found.differing,
-        "files_checked": found.files_checked,
-        "lacking": str(found.lacking) or "nothing",
+        "equal": verification.equal,
+        "compared": verification.compared,
+        "missing": verification.missing,
+        "duplicated": verification.duplicated,
+        "differing": verification.differing,
+        "files_checked": verification.files_checked,
+        "lacking": str(verification.lacking) or "nothing",
         "findings": preview(("code", "resource", "record", "in the target", "field"), rows),
     }

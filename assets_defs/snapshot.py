@@ -123,7 +123,7 @@ def _backed_up(context: dg.AssetExecutionContext, tenant: str, backup: Backup) -
         snapshot = backup.make(tenant, run, on_table=partial(context.log.info, "Made: %s."))
     except Exception as error:
         reason = failure_reason(error)
-        planned = {key for one in context.job_def.asset_layer.data for key in one.assets_def.check_keys}
+        planned = {key for asset in context.job_def.asset_layer.data for key in asset.assets_def.check_keys}
         yield from events_of(failure_results(backup.data, tenant, backup.making, reason, now_utc(), planned=planned))
         raise dg.Failure(reason, allow_retries=False) from error
     for note in snapshot.manifest.news:
@@ -169,14 +169,14 @@ def failure_results(
     if failed:
         check = READABLE if failed.startswith("raw_") else KEPT if failed == FILES else REQUIRED
         reasons[dg.AssetCheckKey(tenant_key(tenant, failed), check)] = reason
-    others = {check for check in planned if check.asset_key.path[0] == tenant} | {dg.AssetCheckKey(key, NEWS)}
-    for one in sorted({*reasons, *others} - {dg.AssetCheckKey(key, freshness.CHECK)}, key=str):
+    planned_keys = {check for check in planned if check.asset_key.path[0] == tenant} | {dg.AssetCheckKey(key, NEWS)}
+    for check_key in sorted({*reasons, *planned_keys} - {dg.AssetCheckKey(key, freshness.CHECK)}, key=str):
         yield dg.AssetCheckResult(
-            asset_key=one.asset_key,
-            check_name=one.name,
+            asset_key=check_key.asset_key,
+            check_name=check_key.name,
             passed=False,
-            severity=dg.AssetCheckSeverity.ERROR if one in reasons else dg.AssetCheckSeverity.WARN,
-            description=reasons.get(one, "Not known: no snapshot was made."),
+            severity=dg.AssetCheckSeverity.ERROR if check_key in reasons else dg.AssetCheckSeverity.WARN,
+            description=reasons.get(check_key, "Not known: no snapshot was made."),
         )
     yield freshness.freshness_result(data, tenant, now)
 
@@ -221,11 +221,11 @@ def _snapshot_result(snapshot: Snapshot, recent: dg.AssetCheckResult) -> dg.Mate
 
 def _announcement_metadata(manifest: Manifest) -> dict[str, Any]:
     """What the service announces as deprecated, and the days until the end of the version."""
-    found: dict[str, Any] = {"news": " ".join(manifest.news)} if manifest.news else {}
+    metadata: dict[str, Any] = {"news": " ".join(manifest.news)} if manifest.news else {}
     if manifest.announced:
-        rows = ((one.name, one.day, one.since) for one in manifest.announced)
-        found["announced"] = preview(("name", "day", "since"), rows)
-    return found if manifest.days_left is None else {**found, "days_left": manifest.days_left}
+        rows = ((announcement.name, announcement.day, announcement.since) for announcement in manifest.announced)
+        metadata["announced"] = preview(("name", "day", "since"), rows)
+    return metadata if manifest.days_left is None else {**metadata, "days_left": manifest.days_left}
 
 
 @contextmanager

@@ -93,10 +93,10 @@ def write_raw(path: Path, records: Iterable[tuple[int, bytes]]) -> int:
     """Write a raw table; returns its rows."""
     table, rows, remaining = raw_table("publications"), 0, iter(records)
     with table_writer(path, table) as writer:
-        while some := list(islice(remaining, RECORDS_AT_ONCE)):
+        while chunk := list(islice(remaining, RECORDS_AT_ONCE)):
             batch = RawRecords()
             page = rows // BLOCK + 1
-            batch.add([msgspec.Raw(encoded) for _, encoded in some], [identifier for identifier, _ in some], page)
+            batch.add([msgspec.Raw(encoded) for _, encoded in chunk], [identifier for identifier, _ in chunk], page)
             writer.write(batch.batch(table.schema))
-            rows += len(some)
+            rows += len(chunk)
     return rows

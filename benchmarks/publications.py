@@ -140,7 +140,8 @@ class _Writer:
             "pmid": f"{_MARK}{place // 5}" if place % 5 == 0 else None,
             "import_state": chance.choice(("imported", "manual", None)),
             "categories": [
-                {"id": one, "name": self._category(one)} for one in chance.sample(range(1, 400), chance.randint(0, 4))
+                {"id": category_id, "name": self._category(category_id)}
+                for category_id in chance.sample(range(1, 400), chance.randint(0, 4))
             ],
             "cover": self._stored("cover.jpg", number, "image/jpeg") if chance.random() < 0.6 else None,
             "assets": [self._asset(number, part, content_type) for part in range(chance.choice((0, 1, 1, 2)))],

@@ -305,7 +305,7 @@ def _open_tenants(
     """Opens the requested tenants and fills those that are new."""
     account = Account(options.user, options.password)
     clock = SystemClock()
-    known = [TenantOption(name, 0) for name in tenant_names(database)]
+    stored_tenants = [TenantOption(name, 0) for name in tenant_names(database)]
     return {
         each.name: open_tenant(
             database,
@@ -316,7 +316,7 @@ def _open_tenants(
             clock=clock,
             storage_port=storage_port,
         )
-        for each in options.tenants or known or [TenantOption("library", None)]
+        for each in options.tenants or stored_tenants or [TenantOption("library", None)]
     }
 
 
@@ -339,8 +339,11 @@ def _in_words(ready: Mapping[str, Any]) -> str:
     """The ready line for people: addresses, and the account of all libraries."""
     tenants: Mapping[str, Any] = ready["tenants"]
     lines = [f"The sandbox runs at {ready['url']}  (Ctrl-C ends it)"]
-    lines += [f"  {name}: {one['base_url']} with {one['publications']:,} publications" for name, one in tenants.items()]
-    for account, password in sorted({(one["user"], one["password"]) for one in tenants.values()}):
+    lines += [
+        f"  {name}: {tenant['base_url']} with {tenant['publications']:,} publications"
+        for name, tenant in tenants.items()
+    ]
+    for account, password in sorted({(tenant["user"], tenant["password"]) for tenant in tenants.values()}):
         lines.append(f"Account: {account}  Password: {password}")
     return "\n".join([*lines, f"Control: {ready['control']}", "--json prints all of this as JSON."]) + "\n"
 

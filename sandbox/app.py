@@ -139,8 +139,8 @@ def _read_payload(call: Call) -> Any:
     payload = read_payload(call.request, schema, schemas, ignore_unknown=variations.unknown_fields == "ignored")
     if call.shape is not None and call.endpoint.action:
         return call.shape.sent(call.endpoint.action, payload, variations.dropped_field)
-    known = schemas[schema]["properties"].keys() - {variations.dropped_field}
-    return {name: value for name, value in payload.items() if name in known}
+    fields = schemas[schema]["properties"].keys() - {variations.dropped_field}
+    return {name: value for name, value in payload.items() if name in fields}
 
 
 def _call_endpoint(call: Call) -> Response:

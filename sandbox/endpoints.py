@@ -210,7 +210,7 @@ def _rule(version: Version, endpoint: Endpoint) -> Rule:
 
 def literal_action(actions: Mapping[tuple[str, str], Action], method: str, path: str) -> Action:
     """Returns the action of a method and a path without parameters, or raises 404 or 405."""
-    methods = {each for each, known in actions if known == path}
+    methods = {each for each, route in actions if route == path}
     if not methods:
         raise route_not_found(path)
     action = actions.get(("GET" if method == "HEAD" else method, path))

@@ -115,7 +115,7 @@ class FaultQueue:
                 (replace(fault, behind=fault.behind - 1) if fault.matches(method, target) else fault, proceed)
                 for fault, proceed in self._held
             ]
-            self._held = [one for one in counted if one[0].behind]
+            self._held = [held for held in counted if held[0].behind]
         for fault, proceed in counted:
             if not fault.behind:
                 proceed()

@@ -83,9 +83,9 @@ class Storage:
         uploaded = self._blobs.find(key)
         if uploaded is None:
             raise storage_not_found(file_id)
-        given = metadata or {}
-        name = given.get("filename", uploaded.filename)
-        file = StoredFile(new_file_id(name), name, given.get("mime_type") or uploaded.mime_type, uploaded.size)
+        metadata = metadata or {}
+        name = metadata.get("filename", uploaded.filename)
+        file = StoredFile(new_file_id(name), name, metadata.get("mime_type") or uploaded.mime_type, uploaded.size)
         if not self._blobs.add_file(key, file):
             raise storage_not_found(file_id)
         return file

@@ -112,9 +112,9 @@ def _complete_address(address: str) -> str:
 def _keyed(begun: float, address: str, rows: dict[str, int]) -> Load:
     """Make Bookferry's keys and indexes for the tables of a peer, and check their rows."""
     with Server(address).session() as session:
-        keyed, there = [Keyed(SCHEMA, table) for table in TABLES], parts(session, SCHEMA)
-        left_out = [sentence for table in keyed for sentence in add_keys(session, table, there[table.name])]
-        left_out += [sentence for table in keyed for sentence in add_foreign_keys(session, table, there)]
+        keyed, part_names = [Keyed(SCHEMA, table) for table in TABLES], parts(session, SCHEMA)
+        left_out = [sentence for table in keyed for sentence in add_keys(session, table, part_names[table.name])]
+        left_out += [sentence for table in keyed for sentence in add_foreign_keys(session, table, part_names)]
     seconds = round(time.perf_counter() - begun, 2)
     assert not left_out
     with Server(address).session() as session:

@@ -80,13 +80,13 @@ def get_asset(call: Call) -> Response:
 
 def change_asset(call: Call) -> Response:
     """Changes name, type, publication or file of an asset."""
-    found, payload = _asset_of_path(call), call.payload
+    asset, payload = _asset_of_path(call), call.payload
     publication = payload.get("publication_id")
     if publication is not None and not call.tenant.assets.has_publication(publication):
         raise record_not_found()
     upload = payload.get("file")
     file = call.tenant.storage.promote(upload["id"], upload.get("metadata")) if upload else None
-    call.tenant.assets.change(found.id, payload, publication=publication, file=file)
+    call.tenant.assets.change(asset.id, payload, publication=publication, file=file)
     return call.answer(asset_record(_asset_of_path(call), call))
 
 
@@ -98,10 +98,10 @@ def delete_asset(call: Call) -> Response:
 
 
 def _asset_of_path(call: Call) -> Asset:
-    found = call.tenant.assets.get(call.number or 0)
-    if found is None:
+    asset = call.tenant.assets.get(call.number or 0)
+    if asset is None:
         raise record_not_found()
-    return found
+    return asset
 
 
 ENDPOINTS = (

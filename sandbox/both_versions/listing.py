@@ -71,8 +71,8 @@ def publication_page(call: Call, criteria: Criteria, render: Render, *, bare: bo
     """Returns the requested page of the publications that meet the criteria."""
     page = requested_page(call.request, call.settings.variations)
     descending = call.settings.variations.order == "descending"
-    found = call.tenant.publications.search(criteria, limit=page.size, offset=page.offset, descending=descending)
-    return list_response(call, page, [render(each, call) for each in found.publications], found.total, bare=bare)
+    matches = call.tenant.publications.search(criteria, limit=page.size, offset=page.offset, descending=descending)
+    return list_response(call, page, [render(each, call) for each in matches.publications], matches.total, bare=bare)
 
 
 def all_publications(call: Call, render: Render) -> Response:

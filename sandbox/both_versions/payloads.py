@@ -122,9 +122,9 @@ class SchemaValidator:
 
     def any_of(self, value: Any, rule: list[Mapping[str, Any]], place: str) -> Iterator[str]:
         """Validates against alternatives; if none fits, yields the problem of the first."""
-        found = [next(self.problems(value, each, place), None) for each in rule]
-        if None not in found:
-            yield str(found[0])
+        problems = [next(self.problems(value, each, place), None) for each in rule]
+        if None not in problems:
+            yield str(problems[0])
 
 
 def _type(value: Any, rule: str | list[str]) -> str | None:
@@ -138,8 +138,8 @@ def _is(value: Any, name: str) -> bool:
 
 
 def _enum(value: Any, rule: list[Any]) -> str | None:
-    known = any(type(value) is type(each) and value == each for each in rule)
-    return None if known else f"must be one of {', '.join(map(json.dumps, rule))}"
+    is_listed = any(type(value) is type(each) and value == each for each in rule)
+    return None if is_listed else f"must be one of {', '.join(map(json.dumps, rule))}"
 
 
 def _bound(
@@ -224,13 +224,13 @@ _STRUCTURE_RULES: Mapping[str, Callable[[SchemaValidator, Any, Any, str], Iterat
 }
 
 
-def schema_problems(schema: Any, known: Collection[str]) -> Iterator[str]:
-    """Yields why a schema is none that a ``SchemaValidator`` with the ``known`` schemas can work with."""
+def schema_problems(schema: Any, schema_names: Collection[str]) -> Iterator[str]:
+    """Yields why a schema is none that a ``SchemaValidator`` with the schemas of ``schema_names`` can work with."""
     if not isinstance(schema, dict):
         yield "must be an object"
         return
     for word, rule in schema.items():
-        if word == "$ref" and str(rule).removeprefix(_REFERENCE) not in known:
+        if word == "$ref" and str(rule).removeprefix(_REFERENCE) not in schema_names:
             yield f"there is no schema {rule}"
         elif word == "type" and not set([rule] if isinstance(rule, str) else rule) <= _TYPES.keys():
             yield f"type must be one of {', '.join(_TYPES)}"
@@ -244,4 +244,4 @@ def schema_problems(schema: Any, known: Collection[str]) -> Iterator[str]:
             "properties": list(rule.values()) if isinstance(rule, dict) else [rule],
         }
         for each in inner.get(word, []):
-            yield from schema_problems(each, known)
+            yield from schema_problems(each, schema_names)

@@ -69,19 +69,19 @@ def _draft(record: Mapping[str, Any]) -> Draft:
 
 
 def _attach(connection: sqlite3.Connection, tenant: int, keys: Sequence[int]) -> None:
-    known = {file["filename"]: file for file in json.loads(_data("files.json"))}
+    stored_files = {file["filename"]: file for file in json.loads(_data("files.json"))}
     attachments = [each for each in json.loads(_data("attachments.json")) if each["line"] <= len(keys)]
     for attachment in attachments:
         line = attachment["line"]
         publication = keys[line - 1]
         for position, name in enumerate(attachment["assets"]):
-            file = _stored(known[name], f"{line}/assets/{position}")
+            file = _stored(stored_files[name], f"{line}/assets/{position}")
             key = add_file(connection, tenant, f"{LIBRARY}{name}", file)
-            content_type = known[name]["content_type"]
+            content_type = stored_files[name]["content_type"]
             title = PurePosixPath(name).stem
             add_asset(connection, tenant, publication, name=title, content_type=content_type, file=key)
         if cover := attachment["cover"]:
-            file = _stored(known[cover], f"{line}/cover")
+            file = _stored(stored_files[cover], f"{line}/cover")
             set_cover(connection, publication, add_file(connection, tenant, f"{LIBRARY}{cover}", file))
 
 

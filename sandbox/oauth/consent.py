@@ -103,8 +103,8 @@ def _checked(request: Request, tenant: Tenant, proceed: Callable[[AuthorizationR
 def _visit(request: Request, tenant: Tenant) -> Visit:
     session = request.cookies.get(SESSION_COOKIE)
     person = tenant.accounts.with_session(session, tenant.clock.now()) if session else None
-    known = request.cookies.get(VISIT_COOKIE)
-    return Visit(request, tenant, known or secrets.token_urlsafe(24), person, session if person else None)
+    visit_cookie = request.cookies.get(VISIT_COOKIE)
+    return Visit(request, tenant, visit_cookie or secrets.token_urlsafe(24), person, session if person else None)
 
 
 def _decided(visit: Visit, authorization: AuthorizationRequest) -> Response:

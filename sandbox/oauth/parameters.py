@@ -8,8 +8,8 @@ from werkzeug.datastructures import MultiDict
 class Parameters:
     """The parameters of a query or a form."""
 
-    def __init__(self, given: MultiDict[str, str]) -> None:
-        self._given = given
+    def __init__(self, parameters: MultiDict[str, str]) -> None:
+        self._given = parameters
 
     def get(self, name: str) -> str | None:
         """Returns the value, None if there is none."""

@@ -24,19 +24,19 @@ def check_bearer(tenant: Tenant, authorization: str | None) -> Caller:
     if scheme.lower() != "bearer" or not token.strip():
         raise unauthorized(f'Bearer realm="{tenant.name}"')
     now = tenant.clock.now()
-    found = tenant.grants.access(token.strip())
-    if found is None:
+    access_token = tenant.grants.access(token.strip())
+    if access_token is None:
         raise invalid_token(tenant.name, "unknown token")
-    if found.ended:
+    if access_token.ended:
         raise invalid_token(tenant.name, "token revoked")
-    if found.expires_at <= now:
+    if access_token.expires_at <= now:
         raise invalid_token(tenant.name, "token expired")
-    if found.grant.surface != REST_API:
+    if access_token.grant.surface != REST_API:
         raise invalid_token(tenant.name, "audience mismatch")
     policy = REFRESH_POLICIES[tenant.settings.oauth.refresh_policy]
     if policy.old_pair is OldPair.STAYS_UNTIL_NEW_IS_USED:
         tenant.grants.end_pairs_before(token.strip(), now)
-    return Caller(found.grant.person, frozenset(found.scopes))
+    return Caller(access_token.grant.person, frozenset(access_token.scopes))
 
 
 def mint(tenant: Tenant, scopes: Iterable[str], *, renewable: bool = True) -> Tokens:

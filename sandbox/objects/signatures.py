@@ -84,11 +84,11 @@ def check_form(keys: Keys, bucket: str, fields: Mapping[str, str], now: float) -
     expiration, policy = _read_policy(fields["policy"])
     if expiration < datetime.fromtimestamp(now, UTC):
         raise _violation("Policy expired.")
-    given = {**fields, "bucket": bucket}
+    form = {**fields, "bucket": bucket}
     for name, value in policy.fields.items():
-        if given.get(name) != value:
+        if form.get(name) != value:
             raise _violation(f"Policy Condition failed: {json.dumps(['eq', f'${name}', value])}")
-    if extra := given.keys() - policy.fields.keys() - {"policy", "x-amz-signature"}:
+    if extra := form.keys() - policy.fields.keys() - {"policy", "x-amz-signature"}:
         raise _violation(f"Extra input fields: {', '.join(sorted(extra))}")
     return policy
 

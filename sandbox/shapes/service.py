@@ -105,11 +105,11 @@ def _field(resource: Resource, name: str, described: Any) -> Field:
     return field
 
 
-def _check_keys(described: Any, known: Collection[str]) -> None:
+def _check_keys(described: Any, known_keys: Collection[str]) -> None:
     if not isinstance(described, dict):
         raise unprocessable("must be an object")
-    if unknown := described.keys() - known:
-        raise unprocessable(f"{min(unknown)}: unknown; known are {', '.join(sorted(known))}")
+    if unknown := described.keys() - known_keys:
+        raise unprocessable(f"{min(unknown)}: unknown; known are {', '.join(sorted(known_keys))}")
 
 
 def _problems(field: Field, described: Mapping[str, Any]) -> Iterator[str]:

@@ -21,11 +21,11 @@ def make_authorities(connection: sqlite3.Connection, tenant: int, authors: Itera
     if manner == "none":
         return
     for author in dict.fromkeys(authors):
-        known = connection.execute(
+        authority = connection.execute(
             "SELECT 1 FROM records WHERE tenant = ? AND resource = 'authorities' AND json_extract(document, '$.name') = ? "
             f"AND json_extract(document, '$.kind') = ?{_MATCHES[manner]}",
             (tenant, author.name, author.type),
         ).fetchone()
-        if known is None:
+        if authority is None:
             document = {"name": author.name, "kind": author.type, "variants": [], "of_author": True}
             add_records(connection, tenant, "authorities", [document])

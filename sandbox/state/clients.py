@@ -106,7 +106,7 @@ class Clients:
                 (self._tenant, client_id, now),
             ).fetchall()
         given_digest = digest(secret)
-        return any(hmac.compare_digest(known, given_digest) for (known,) in digests)
+        return any(hmac.compare_digest(stored_digest, given_digest) for (stored_digest,) in digests)
 
     def secrets(self, client_id: str, now: float) -> list[Secret]:
         """Returns the valid secrets, oldest first."""

@@ -171,18 +171,18 @@ def _write_categories(connection: sqlite3.Connection, tenant: int, drafts: Draft
     links: list[tuple[int, int, int]] = []
     names: list[list[str]] = []
     for publication, draft in drafts:
-        found: dict[int, str] = {}
+        categories: dict[int, str] = {}
         for category in draft.categories:
             if isinstance(category, str):
                 if category not in by_name:
                     by_name[category] = add_category(connection, tenant, category)
-                found[by_name[category]] = category
+                categories[by_name[category]] = category
             elif category in by_id:
-                found[by_id[category][0]] = by_id[category][1]
+                categories[by_id[category][0]] = by_id[category][1]
             elif not draft.skip_missing_references:
                 raise MissingReference(f"categories {category}")
-        links += ((publication, position, key) for position, key in enumerate(found))
-        names.append(list(found.values()))
+        links += ((publication, position, key) for position, key in enumerate(categories))
+        names.append(list(categories.values()))
     connection.executemany(
         "INSERT INTO publication_categories (publication, position, category) VALUES (?, ?, ?)", links
     )

@@ -20,8 +20,8 @@ def names_in_use(connection: sqlite3.Connection, tenant: int, *, least: int, fir
 
     Those that at least `least` publications have, and those of the first `first` publications.
     """
-    found = [connection.execute(sql, (tenant, least, first)).fetchall() for sql in (_AUTHORS, _SUBJECTS)]
-    return [*found[0], *found[1]]
+    authors, subjects = (connection.execute(sql, (tenant, least, first)).fetchall() for sql in (_AUTHORS, _SUBJECTS))
+    return [*authors, *subjects]
 
 
 def ids_of_type(connection: sqlite3.Connection, tenant: int, kind: str) -> list[tuple[int, str | None]]:

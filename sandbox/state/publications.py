@@ -83,11 +83,11 @@ class Publications:
             (total,) = connection.execute(f"SELECT count(*) FROM publications WHERE {condition}", values).fetchone()
             if offset >= total:
                 return PublicationPage(total, [])
-            found = connection.execute(
+            rows = connection.execute(
                 f"SELECT key FROM publications WHERE {condition} ORDER BY id {order} LIMIT ? OFFSET ?",
                 [*values, limit, offset],
             )
-            return PublicationPage(total, _load(connection, [key for (key,) in found]))
+            return PublicationPage(total, _load(connection, [key for (key,) in rows]))
 
     def get(self, number: int) -> Publication | None:
         """Returns the publication with this id."""
@@ -181,8 +181,8 @@ def unchanged_draft(stored: Publication) -> Draft:
 def _key(connection: sqlite3.Connection, tenant: int, number: int) -> int | None:
     if not 0 < number <= _LARGEST_ID:
         return None
-    found = connection.execute("SELECT key FROM publications WHERE tenant = ? AND id = ?", (tenant, number)).fetchone()
-    return int(found[0]) if found else None
+    row = connection.execute("SELECT key FROM publications WHERE tenant = ? AND id = ?", (tenant, number)).fetchone()
+    return int(row[0]) if row else None
 
 
 def _load(connection: sqlite3.Connection, keys: Sequence[int]) -> list[Publication]:

@@ -65,8 +65,8 @@ def _merged_authors(before: Sequence[Author], entries: Iterable[Entry]) -> tuple
     return tuple(authors)
 
 
-def _matches(known: Author, entry: Entry) -> bool:
-    return (known.name, known.type) == (entry["name"], entry.get("type", known.type))
+def _matches(candidate: Author, entry: Entry) -> bool:
+    return (candidate.name, candidate.type) == (entry["name"], entry.get("type", candidate.type))
 
 
 def _merged_categories(
