@@ -57,8 +57,8 @@ for heading, commands in _COMMANDS.items():
             app.command(rich_help_panel=heading, context_settings=settings)(command)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(value: bool) -> None:
+    if value:
         typer.echo(f"bookferry {VERSION}")
         raise typer.Exit
 

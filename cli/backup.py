@@ -53,13 +53,13 @@ class MadeBackup:
 
 
 def backup_tenant(
-    settings: Settings, tenant: str, wanted: list[str], output: Output, *, with_files: bool = True
+    settings: Settings, tenant: str, resources: list[str], output: Output, *, with_files: bool = True
 ) -> ExitStatus:
     """Back up one tenant and print the result."""
-    checked_resources(settings.tenant(tenant), wanted)
+    checked_resources(settings.tenant(tenant), resources)
     with notifying(settings, "backup", tenant, output) as run:
         with ProgressDisplay() as display:
-            made = make_backup(settings, tenant, display, asked=wanted, with_files=with_files)
+            made = make_backup(settings, tenant, display, asked=resources, with_files=with_files)
         snapshot = made.snapshot
         run.ending = Ending.of_backup(snapshot)
     page = report_address(open_data(settings), snapshot)

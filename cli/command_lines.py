@@ -32,15 +32,15 @@ def one_call() -> Iterator[None]:
         _given_config.reset(before)
 
 
-def remember_config(given: str | None) -> None:
+def remember_config(file: str | None) -> None:
     """Add `--config` with this file to each command line from now on. The variable needs none: it is there for the next command, too."""
-    _given_config.set(given)
+    _given_config.set(file)
 
 
 def command_line(*words: str) -> str:
     """A command line to paste, with quotes where words need them."""
-    given = _given_config.get()
-    config = [CONFIG, given] if given and CONFIG not in words and words[0] not in _WITHOUT_CONFIG else []
+    file = _given_config.get()
+    config = [CONFIG, file] if file and CONFIG not in words and words[0] not in _WITHOUT_CONFIG else []
     return f"{_program()} {shlex.join([*words, *config])}"
 
 

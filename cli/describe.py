@@ -55,7 +55,7 @@ def _document(look: Look, resources: Sequence[DescribedResource], file: Path | N
                 "records": each.shape.records,
                 "sampled": each.shape.sampled,
                 "described": bool(each.schema.record or each.schema.create),
-                "fields": [dict(zip(DescribedField._fields, found, strict=True)) for found in each.fields()],
+                "fields": [dict(zip(DescribedField._fields, field, strict=True)) for field in each.fields()],
             }
             for each in resources
         },

@@ -63,29 +63,32 @@ def examine_tenants(config: str | None, tenant: str | None, output: Output) -> E
 
 def _print_results(examined: Sequence[Examination], general: list[CheckResult], output: Output) -> ExitStatus:
     """Print all results and return the exit status."""
-    status = worst([*general, *(finding for one in examined for finding in one.findings)])
-    document: dict[str, Any] = {"ok": status is ExitStatus.COMPLETE, "tenants": [_document(one) for one in examined]}
+    status = worst([*general, *(finding for examination in examined for finding in examination.findings)])
+    document: dict[str, Any] = {
+        "ok": status is ExitStatus.COMPLETE,
+        "tenants": [_document(examination) for examination in examined],
+    }
     if general:
         document["checks"] = [finding.document for finding in general]
     output.result(document, lambda console: _print(console, examined, general))
     return status
 
 
-def _document(one: Examination) -> dict[str, Any]:
+def _document(examination: Examination) -> dict[str, Any]:
     return {
-        "tenant": one.tenant,
-        "ok": worst(one.findings) is ExitStatus.COMPLETE,
-        "requests": one.requests,
-        "checks": [finding.document for finding in one.findings],
+        "tenant": examination.tenant,
+        "ok": worst(examination.findings) is ExitStatus.COMPLETE,
+        "requests": examination.requests,
+        "checks": [finding.document for finding in examination.findings],
     }
 
 
 def _print(console: Console, examined: Sequence[Examination], general: list[CheckResult]) -> None:
     _print_findings(console, general)
-    for one in examined:
-        console.print(Text(one.tenant, "bold"))
-        _print_findings(console, [finding for finding in one.findings if not finding.unchecked])
-        _print_unchecked(console, one.findings)
+    for examination in examined:
+        console.print(Text(examination.tenant, "bold"))
+        _print_findings(console, [finding for finding in examination.findings if not finding.unchecked])
+        _print_unchecked(console, examination.findings)
         console.print()
     _print_verdict(console, examined, general)
 
@@ -125,9 +128,9 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 def _print_verdict(console: Console, examined: Sequence[Examination], general: list[CheckResult]) -> None:
     """The verdict, in the last line."""
-    ready = [one.tenant for one in examined if worst(one.findings) is ExitStatus.COMPLETE]
-    failing = [one.tenant for one in examined if one.tenant not in ready]
-    requests = sum(one.requests for one in examined)
+    ready = [examination.tenant for examination in examined if worst(examination.findings) is ExitStatus.COMPLETE]
+    failing = [examination.tenant for examination in examined if examination.tenant not in ready]
+    requests = sum(examination.requests for examination in examined)
     cost = f" ({counted(requests, 'request')})" if examined else ""
     if failing or general:
         for_whom = f" for {', '.join(failing)}" if failing else ""

@@ -101,8 +101,8 @@ def decide_plan(settings: Settings, name: str, file: Path, output: Output) -> Ex
     """Take the decisions in a file over into a plan; on several machines the others get them, too."""
     with Migration(settings) as migration:
         plan = find_plan(migration.data, name)
-        taken = take_over(migration.data, plan, file)
-    output.result(msgspec.to_builtins(taken), lambda console: print_taken_over(console, plan, taken))
+        result = take_over(migration.data, plan, file)
+    output.result(msgspec.to_builtins(result), lambda console: print_taken_over(console, plan, result))
     return ExitStatus.COMPLETE
 
 

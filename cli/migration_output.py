@@ -110,20 +110,20 @@ def print_headline(console: Console, plan: Plan, losses: Sequence[Loss]) -> None
         console.print(line)
 
 
-def print_taken_over(console: Console, plan: Plan, taken: TakenOver) -> None:
+def print_taken_over(console: Console, plan: Plan, result: TakenOver) -> None:
     """Print what was decided, what is left, and the next step."""
     facts = plan.facts
-    if taken.decisions:
-        what = ", ".join(f"{number:,} {decision}" for decision, number in taken.decisions.items())
-        since = _numbers(taken, "new", "changed", "withdrawn") or "as before"
-        console.print(f"{counted(taken.decided, 'decision')}: {what} ({since}).")
+    if result.decisions:
+        what = ", ".join(f"{number:,} {decision}" for decision, number in result.decisions.items())
+        since = _numbers(result, "new", "changed", "withdrawn") or "as before"
+        console.print(f"{counted(result.decided, 'decision')}: {what} ({since}).")
     else:
-        print_warning(console, f"The file decides nothing{', and withdraws all' if taken.withdrawn else ''}.")
-    left = f"{counted(taken.left, 'conflict')} left to decide." if taken.left else "No conflict is left to decide."
-    others = [resource for resource in facts.resources if resource != PUBLICATIONS]
-    options = ["--resources", ",".join(others)] if others else []
+        print_warning(console, f"The file decides nothing{', and withdraws all' if result.withdrawn else ''}.")
+    rest = f"{counted(result.left, 'conflict')} left to decide." if result.left else "No conflict is left to decide."
+    resources = [resource for resource in facts.resources if resource != PUBLICATIONS]
+    options = ["--resources", ",".join(resources)] if resources else []
     command = command_line("migrate", "plan", facts.source.tenant, facts.target.tenant, "--newest", *options)
-    console.print(f"{left} Next, a plan that follows the decisions: {command}")
+    console.print(f"{rest} Next, a plan that follows the decisions: {command}")
 
 
 def print_findings(console: Console, findings: Sequence[Finding]) -> None:
@@ -132,9 +132,9 @@ def print_findings(console: Console, findings: Sequence[Finding]) -> None:
     for finding in findings:
         alike.setdefault((finding.resource, finding.words), []).append(finding)
     lines = []
-    for first, *others in alike.values():
-        most = "at least " if len(others) >= MOST_ALIKE - 1 else ""
-        lines.append(f"{first} (and {most}{len(others):,} more like it)" if others else first)
+    for first, *repeats in alike.values():
+        most = "at least " if len(repeats) >= MOST_ALIKE - 1 else ""
+        lines.append(f"{first} (and {most}{len(repeats):,} more like it)" if repeats else first)
     print_first(console, lines)
 
 
@@ -150,7 +150,7 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified
         what += f"; {more}" if more else ""
     is_unsent = applied.failed or applied.quarantined or applied.lacking.total
     remain = "remains" if applied.left == 1 else "remain"
-    left = f"; {counted(applied.left, 'record')} of plan {plan.name} {remain}" if applied.left else ""
+    rest = f"; {counted(applied.left, 'record')} of plan {plan.name} {remain}" if applied.left else ""
     refer = "it refers" if applied.waiting == 1 else "they refer"
     waiting = f", {applied.waiting:,} of them because {refer} to records that remain" if applied.waiting else ""
     if applied.complete:
@@ -160,9 +160,9 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified
         remedy = f"Decide in {plan.path(HTML)}, and make a new plan."
         if is_unsent:
             remedy = f"{plan.path(ISSUES)} and `status` list them."
-        print_verdict(console, "PARTIAL:", f"{what}{left}{waiting}. {remedy}", good=False)
+        print_verdict(console, "PARTIAL:", f"{what}{rest}{waiting}. {remedy}", good=False)
     else:
-        console.print(f"So far: {what}{left}, as you asked{waiting}.")
+        console.print(f"So far: {what}{rest}, as you asked{waiting}.")
 
 
 def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> None:
@@ -232,8 +232,10 @@ def print_status(console: Console, plan: Plan, status: PlanStatus) -> None:
         lost = f"PARTIAL, {lost}"
     apply, undo = (command_line("migrate", command, plan.name) for command in ("apply", "undo"))
     if status.undone:
-        left = sum(done.values())
-        rest = f"{counted(left, 'write')} left (what an undo would do with them: {undo})" if left else "nothing left"
+        writes = sum(done.values())
+        rest = (
+            f"{counted(writes, 'write')} left (what an undo would do with them: {undo})" if writes else "nothing left"
+        )
         what = f"was undone: {counted(status.undone, 'write')} taken back, {rest}; {stuck}. To write it again: {apply}"
     elif not rows:
         what = f"is empty: it has nothing to write.{_sentence(lost)}"

@@ -107,7 +107,7 @@ class _Console(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print lines of text with the commands in them to paste. Cells of tables stay as they are: they are data."""
-        super().print(*(with_command_lines(one) if isinstance(one, str) else one for one in objects), **options)
+        super().print(*(with_command_lines(item) if isinstance(item, str) else item for item in objects), **options)
 
     def on_broken_pipe(self) -> NoReturn:
         """Leave the `BrokenPipeError` to `cli.boundary`; Rich would exit with 1."""
@@ -193,16 +193,16 @@ def _widths(columns: Sequence[str], texts: Sequence[Sequence[str]], most: int) -
         max(min(width, READABLE_WIDTH), *(cell_len(word) for text in column for word in text.split() or [""]))
         for width, column in zip(natural, cells, strict=True)
     ]
-    left = (
+    spare = (
         most - sum(widths) - 3 * len(widths) + 1
     )  # a line and two spaces between columns, and Rich counts one at each edge
-    if left < 0:
+    if spare < 0:
         return None
     by_need = sorted(range(len(widths)), key=lambda index: natural[index] - widths[index])
     for place, index in enumerate(by_need):
-        more = min(natural[index] - widths[index], left // (len(by_need) - place))
+        more = min(natural[index] - widths[index], spare // (len(by_need) - place))
         widths[index] += more
-        left -= more
+        spare -= more
     return widths
 
 

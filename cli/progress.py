@@ -118,8 +118,8 @@ class ProgressDisplay:
     def _time_left(self) -> str:
         if self._ends is None:
             return ""
-        left = max(self._ends, self._waits_until) - self._clock()
-        return f", {duration(left)} left" if left >= 1 else ""
+        seconds = max(self._ends, self._waits_until) - self._clock()
+        return f", {duration(seconds)} left" if seconds >= 1 else ""
 
 
 class _Bar:

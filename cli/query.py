@@ -187,8 +187,8 @@ def _advice(database: duckdb.DuckDBPyConnection, sql: str, error: duckdb.Error) 
         if not _CHANGES.isdisjoint(statement.type for statement in database.extract_statements(sql)):
             return "The tables are read-only here: only a backup changes them."
     missing = re.search(r"Table with name \S+ does not exist", str(error))
-    known = [name for name in _views(database) if not name.endswith(("_history", "_deleted"))] if missing else []
-    tables = f"Tables: {', '.join(known)}. " if missing else ""
+    names = [name for name in _views(database) if not name.endswith(("_history", "_deleted"))] if missing else []
+    tables = f"Tables: {', '.join(names)}. " if missing else ""
     about_people = " `bookferry query --personal` shows their personal columns." if _names_people(sql) else ""
     return f"{tables}`bookferry tables` lists tables and columns.{about_people}"
 

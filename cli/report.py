@@ -27,8 +27,8 @@ def report_on(settings: Settings, tenant: str, snapshot: str | None, output: Out
     """Make the report of a tenant's newest complete snapshot or of a named one."""
     data = open_data(settings)
     chosen = tenant_snapshot(data, tenant, snapshot)
-    known = settings.tenants.get(tenant)  # a snapshot outlives its table in bookferry.toml
-    report = make_report(data, chosen, now=datetime.now(UTC), record_url=known.record_url if known else None)
+    library = settings.tenants.get(tenant)  # a snapshot outlives its table in bookferry.toml
+    report = make_report(data, chosen, now=datetime.now(UTC), record_url=library.record_url if library else None)
     output.result(document(report), lambda console: _print(console, report))
     return ExitStatus.COMPLETE
 
@@ -60,7 +60,7 @@ def _fit(figures: Any) -> Any:
 
 
 def _print(console: Console, report: Report) -> None:
-    rows = [(label_of(one.rule, one.type), f"{one.issues:,}") for one in report.issue_kinds[:MOST_PRINTED]]
+    rows = [(label_of(kind.rule, kind.type), f"{kind.issues:,}") for kind in report.issue_kinds[:MOST_PRINTED]]
     if rows:
         print_table(console, ("what to look at", "issues"), rows, right=("issues",))
     if len(report.issue_kinds) > MOST_PRINTED:

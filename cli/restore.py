@@ -61,9 +61,9 @@ def restore_snapshot(
     if not proof.as_planned:
         return ExitStatus.DIFFERENCES
     applied = result.applied
-    left = applied.failed + applied.quarantined + applied.lacking.total
-    left += plan.facts.count(Action.CONFLICT)
-    return ExitStatus.PARTIAL if left else ExitStatus.COMPLETE
+    incomplete = applied.failed + applied.quarantined + applied.lacking.total
+    incomplete += plan.facts.count(Action.CONFLICT)
+    return ExitStatus.PARTIAL if incomplete else ExitStatus.COMPLETE
 
 
 def drill_tenant(settings: Settings, tenant: str, snapshot: str | None, output: Output) -> ExitStatus:

@@ -67,8 +67,8 @@ api = "v3"  # `bookferry login {tenant}` signs in
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What `init` was asked for; `None` is what nobody said."""
+class InitOptions:
+    """The options of `init`; `None` is what nobody said."""
 
     tenant: str | None
     base_url: str | None
@@ -94,15 +94,15 @@ class Wanted:
         )
 
 
-def write_config(path: Path, wanted: Wanted, output: Output) -> ExitStatus:
+def write_config(path: Path, options: InitOptions, output: Output) -> ExitStatus:
     """Write a configuration that loads, or add the library to the one that is there. Print the next steps."""
-    library, data = wanted.library(), _toml(wanted.data or DATA)
+    library, data = options.library(), _toml(options.data or DATA)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(CONFIG.format(data=data, library=library))
     except FileExistsError:
-        _add(path, wanted, library)
-        _print_result(path, wanted, output, f"Added '{wanted.tenant}' to {path}.")
+        _add(path, options, library)
+        _print_result(path, options, output, f"Added '{options.tenant}' to {path}.")
         return ExitStatus.COMPLETE
     except OSError as error:
         raise _not_written(path, error) from None
@@ -111,24 +111,24 @@ def write_config(path: Path, wanted: Wanted, output: Output) -> ExitStatus:
     except ConfigurationError:
         path.unlink()
         raise
-    _print_result(path, wanted, output, f"Wrote {path}.")
+    _print_result(path, options, output, f"Wrote {path}.")
     return ExitStatus.COMPLETE
 
 
-def _add(path: Path, wanted: Wanted, library: str) -> None:
+def _add(path: Path, options: InitOptions, library: str) -> None:
     """Add a library at the end of a configuration that is valid before and after it; what is there stays as it is, comments, too."""
-    if wanted.tenant is None:
+    if options.tenant is None:
         raise ConfigurationError(
             f"{path} already exists and was left as it is. To add a library to it: "
             "`bookferry init --tenant NAME --base-url ADDRESS`. For another file, name it with --config."
         )
-    if wanted.data is not None:
+    if options.data is not None:
         raise ConfigurationError(
-            f"{path} already says where the data is, and was left as it is. Leave --data out to add '{wanted.tenant}' to it."
+            f"{path} already says where the data is, and was left as it is. Leave --data out to add '{options.tenant}' to it."
         )
-    if wanted.tenant in load_settings(path).tenants:
+    if options.tenant in load_settings(path).tenants:
         raise ConfigurationError(
-            f"{path} already has a library '{wanted.tenant}' and was left as it is. Edit it there."
+            f"{path} already has a library '{options.tenant}' and was left as it is. Edit it there."
         )
     real = path.resolve()
     changed = real.with_name(f".{real.name}.{os.getpid()}")
@@ -140,7 +140,7 @@ def _add(path: Path, wanted: Wanted, library: str) -> None:
         changed.replace(real)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{path} was left as it is: with '{wanted.tenant}' at its end it would not be valid. "
+            f"{path} was left as it is: with '{options.tenant}' at its end it would not be valid. "
             f"{str(error).replace(str(changed), str(path))}"
         ) from None
     except OSError as error:
@@ -153,15 +153,15 @@ def _not_written(path: Path, error: OSError) -> ConfigurationError:
     return ConfigurationError(f"{path} cannot be written: {error.strerror}.")
 
 
-def _print_result(path: Path, wanted: Wanted, output: Output, what: str) -> None:
-    tenant = wanted.tenant or TENANT
-    variables = [f"{tenant.upper()}_{name}" for name in ("USER", "PASSWORD")] if wanted.api == "v2" else []
+def _print_result(path: Path, options: InitOptions, output: Output, what: str) -> None:
+    tenant = options.tenant or TENANT
+    variables = [f"{tenant.upper()}_{name}" for name in ("USER", "PASSWORD")] if options.api == "v2" else []
     sign_in = (
         f"export {' '.join(f'{variable}=...' for variable in variables)}"
         if variables
         else command_line("login", tenant)
     )
-    steps = [] if wanted.base_url else ["write the address of your library into it, as base_url"]
+    steps = [] if options.base_url else ["write the address of your library into it, as base_url"]
     steps += [sign_in, command_line("doctor", tenant), command_line("backup", tenant)]
     if tenant in outdated_tenants(load_settings(path), datetime.now(UTC)):
         steps.append(f"{RESTART[0].lower()}{RESTART[1:]}, which does not know '{tenant}' yet")

@@ -159,7 +159,7 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
         for name, facts in manifest.resources.items()
     ]
     proof += [
-        (name, "", "", "", _number(found.requests), "not readable") for name, found in manifest.unreadable.items()
+        (name, "", "", "", _number(attempt.requests), "not readable") for name, attempt in manifest.unreadable.items()
     ]
     proof += [(name, "", "", "", "", "not read") for name in snapshot.not_read if name not in manifest.unreadable]
     print_failed_files(console, manifest.files, most=len(manifest.files.failures))

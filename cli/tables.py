@@ -51,9 +51,9 @@ def show_tables(settings: Settings | None, name: str | None, output: Output) -> 
     else:
         views = _views(tables)
         if name not in views:
-            known = [*(table.name for table in tables), RULES]
+            names = [*(table.name for table in tables), RULES]
             raise ConfigurationError(
-                f"There is no table '{name}'{did_you_mean(name, known)}. Tables: {', '.join(known)}."
+                f"There is no table '{name}'{did_you_mean(name, names)}. Tables: {', '.join(names)}."
             )
         output.result(_document(name, views[name]), lambda console: _print_columns(console, views[name]))
     return ExitStatus.COMPLETE

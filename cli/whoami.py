@@ -87,10 +87,10 @@ def _render(console: Console, settings: Settings, tenant: str, person: dict[str,
         f"{name}{f' <{email}>' if email else ''} is signed in to '{tenant}' ({settings.tenant(tenant).base_url}, v3)."
     )
     console.print(f"Roles: {roles}. Scopes: {' '.join(state.scopes) or 'none'}.")
-    left, due = duration(max(0.0, state.seconds_left or 0.0)), duration(state.renewal_in or 0.0)
+    lifetime, due = duration(max(0.0, state.seconds_left or 0.0)), duration(state.renewal_in or 0.0)
     console.print(
         f"Signed in {_time(state.signed_in_at)}, renewed {_time(state.renewed_at)}; the access token lasts "
-        f"{left} more. Its first use after {due} renews it."
+        f"{lifetime} more. Its first use after {due} renews it."
     )
     if (advice := _warning(state)) is not None:
         console.print(advice)

@@ -37,8 +37,8 @@ def backup(
     """Make one snapshot of a library now: read the records, stage the tables, prove completeness, publish."""
     from cli.backup import backup_tenant
 
-    wanted = [name.strip() for name in resources.split(",") if name.strip()]
-    return backup_tenant(settings_of(config), tenant, wanted, Output(as_json=json), with_files=not no_files)
+    names = [name.strip() for name in resources.split(",") if name.strip()]
+    return backup_tenant(settings_of(config), tenant, names, Output(as_json=json), with_files=not no_files)
 
 
 @command("cli.night", STOPPED)

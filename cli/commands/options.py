@@ -24,9 +24,9 @@ def _or_before_the_command(context: typer.Context, parameter: typer.CallbackPara
 
 
 def _config(context: typer.Context, parameter: typer.CallbackParam, value: str | None) -> Any:
-    given = _or_before_the_command(context, parameter, value)
-    remember_config(given)
-    return given
+    file = _or_before_the_command(context, parameter, value)
+    remember_config(file)
+    return file
 
 
 ConfigOption = Annotated[str | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP, callback=_config)]

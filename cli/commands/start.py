@@ -46,9 +46,11 @@ def init(  # noqa: PLR0917  one parameter for each option
     json: JsonOption = False,
 ) -> ExitStatus:
     """Write a first bookferry.toml, or add a library to it, and print the next steps. What is there stays as it is."""
-    from cli.setup import Wanted, write_config
+    from cli.setup import InitOptions, write_config
 
-    return write_config(Path(config or "bookferry.toml"), Wanted(tenant, base_url, api, data), Output(as_json=json))
+    return write_config(
+        Path(config or "bookferry.toml"), InitOptions(tenant, base_url, api, data), Output(as_json=json)
+    )
 
 
 @command("cli.servers")

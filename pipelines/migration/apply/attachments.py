@@ -200,8 +200,8 @@ class Attachments:
         if not asset.keys() & {"name", "file"}:
             with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
                 record = self._client.get_record(f"{row.resource}/{target_id}")
-                shown = (found for found in record.get("assets") or () if isinstance(found, dict))
-                asset = next((found for found in shown if found.get("id") == asset["id"]), asset)
+                shown = (entry for entry in record.get("assets") or () if isinstance(entry, dict))
+                asset = next((entry for entry in shown if entry.get("id") == asset["id"]), asset)
         return changes_in(file, {"assets": [asset]})
 
     def _settled(self, row: PlanRow, target_id: int, file: PlannedFile, entry: JournalEntry) -> int | None:
@@ -226,8 +226,8 @@ class Attachments:
             message = f"{describe_file(file)}: it is unknown whether it was attached, because the service does not show the files"
             self._journal.parked(number, message)
             raise FailedWriteError(message)
-        known = self._known_asset_ids(row)
-        new = [asset for asset in attached_files(record) if asset.kind == ASSET and asset.asset_id not in known]
+        known_ids = self._known_asset_ids(row)
+        new = [asset for asset in attached_files(record) if asset.kind == ASSET and asset.asset_id not in known_ids]
         alike = [asset.asset_id for asset in new if asset.asset_id is not None and is_like(file, asset)]
         return min(alike, default=None)
 
@@ -258,7 +258,7 @@ def _with_names(file: PlannedFile, uploaded: dict[str, Any]) -> tuple[PlannedFil
 
 def changes_in(file: PlannedFile, record: Mapping[str, Any]) -> str | None:
     """What the service changed about a file, by a response with this file alone."""
-    attached = next((one for one in attached_files(record) if one.kind == file.kind), None)
+    attached = next((candidate for candidate in attached_files(record) if candidate.kind == file.kind), None)
     return None if attached is None else _changes(file, attached)
 
 

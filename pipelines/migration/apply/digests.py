@@ -22,18 +22,18 @@ class RecordDigests:
         return digest(self.compared(row, {name: value}).get(name))
 
     def of_response(
-        self, row: PlanRow, record: Mapping[str, Any], wanted: Mapping[str, str | None]
+        self, row: PlanRow, record: Mapping[str, Any], expected: Mapping[str, str | None]
     ) -> dict[str, str | None]:
-        """Field → digest of the value in a response; the wanted digests where the response has none of the wanted fields.
+        """Field → digest of the value in a response; the expected digests where the response has none of their fields.
 
         Of a record that was created, also the undocumented fields that the service filled itself: a later change of them shows.
         """
-        if not self.shows_any(row, record, wanted):
-            return dict(wanted)
+        if not self.shows_any(row, record, expected):
+            return dict(expected)
         compared = self.compared(row, record)
         undocumented = self._types[row.resource].undocumented if row.action == Action.CREATE else ()
         filled = [name for name in undocumented if self._has(row, record, name)]
-        return {name: digest(compared.get(name)) for name in (*wanted, *filled)}
+        return {name: digest(compared.get(name)) for name in (*expected, *filled)}
 
     def of_shown(self, row: PlanRow, record: Mapping[str, Any], names: Iterable[str]) -> dict[str, str | None]:
         """Field → digest of the value in a response, of those of the fields that it has."""
@@ -44,21 +44,21 @@ class RecordDigests:
         self,
         row: PlanRow,
         record: Mapping[str, Any],
-        wanted: Mapping[str, str | None],
-        found: Mapping[str, str | None],
+        expected: Mapping[str, str | None],
+        received: Mapping[str, str | None],
         left_out: Iterable[str],
     ) -> str | None:
         """What the target lacks of a write, by the response to it; None where it has all of it.
 
         A field that the response does not have is unknown and not counted, except one that the service may fill itself, or ignore:
-        services ignore fields that they do not have. `found`: the digests of the response; `left_out`: references that were not sent.
+        services ignore fields that they do not have. `received`: the digests of the response; `left_out`: references that were not sent.
         """
         resource_type = self._types[row.resource]
         counted = resource_type.filled | resource_type.undocumented if record else frozenset[str]()
         fields = [
             name
-            for name, value in wanted.items()
-            if value is not None and found.get(name) != value and (name in counted or self._has(row, record, name))
+            for name, value in expected.items()
+            if value is not None and received.get(name) != value and (name in counted or self._has(row, record, name))
         ]
         ignored = [name for name in fields if name in resource_type.undocumented and record.get(name) is None]
         changed = [name for name in fields if name not in ignored]

@@ -35,8 +35,10 @@ def links_of(row: PlanRow) -> dict[str, PlannedReference]:
 
 def own_references(row: PlanRow) -> set[int]:
     """The records of its own resource that have to be created before a row is written."""
-    found = [one for one in row.references.values() if one.resource == row.resource and not one.later]
-    pairs = [pair for one in found for pair in zip(one.source_ids, one.target_ids, strict=True)]
+    references = [
+        reference for reference in row.references.values() if reference.resource == row.resource and not reference.later
+    ]
+    pairs = [pair for reference in references for pair in zip(reference.source_ids, reference.target_ids, strict=True)]
     return {source_id for source_id, target_id in pairs if target_id is None}
 
 
@@ -59,21 +61,23 @@ class References:
         if not row.references:
             return row
         links = links_of(row)
-        found = self._values(row, {name: one for name, one in row.references.items() if name not in links}, problems)
-        expected = row.expected | {name: self._digests.of_field(row, name, value) for name, value in found.items()}
-        return msgspec.structs.replace(row, payload=row.payload | found, expected=expected, references={})
+        values = self._values(
+            row, {name: reference for name, reference in row.references.items() if name not in links}, problems
+        )
+        expected = row.expected | {name: self._digests.of_field(row, name, value) for name, value in values.items()}
+        return msgspec.structs.replace(row, payload=row.payload | values, expected=expected, references={})
 
     def links(self, row: PlanRow, problems: list[str]) -> PlanRow:
         """Returns the row as a change that sets its links. Raises the same errors as `resolve`."""
-        found = self._values(row, links_of(row), problems)
-        before = {name: row.before.get(name) for name in found}
-        expected = {name: self._digests.of_field(row, name, value) for name, value in found.items()}
-        return msgspec.structs.replace(row, payload=found, before=before, expected=expected, references={}, files=[])
+        values = self._values(row, links_of(row), problems)
+        before = {name: row.before.get(name) for name in values}
+        expected = {name: self._digests.of_field(row, name, value) for name, value in values.items()}
+        return msgspec.structs.replace(row, payload=values, before=before, expected=expected, references={}, files=[])
 
     def _values(self, row: PlanRow, references: Mapping[str, PlannedReference], problems: list[str]) -> dict[str, Any]:
-        found = {name: self._target_ids(row, name, reference, problems) for name, reference in references.items()}
+        target_ids = {name: self._target_ids(row, name, reference, problems) for name, reference in references.items()}
         resource_type = self._types[row.resource]
-        return {name: references[name].value(name, resource_type, ids) for name, ids in found.items() if ids}
+        return {name: references[name].value(name, resource_type, ids) for name, ids in target_ids.items() if ids}
 
     def _target_ids(self, row: PlanRow, name: str, reference: PlannedReference, problems: list[str]) -> list[int]:
         """The ids for one field; the first ones only, or none, where a record goes without the rest."""

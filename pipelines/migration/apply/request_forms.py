@@ -168,14 +168,18 @@ class RequestForms:
     ) -> dict[str, Any]:
         """The fields of a record that a PUT sends again: in the form in which they are sent where the plan knows them."""
         values, unsendable = resource_type.whole_values(record), resource_type.form(record).why
-        known = {key for name in resource_type.fields if name not in unsendable for key in resource_type.keys_of(name)}
+        known_keys = {
+            key for name in resource_type.fields if name not in unsendable for key in resource_type.keys_of(name)
+        }
         writable = self._writable(resource_type.resource)
-        others = {
+        unknown = {
             key: value
             for key, value in record.items()
-            if key not in known and not is_managed(key) and (writable is None or key in writable)
+            if key not in known_keys and not is_managed(key) and (writable is None or key in writable)
         }
-        return others | {name: resource_type.sent(name, value) for name, value in values.items() if name not in changes}
+        return unknown | {
+            name: resource_type.sent(name, value) for name, value in values.items() if name not in changes
+        }
 
     def _writable(self, resource: str) -> set[str] | None:
         """The fields that the description has in a change; None where it has none."""
@@ -202,12 +206,12 @@ class RequestForms:
             return settings
         documented, operations = ADDRESSES[kind], self._description.operations if self._description else ()
         word = "cover" if kind == COVER else "asset"
-        others = {
+        addresses = {
             operation.removeprefix("GET /")
             for operation in operations
             if operation.startswith("GET /") and "{}" not in operation and "presign" in operation and word in operation
         }
-        return others.pop() if f"GET /{documented}" not in operations and len(others) == 1 else documented
+        return addresses.pop() if f"GET /{documented}" not in operations and len(addresses) == 1 else documented
 
     def explained(self, row: PlanRow, operation: Operation, refusal: RefusedError) -> str:
         """The message of a refusal; where it may be about the form, with the setting that says another.

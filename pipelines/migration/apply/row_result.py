@@ -27,12 +27,12 @@ def is_written(row: PlanRow, done: AbstractSet[tuple[WriteKind, str]]) -> bool:
         return True
     if row.action == Action.MERGE:
         return {(WriteKind.MERGE, str(number)) for number in row.candidates} <= done
-    wanted = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
-    wanted |= {(WriteKind.ACTION, name) for name in row.after}
+    writes = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
+    writes |= {(WriteKind.ACTION, name) for name in row.after}
     for file in row.files:
         if file.action == FileAction.UPLOAD:
-            wanted.add((WriteKind.COVER if file.kind == COVER else WriteKind.ASSET, part_of(file)))
-    return wanted <= done
+            writes.add((WriteKind.COVER if file.kind == COVER else WriteKind.ASSET, part_of(file)))
+    return writes <= done
 
 
 IF_NOT_FOUND = (

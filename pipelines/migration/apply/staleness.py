@@ -52,8 +52,8 @@ def check_fresh(
     if not stale:
         return
     source, target = plan.facts.source.tenant, plan.facts.target.tenant
-    others = [resource for resource in plan.facts.resources if resource != PUBLICATIONS]
-    named = f" --resources {','.join(others)}" if others else ""
+    resources = [resource for resource in plan.facts.resources if resource != PUBLICATIONS]
+    named = f" --resources {','.join(resources)}" if resources else ""
     records = f", and {count:,} of its records need another plan now" if count else ""
     raise StopError(
         f"Plan {plan.name} is stale: '{target}' changed since the plan was made{records}: {'; '.join(stale)}. Nothing was written. Make a "
@@ -156,8 +156,8 @@ class _Check:
         if row.action == Action.CREATE:
             if outcome.action in (Action.CREATE, Action.QUARANTINED) or row.resource in self.may_be_new:
                 return None
-            there = [match.target_id] if match.target_id is not None else match.candidates
-            ids = f" ({', '.join(map(str, there[:3]))})" if there else ""
+            target_ids = [match.target_id] if match.target_id is not None else match.candidates
+            ids = f" ({', '.join(map(str, target_ids[:3]))})" if target_ids else ""
             return f"{what} was to be created, and seems to be there now{ids}"
         change = f"{what} was to change {row.target_id}"
         if match.target_id != row.target_id:

@@ -90,7 +90,7 @@ class UnclearCreates:
                 for row in self._plan.rows(Action.CREATE, resources=[name])
                 if row.source_id in of_resource
             ]
-            self._settle(creates, self._new_records(creates[0].row, min(one.entry.begun_at for one in creates)))
+            self._settle(creates, self._new_records(creates[0].row, min(create.entry.begun_at for create in creates)))
 
     def _settle(self, creates: list[UnclearCreate], unaccounted: list[NewRecord]) -> None:
         fitting: tuple[Fits, ...] = (self._equals, self._is_alike)
@@ -114,7 +114,7 @@ class UnclearCreates:
         groups: dict[str, list[UnclearCreate]] = defaultdict(list)
         for create in creates:
             groups[create.entry.content or ""].append(create)
-        left: list[UnclearCreate] = []
+        unsettled: list[UnclearCreate] = []
         for group in groups.values():
             fitting = [new for new in unaccounted if isinstance(new.number, int) and fits(group[0], new)]
             if len(fitting) > len(group):
@@ -123,10 +123,10 @@ class UnclearCreates:
                 continue
             for create, new in zip(group, fitting, strict=False):
                 self._enter(create, new)
-            left += group[len(fitting) :]
-            taken = {new.number for new in fitting}
-            unaccounted = [new for new in unaccounted if new.number not in taken]
-        return left, unaccounted
+            unsettled += group[len(fitting) :]
+            adopted_ids = {new.number for new in fitting}
+            unaccounted = [new for new in unaccounted if new.number not in adopted_ids]
+        return unsettled, unaccounted
 
     def _enter(self, create: UnclearCreate, new: NewRecord) -> None:
         row, expected = create.row, create.row.expected
@@ -160,12 +160,12 @@ class UnclearCreates:
         records = self._client.list_ends(LIST_PATHS[resource], reaches_back)
         if in_order:
             return self._unaccounted(row, records)
-        found: list[NewRecord] = []
+        unaccounted: list[NewRecord] = []
         with self._read_listing(resource) as listing:
             listed = iter(listing.records())
             while batch := list(islice(listed, STEP)):
-                found += self._unaccounted(row, batch)
-        return found
+                unaccounted += self._unaccounted(row, batch)
+        return unaccounted
 
     def _unaccounted(self, row: PlanRow, records: Sequence[Mapping[str, Any]]) -> list[NewRecord]:
         by_id = {whole_number(record.get("id")) or str(record.get("id")): record for record in records}

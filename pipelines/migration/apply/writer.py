@@ -138,11 +138,11 @@ class Writer:
         creation = entries.get((WriteKind.CREATE, ""))
         if self.find_adopted is None or is_done(creation) or is_unsettled(creation):
             return False
-        if (found := self.find_adopted(row, entries.get((WriteKind.ADOPT, "")))) is None:
+        if (adoption := self.find_adopted(row, entries.get((WriteKind.ADOPT, "")))) is None:
             return False
         result.adopts = True
-        result.omitted += found.left_out
-        self._change_again(found.row, found.row.existing_target_id, found.row.payload, None, result)
+        result.omitted += adoption.left_out
+        self._change_again(adoption.row, adoption.row.existing_target_id, adoption.row.payload, None, result)
         result.adopted = True
         return True
 
@@ -198,13 +198,13 @@ class Writer:
         return target_id, has_cover or uploaded is None
 
     def _shown(
-        self, row: PlanRow, target_id: int, answer: Mapping[str, Any], wanted: Mapping[str, str | None]
+        self, row: PlanRow, target_id: int, answer: Mapping[str, Any], expected: Mapping[str, str | None]
     ) -> Mapping[str, Any]:
         """A record after a write. It is read where the answer has nothing of what was sent: the service may keep it otherwise.
 
         Where it cannot be read, it is taken to be as it was sent.
         """
-        if self._digests.shows_any(row, answer, wanted):
+        if self._digests.shows_any(row, answer, expected):
             return answer
         with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
             return self.records.written(row.resource, target_id) or answer
@@ -264,7 +264,7 @@ class Writer:
         sent = self._attachments.upload_cover(row, cover, result)
         if not payload and sent is None:
             return
-        wanted = {name: row.expected.get(name) for name in payload}
+        expected = {name: row.expected.get(name) for name in payload}
         number = cover_number = None
         if cover is not None and sent:
             key = (self._plan, row.resource, row.source_id, WriteKind.COVER, part_of(cover))
@@ -276,7 +276,7 @@ class Writer:
                 row.source_id,
                 result.change,
                 target_id=target_id,
-                wanted=wanted,
+                wanted=expected,
                 before=None if row.resource in PERSONAL else row.before,  # the plan has it, encrypted
             )
         intended = [entry for entry in (number, cover_number) if entry is not None]
@@ -298,7 +298,7 @@ class Writer:
         self.records.changed(row.resource, target_id)
         record = response if isinstance(response, dict) else {}
         if number is not None:
-            self._enter_change(row, number, target_id, record, wanted, result)
+            self._enter_change(row, number, target_id, record, expected, result)
         if cover is not None and sent:
             self._attachments.enter_cover(row, cover, target_id, result, record)
 
@@ -308,12 +308,12 @@ class Writer:
         number: int,
         target_id: int,
         record: Mapping[str, Any],
-        wanted: dict[str, str | None],
+        expected: dict[str, str | None],
         result: RowResult,
     ) -> None:
-        record = self._shown(row, target_id, record, wanted)
-        digests = self._digests.of_response(row, record, wanted)
-        incomplete = self._digests.not_kept(row, record, wanted, digests, result.left_out)
+        record = self._shown(row, target_id, record, expected)
+        digests = self._digests.of_response(row, record, expected)
+        incomplete = self._digests.not_kept(row, record, expected, digests, result.left_out)
         self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
         result.patched, result.linked = result.change == WriteKind.PATCH, result.links
 

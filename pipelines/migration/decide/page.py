@@ -69,7 +69,11 @@ class PageRows:
     def json(self) -> Iterator[bytes]:
         """Yield the conflicts, in the order of conflicts.tsv: a JSON array, in pieces. Nothing where there is none."""
         table = self._plan.path(CONFLICTS)
-        decided = {(one.resource, one.source_id): one for one in read_decisions(table)} if table.is_file() else {}
+        decided = (
+            {(decision.resource, decision.source_id): decision for decision in read_decisions(table)}
+            if table.is_file()
+            else {}
+        )
         lines = conflict_lines(asked_rows(self._plan), decided)
         first = next(lines, None)
         if first is None:
@@ -111,11 +115,11 @@ class PageRows:
         Ids are texts: some are too long for JavaScript's numbers.
         """
         asked = [] if line.row is None else [*_asked(line.row)]
-        others = [] if line.row is None else [*records.fields(line, {entry[0] for entry in asked})]
-        for name in (*(entry[0] for entry in asked), *(entry[0] for entry in others)):
+        context = [] if line.row is None else [*records.fields(line, {entry[0] for entry in asked})]
+        for name in (*(entry[0] for entry in asked), *(entry[0] for entry in context)):
             self._fields.setdefault(name, field_name(name).replace("_", " "))
         candidates = [str(number) for number in line.candidates]
-        return [self._kind(line), str(line.source_id), line.title, candidates, asked, others, line.decision]
+        return [self._kind(line), str(line.source_id), line.title, candidates, asked, context, line.decision]
 
     def _kind(self, line: ConflictLine) -> int:
         reason = line.reason
@@ -190,8 +194,8 @@ class _Records:
         ids = ([row.source_id for row in rows], [number for row in rows for number in _shown_candidates(row)])
         sides = zip((self._plan.source, self._plan.target), ids, strict=True)
         self._found = [
-            {number: _fields_of(form) for number, form in side.forms(some).items()} if side.exists else {}
-            for side, some in sides
+            {number: _fields_of(form) for number, form in side.forms(side_ids).items()} if side.exists else {}
+            for side, side_ids in sides
         ]
 
     def fields(self, line: ConflictLine, asked: set[str]) -> Iterator[tuple[Any, ...]]:
@@ -204,9 +208,13 @@ class _Records:
             return
         sides = [target.get(number, {}) for number in line.candidates[:CANDIDATES_SHOWN]]
         for name in CONTEXT:
-            one, *others = (side.get(name) for side in (source[line.source_id], *sides))
-            if name not in asked and any(text is not None for text in (one, *others)):
-                yield name, _shown(name, one), *(0 if other == one else _shown(name, other) for other in others)
+            source_value, *target_values = (side.get(name) for side in (source[line.source_id], *sides))
+            if name not in asked and any(text is not None for text in (source_value, *target_values)):
+                yield (
+                    name,
+                    _shown(name, source_value),
+                    *(0 if other == source_value else _shown(name, other) for other in target_values),
+                )
 
 
 def _fields_of(form: Form) -> Mapping[str, str]:

@@ -58,23 +58,23 @@ def take_over(data: DataFolder, plan: Plan, path: Path) -> TakenOver:
     _check_newest(data, plan)
     table = plan.path(CONFLICTS)
     before = _by_record(read_decisions(table)) if table.is_file() else {}
-    found = _by_record(read_decisions(path))
-    left = _check_same_plan(plan, path, found, conflict_lines(asked_rows(plan), before))
-    write_conflicts(table, plan.facts, asked_rows(plan), found)
+    decisions = _by_record(read_decisions(path))
+    open_conflicts = _check_same_plan(plan, path, decisions, conflict_lines(asked_rows(plan), before))
+    write_conflicts(table, plan.facts, asked_rows(plan), decisions)
     return TakenOver(
         plan=plan.name,
         path=str(table),
-        decisions=dict(Counter(str(one.decision) for one in found.values()).most_common()),
-        decided=len(found),
-        new=len(found.keys() - before.keys()),
-        changed=sum(key in before and before[key].written != one.written for key, one in found.items()),
-        withdrawn=len(before.keys() - found.keys()),
-        left=left,
+        decisions=dict(Counter(str(decision.decision) for decision in decisions.values()).most_common()),
+        decided=len(decisions),
+        new=len(decisions.keys() - before.keys()),
+        changed=sum(key in before and before[key].written != decision.written for key, decision in decisions.items()),
+        withdrawn=len(before.keys() - decisions.keys()),
+        left=open_conflicts,
     )
 
 
 def _by_record(decisions: Iterable[RecordDecision]) -> dict[tuple[str, int], RecordDecision]:
-    return {(one.resource, one.source_id): one for one in decisions}
+    return {(decision.resource, decision.source_id): decision for decision in decisions}
 
 
 def _check_newest(data: DataFolder, plan: Plan) -> None:
@@ -88,17 +88,17 @@ def _check_newest(data: DataFolder, plan: Plan) -> None:
         )
 
 
-def _check_same_plan(plan: Plan, path: Path, found: Decisions, lines: Iterable[ConflictLine]) -> int:
+def _check_same_plan(plan: Plan, path: Path, decisions: Decisions, lines: Iterable[ConflictLine]) -> int:
     """Raise `ConfigurationError` where the file decides about other records than the plan asks about; returns the conflicts left open."""
-    unknown, left, other_titles, titles = {*found}, 0, 0, 0
+    unknown, open_conflicts, other_titles, titles = {*decisions}, 0, 0, 0
     for line in lines:
         key = (line.resource, line.source_id)
-        left += line.waits and key not in found
+        open_conflicts += line.waits and key not in decisions
         if key in unknown:
             unknown.remove(key)
-            here, there = _letters(line.title), _letters(found[key].title)
-            titles += bool(here and there)
-            other_titles += bool(here and there) and here != there
+            plan_title, file_title = _letters(line.title), _letters(decisions[key].title)
+            titles += bool(plan_title and file_title)
+            other_titles += bool(plan_title and file_title) and plan_title != file_title
     if unknown:
         named = ", ".join(f"{resource} {number}" for resource, number in sorted(unknown)[:NAMED])
         more = f" and {len(unknown) - NAMED:,} more" if len(unknown) > NAMED else ""
@@ -111,7 +111,7 @@ def _check_same_plan(plan: Plan, path: Path, found: Decisions, lines: Iterable[C
             f"{path} has other titles than plan {plan.name} in {other_titles:,} of {counted(titles, 'line')}, so it seems to be the file "
             "of another plan. Nothing was taken over. Save it again from the page of this one."
         )
-    return left
+    return open_conflicts
 
 
 def _letters(title: str) -> str:

@@ -147,10 +147,10 @@ class Side:
             return []
         in_range = (pc.field("id") >= min(ids)) & (pc.field("id") <= max(ids))  # skips most row groups
         with storage_errors(self.folder):
-            found = pq.read_table(
+            table = pq.read_table(
                 self.path(RECORDS), columns=list(columns), filters=in_range & pc.field("id").isin(list(ids))
             )
-        return list(zip(*(found.column(name).to_pylist() for name in columns), strict=True))
+        return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
 
 
 def digest(text: str | None) -> str | None:

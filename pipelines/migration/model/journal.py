@@ -179,15 +179,15 @@ class Journal:
     def of_plan(self, plan: str, *states: WriteState) -> Iterator[JournalEntry]:
         """Yield the entries of one plan in these states, or all, oldest first; a thousand are in memory."""
         last = 0
-        wanted = states or (*WriteState,)
-        marks = ", ".join("?" * len(wanted))
-        while found := self._entries(
+        states = states or (*WriteState,)
+        marks = ", ".join("?" * len(states))
+        while entries := self._entries(
             f"source = ? AND target = ? AND plan = ? AND number > ? AND state IN ({marks})",
-            (*self._pair, plan, last, *wanted),
+            (*self._pair, plan, last, *states),
             most=1000,
         ):
-            yield from found
-            last = found[-1].number
+            yield from entries
+            last = entries[-1].number
 
     def target_id_of(self, resource: str, source_id: int) -> int | None:
         """The record of the target that the last write for this record of the source created, changed or adopted."""
@@ -209,16 +209,16 @@ class Journal:
         return self._among(resource, ids, "kind = ? AND state = ? AND ended_at < ?", values)
 
     def _among(self, resource: str, ids: Iterable[int], where: str, values: Sequence[str]) -> set[int]:
-        wanted, found = list(ids), set[int]()
-        for begin in range(0, len(wanted), _MOST_VALUES):
-            some = wanted[begin : begin + _MOST_VALUES]
-            marks = ", ".join("?" * len(some))
+        ids, matches = list(ids), set[int]()
+        for begin in range(0, len(ids), _MOST_VALUES):
+            batch = ids[begin : begin + _MOST_VALUES]
+            marks = ", ".join("?" * len(batch))
             rows = self._store.read(
                 f"SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND target_id IN ({marks}) AND {where}",  # noqa: S608
-                (self._pair[1], resource, *some, *values),
+                (self._pair[1], resource, *batch, *values),
             )
-            found.update(number for (number,) in rows)
-        return found
+            matches.update(number for (number,) in rows)
+        return matches
 
     def unanswered(self) -> list[JournalEntry]:
         """The entries of the target, of every source, whose last request has no known response: it may still take effect."""

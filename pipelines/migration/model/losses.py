@@ -69,15 +69,15 @@ def in_short(losses: Sequence[Loss]) -> str:
 
 
 def _dates(facts: PlanFacts) -> Iterator[Loss]:
-    partial, others = facts.not_moved.count("part_of_date"), facts.not_moved.count("no_day")
+    partial, undated = facts.not_moved.count("part_of_date"), facts.not_moved.count("no_day")
     remedies = ["To send their first day, make the plan with --first-days."] if partial else []
-    remedies += [f"Correct those that are no date in the source: {WORKBOOK} lists them."] if others else []
+    remedies += [f"Correct those that are no date in the source: {WORKBOOK} lists them."] if undated else []
     if remedies:
         yield Loss(
             kind="dates",
-            count=partial + others,
-            words=counted(partial + others, "date"),
-            why=f"{incomplete_dates(partial, others)}.",
+            count=partial + undated,
+            words=counted(partial + undated, "date"),
+            why=f"{incomplete_dates(partial, undated)}.",
             remedy=" ".join(remedies),
         )
 
@@ -107,14 +107,14 @@ def _undecided(facts: PlanFacts) -> Iterator[Loss]:
 def _records(facts: PlanFacts, lacking: Lacking) -> Iterator[Loss]:
     if count := lacking.records:
         reasons = [f"{facts.unfit:,} without an id that is a whole number"] if facts.unfit else []
-        if others := count - facts.unfit:
-            reasons.append(f"{others:,} that lack what the target demands, or that no program can create there")
+        if unsendable := count - facts.unfit:
+            reasons.append(f"{unsendable:,} that lack what the target demands, or that no program can create there")
         yield Loss(
             kind="records",
             count=count,
             words=f"{counted(count, 'record')} that cannot be sent",
             why=f"{' and '.join(reasons)}.",
-            remedy=_IN_ISSUES if others else "Every backup keeps them; enter them in the target by hand.",
+            remedy=_IN_ISSUES if unsendable else "Every backup keeps them; enter them in the target by hand.",
         )
 
 

@@ -282,7 +282,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
     def writes(self) -> bool:
         """Whether fields of the record are sent with its first request, apart from its files."""
         is_new = self.action == Action.CREATE
-        return bool(self.payload) or any(is_new or not one.later for one in self.references.values())
+        return bool(self.payload) or any(is_new or not reference.later for reference in self.references.values())
 
     @property
     def display_title(self) -> str:

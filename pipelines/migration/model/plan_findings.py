@@ -56,9 +56,9 @@ def findings_of(plan: Plan) -> Iterator[Finding]:
 
 def add_lacking(result: StepResult, plan: Plan, journal: Journal) -> None:
     """Add what a plan could not send, and what the service did not keep of its writes: a finished write has a message for that."""
-    known = plan.facts.not_moved
-    result.lacking = msgspec.structs.replace(known.lacking)
-    result.findings += known.first
+    not_moved = plan.facts.not_moved
+    result.lacking = msgspec.structs.replace(not_moved.lacking)
+    result.findings += not_moved.first
     columns = ("state", "message", "resource", "source_id", "target_id", "kind")
     entries: Iterable[tuple[Any, ...]] = journal.columns_of_plan(plan.name, columns)
     for state, message, resource, source_id, target_id, kind in entries:
@@ -173,8 +173,8 @@ def _kept_fields(row: Mapping[str, Any]) -> str:
     if row["resource"] in PERSONAL:
         return f"{', '.join(fields)}."
     texts = (
-        f"{safe_text(name)}: «{found}» for «{sent}»"
+        f"{safe_text(name)}: «{kept}» for «{sent}»"
         for name, values in fields.items()
-        for sent, found in [display_both(name, *map(value_of, values))]
+        for sent, kept in [display_both(name, *map(value_of, values))]
     )
     return f"{'; '.join(texts)}."

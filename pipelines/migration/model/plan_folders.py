@@ -46,13 +46,13 @@ def _seal(facts: PlanFacts) -> str:
 
 def all_plans(data: DataFolder) -> list[Plan]:
     """Every finished plan, oldest first, except those that cannot be read."""
-    found = []
+    plans = []
     for path in plans_folder(data).glob(f"*/{FACTS}"):
         try:
-            found.append(read_plan(path.parent, data.keys))
+            plans.append(read_plan(path.parent, data.keys))
         except (StorageError, StopError):
             continue
-    return sorted(found, key=lambda plan: (plan.facts.created_at, plan.name))
+    return sorted(plans, key=lambda plan: (plan.facts.created_at, plan.name))
 
 
 def find_plan(data: DataFolder, name: str) -> Plan:

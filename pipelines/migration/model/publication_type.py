@@ -147,7 +147,7 @@ class PublicationType(ResourceType, frozen=True):
 
     def match_keys(self, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         entries = values.get(IDENTIFIER_LIST, ())
-        identifiers = (found for entry in entries for found in self.kinds.read(entry["type"], entry["value"]))
+        identifiers = (identifier for entry in entries for identifier in self.kinds.read(entry["type"], entry["value"]))
         for kind, value in identifying(values, identifiers, self.kinds):
             yield IDENTIFIER, kind, value
         if (text := fingerprint(values)) is not None:
@@ -165,23 +165,23 @@ class PublicationType(ResourceType, frozen=True):
 
     def is_alike(self, sent: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
         """They set a publication kind where none was sent, and any additional field; they may drop an additional field that was sent."""
-        wanted, actual = (self.compared(with_plain_blanks(self.values(record))) for record in (sent, made))
-        for name in differing(wanted, actual):
+        expected, actual = (self.compared(with_plain_blanks(self.values(record))) for record in (sent, made))
+        for name in differing(expected, actual):
             if name not in self.additional:
-                if name != "publishable_type" or name in wanted:
+                if name != "publishable_type" or name in expected:
                     return False
-            elif name in wanted and name in actual:
+            elif name in expected and name in actual:
                 return False
         return True
 
     def may_be(self, sent: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
         """It has an identifier or the title of what was sent."""
-        wanted, actual = form_of(sent, self.kinds), form_of(made, self.kinds)
-        title = fingerprint(wanted.fields)
+        expected, actual = form_of(sent, self.kinds), form_of(made, self.kinds)
+        title = fingerprint(expected.fields)
         return (
-            not {*identifying_keys(wanted, self.kinds)}.isdisjoint(identifying_keys(actual, self.kinds))
+            not {*identifying_keys(expected, self.kinds)}.isdisjoint(identifying_keys(actual, self.kinds))
             or (title is not None and fingerprint(actual.fields) == title)
-            or same_title(wanted.fields, actual.fields)
+            or same_title(expected.fields, actual.fields)
         )
 
     def title(self, values: Mapping[str, Any]) -> str | None:

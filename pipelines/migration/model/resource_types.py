@@ -88,7 +88,9 @@ class FieldRule(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.choices and not {text_of(entry) for entry in several(value)} <= {*self.choices}:
             return LeftOut.NOT_A_CHOICE
         entries = value if type(value) is list else ()
-        fits = _is_of(value, self.types) and all(_is_of(one, self.entry_types) for one in entries if one is not None)
+        fits = _is_of(value, self.types) and all(
+            _is_of(entry, self.entry_types) for entry in entries if entry is not None
+        )
         return None if fits else LeftOut.OTHER_TYPE
 
 
@@ -251,8 +253,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         values, why = self._sent_and_left_out(record)
         unsent = {name: self._read(record, name) for name in why}
         for name, value in self._unknown(record).items():
-            known = LeftOut.BY_ACTION if name in self.after_create else self.left_out.get(name, LeftOut.NOT_SHOWN)
-            unsent[name], why[name] = value, known
+            reason = LeftOut.BY_ACTION if name in self.after_create else self.left_out.get(name, LeftOut.NOT_SHOWN)
+            unsent[name], why[name] = value, reason
         return Form(values, without_signed_addresses(unsent), why, self.empty_values(record))
 
     def files(self, _record: Mapping[str, Any]) -> str | None:
@@ -302,7 +304,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             return self.within[name].entries(value, many=name in self.lists)
         if name in self.references:
             many = name in self.lists
-            return [*dict.fromkeys(_id(one) for one in several(value) if one is not None)] if many else _id(value)
+            return [*dict.fromkeys(_id(entry) for entry in several(value) if entry is not None)] if many else _id(value)
         value = _texts(value) if name in self.lists else sendable(value)
         return self._translated(name, value) if name in self.translated else value
 
@@ -323,13 +325,13 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 
         Those of users are documented, and only filled.
         """
-        found = [(name, self._read(record, name)) for name in self.learned]
-        filled = {name: self.fills[name] for name, value in found if name in self.fills and is_empty(value)}
+        values = [(name, self._read(record, name)) for name in self.learned]
+        filled = {name: self.fills[name] for name, value in values if name in self.fills and is_empty(value)}
         if self.resource == USERS:
             return filled
         return filled | {
             name: value
-            for name, value in found
+            for name, value in values
             if is_sent_empty(value)
             and name not in self.fills
             and (value == [] or name not in self.references)
@@ -364,7 +366,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     def sent(self, name: str, value: Any) -> Any:
         """A value in the form in which it is sent."""
         if isinstance(value, list):
-            return [self.sent(name, one) for one in value] if name in self.references else value
+            return [self.sent(name, entry) for entry in value] if name in self.references else value
         if value is None or name not in self.references:
             return value
         number: Any = self.id_in(name, value)
@@ -527,12 +529,12 @@ COMPLETED = "completed_at"
 
 def chosen_resources(names: Iterable[str]) -> tuple[str, ...]:
     """The other resources that a person names, in the order in which they are written. Raises `ValueError` for an unknown one."""
-    wanted = {*names} - {PUBLICATIONS, ""}
-    if unknown := sorted(wanted - {*RESOURCES}):
+    chosen = {*names} - {PUBLICATIONS, ""}
+    if unknown := sorted(chosen - {*RESOURCES}):
         raise ValueError(f"{', '.join(unknown)}: not a resource; those are {', '.join(RESOURCES)}")
-    if "hard_copies" in wanted:
-        wanted.add(LOCATIONS)
-    return tuple(name for name in (*BEFORE, *AFTER) if name in wanted)
+    if "hard_copies" in chosen:
+        chosen.add(LOCATIONS)
+    return tuple(name for name in (*BEFORE, *AFTER) if name in chosen)
 
 
 def referenced_resources(resources: Collection[str]) -> tuple[str, ...]:
@@ -550,7 +552,7 @@ def adopts(counts: Mapping[str, Mapping[str, int]]) -> bool:
     if AUTHORITIES not in counts or order.index(AUTHORITIES) < order.index(PUBLICATIONS):
         return False
     publications = counts[PUBLICATIONS]
-    return bool(counts[AUTHORITIES].get(Action.CREATE)) and any(publications.get(one) for one in WRITTEN_ACTIONS)
+    return bool(counts[AUTHORITIES].get(Action.CREATE)) and any(publications.get(action) for action in WRITTEN_ACTIONS)
 
 
 def several(value: Any) -> list[Any]:

@@ -65,14 +65,14 @@ def compare_plans(data: DataFolder, leased: Collection[str] = ()) -> None:
     folder = data.path / PLANS
     with storage_errors(folder):
         make_folder(folder)
-        here = {path.parent.name for path in folder.glob(f"*/{FACTS}")}
-    there = {
+        local = {path.parent.name for path in folder.glob(f"*/{FACTS}")}
+    shared = {
         entry.key.removeprefix(f"{PLANS}/").removesuffix(_SUFFIX)
         for entry in data.objects.below(PLANS)
         if entry.key.count("/") == 1 and entry.key.endswith(_SUFFIX)
     }
-    for name in sorted(here | there):
-        if name in here:
+    for name in sorted(local | shared):
+        if name in local:
             _compare(data.objects, folder / name, leased)
         else:
             _fetch(data.objects, folder / name)
@@ -90,11 +90,11 @@ def _fetch(objects: Objects, folder: Path) -> None:
 
 
 def _compare(objects: Objects, folder: Path, leased: Collection[str]) -> None:
-    known, there = _known(folder), _files_in_bucket(objects, folder.name)
-    here = {name: _checksum(folder / name, known.get(name)) for name in _files(folder)}
-    wanted = dict(there)
-    for name in sorted(here.keys() | there.keys()):
-        mine, theirs, before = here.get(name), there.get(name), known[name].sha256 if name in known else None
+    last_seen, shared = _known(folder), _files_in_bucket(objects, folder.name)
+    local = {name: _checksum(folder / name, last_seen.get(name)) for name in _files(folder)}
+    updated = dict(shared)
+    for name in sorted(local.keys() | shared.keys()):
+        mine, theirs, before = local.get(name), shared.get(name), last_seen[name].sha256 if name in last_seen else None
         if mine == theirs:
             continue
         outdated = before not in (mine, theirs) and name != CONFLICTS and _target(folder) not in leased
@@ -104,11 +104,11 @@ def _compare(objects: Objects, folder: Path, leased: Collection[str]) -> None:
             if theirs not in (before, None) and name == CONFLICTS:
                 _check_merged(objects, folder, theirs)
             objects.replace_file(f"{PLANS}/{folder.name}/{name}", folder / name)
-            wanted[name] = mine
-    if wanted != there:
-        objects.replace(f"{PLANS}/{folder.name}{_SUFFIX}", msgspec.json.encode(wanted))
-    if wanted != {name: seen.sha256 for name, seen in known.items()}:
-        _remember(folder, wanted)
+            updated[name] = mine
+    if updated != shared:
+        objects.replace(f"{PLANS}/{folder.name}{_SUFFIX}", msgspec.json.encode(updated))
+    if updated != {name: seen.sha256 for name, seen in last_seen.items()}:
+        _remember(folder, updated)
 
 
 def _target(folder: Path) -> str:
@@ -121,14 +121,14 @@ def _target(folder: Path) -> str:
 
 def _check_merged(objects: Objects, folder: Path, theirs: str | None) -> None:
     """Raise unless a person has put the decisions of both machines together, since the last time that this was asked for."""
-    mine, others = folder / CONFLICTS, folder / OTHERS
+    mine, copy = folder / CONFLICTS, folder / OTHERS
     with storage_errors(folder):
-        if others.exists() and sha256_of(others) == theirs and mine.stat().st_mtime_ns > others.stat().st_mtime_ns:
-            others.unlink()
+        if copy.exists() and sha256_of(copy) == theirs and mine.stat().st_mtime_ns > copy.stat().st_mtime_ns:
+            copy.unlink()
             return
-    _download(objects, f"{PLANS}/{folder.name}/{CONFLICTS}", others, theirs or "")
+    _download(objects, f"{PLANS}/{folder.name}/{CONFLICTS}", copy, theirs or "")
     raise ConfigurationError(
-        f"{mine} was edited on this machine and on another one. The decisions of the other one are now in {others}: copy what you want of "
+        f"{mine} was edited on this machine and on another one. The decisions of the other one are now in {copy}: copy what you want of "
         f"them into {CONFLICTS}, save it, and run the same command again."
     )
 
@@ -145,12 +145,12 @@ def _files_in_bucket(objects: Objects, plan: str) -> dict[str, str]:
     """Name → checksum of the files that the bucket has of a plan; none where it does not have the plan yet."""
     content = next(iter(objects.read_all([f"{PLANS}/{plan}{_SUFFIX}"])))
     try:
-        found = _TEXTS_DECODER.decode(content) if content is not None else {}
+        checksums = _TEXTS_DECODER.decode(content) if content is not None else {}
     except msgspec.MsgspecError as error:
         raise StorageError(f"{objects.address_of(f'{PLANS}/{plan}{_SUFFIX}')} is damaged ({error}).") from None
-    if any(part in ("", ".", "..") for name in found for part in name.split("/")):
+    if any(part in ("", ".", "..") for name in checksums for part in name.split("/")):
         raise StorageError(f"{objects.address_of(f'{PLANS}/{plan}{_SUFFIX}')} names a file outside of the plan.")
-    return found
+    return checksums
 
 
 def _known(folder: Path) -> dict[str, _Seen]:
@@ -163,8 +163,8 @@ def _known(folder: Path) -> dict[str, _Seen]:
 def _checksum(path: Path, seen: _Seen | None) -> str:
     """The checksum of a file; it is not read again if size and time are those of the last comparison."""
     with storage_errors(path):
-        found = path.stat()
-        if seen is not None and (seen.size, seen.changed) == (found.st_size, found.st_mtime_ns):
+        stat = path.stat()
+        if seen is not None and (seen.size, seen.changed) == (stat.st_size, stat.st_mtime_ns):
             return seen.sha256
         return sha256_of(path)
 
@@ -173,8 +173,8 @@ def _remember(folder: Path, files: dict[str, str]) -> None:
     seen = {}
     with storage_errors(folder):
         for name, sha256 in files.items():
-            found = (folder / name).stat()
-            seen[name] = _Seen(sha256, found.st_size, found.st_mtime_ns)
+            stat = (folder / name).stat()
+            seen[name] = _Seen(sha256, stat.st_size, stat.st_mtime_ns)
         write_atomically(folder / _KNOWN, msgspec.json.encode(seen))
 
 

@@ -130,9 +130,9 @@ class TargetReader:
         """The interrupted capture of an earlier run, or a new one."""
         tenant, now = self._settings.tenant(target), self._clock.now()
         library = {"base_url": tenant.base_url, "api": tenant.api}
-        name, wanted = f"{run}-{resource}", (resource, f"to {run}")
-        resumed = resume_capture(self._data, target, name, wanted, **library, now=now)
-        return resumed or begin_capture(self._data, target, name, wanted, **library, now=now)
+        name, resources = f"{run}-{resource}", (resource, f"to {run}")
+        resumed = resume_capture(self._data, target, name, resources, **library, now=now)
+        return resumed or begin_capture(self._data, target, name, resources, **library, now=now)
 
 
 def _numbered_rows(capture: Capture, resource: str) -> int:

@@ -90,8 +90,8 @@ def _records(resource: str, counts: Mapping[str, int]) -> str:
     else:
         text = f"No {noun(resource)} will be created or changed"
     rest = [
-        f"{count:,} {one if count == 1 else many}"
-        for action, one, many in (
+        f"{count:,} {singular if count == 1 else plural}"
+        for action, singular, plural in (
             (Action.MERGE, "is merged with others of its name", "are merged with others of their name"),
             (Action.UNCHANGED, "is there already", "are there already"),
             (Action.CONFLICT, "waits for a decision", "wait for a decision"),

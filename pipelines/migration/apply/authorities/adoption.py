@@ -61,8 +61,8 @@ class Adoption:
         resource = self._type.resource
         for batch in in_steps(numbered(listing.records())):
             ids = {number for number, _record in batch}
-            known = self._plan.ids_when_planned(resource, ids) | self._journal.known_ids(resource, ids)
-            new = ((number, self._type.whole_values(record)) for number, record in batch if number not in known)
+            known_ids = self._plan.ids_when_planned(resource, ids) | self._journal.known_ids(resource, ids)
+            new = ((number, self._type.whole_values(record)) for number, record in batch if number not in known_ids)
             self._db.executemany(
                 "INSERT INTO new VALUES (?, ?, ?)",
                 ((number, self._type.key(values), msgspec.json.encode(values)) for number, values in new),

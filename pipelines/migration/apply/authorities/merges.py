@@ -143,7 +143,7 @@ class Merges:
     def _entries(self, row: PlanRow) -> dict[str, JournalEntry]:
         """Id of a record that goes → its merge by this plan."""
         entries = self._journal.of_record(row.resource, row.source_id)
-        return {one.part: one for one in entries if (one.plan, one.kind) == (self._plan, WriteKind.MERGE)}
+        return {entry.part: entry for entry in entries if (entry.plan, entry.kind) == (self._plan, WriteKind.MERGE)}
 
     def _remaining(self, row: PlanRow, number: int) -> Mapping[str, Any] | None:
         """The remaining record in the target's list; None unless the other one is gone from there."""
