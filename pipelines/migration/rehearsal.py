@@ -32,7 +32,7 @@ def sandbox_shapes(shapes: Mapping[str, RecordShape], additional: Iterable[str] 
     if additional := [*additional]:
         documented = {name: {"from": name} for name in (*WRITTEN, *FILES)}
         fields[PUBLICATIONS] = documented | {name: {"schema": {}} for name in additional}
-    return {"resources": {resource: {"fields": found} for resource, found in fields.items() if found}}
+    return {"resources": {resource: {"fields": content} for resource, content in fields.items() if content}}
 
 
 def _fields(shape: RecordShape) -> dict[str, Any]:

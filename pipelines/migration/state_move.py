@@ -87,24 +87,24 @@ class _Move:
     def _known(self, origin: Store) -> tuple[str, ...]:
         """The libraries to move: those of the settings; of a file, all that it knows."""
         with origin.transaction() as session:
-            known = {library_key(row[0]) for row in session.execute("SELECT library FROM budget_libraries").fetchall()}
+            keys = {library_key(row[0]) for row in session.execute("SELECT library FROM budget_libraries").fetchall()}
             for table in MOVED:
                 rows = session.execute(f"SELECT DISTINCT target FROM {table}").fetchall()  # noqa: S608  our own names
-                known |= {library_key(row[0]) for row in rows}
-        every = known if self._origin.is_own else set[str]()
+                keys |= {library_key(row[0]) for row in rows}
+        every = keys if self._origin.is_own else set[str]()
         return tuple(sorted({*self._libraries, *every}))
 
     def _copied(self, origin: Store, destination: Store, libraries: tuple[str, ...]) -> str | None:
         """The earlier move that had done all but its last step. Raises `StorageError` where the origin has no state to move."""
-        left, arriving = _marks(origin, libraries), _marks(destination, libraries)
-        if not left:
+        departed, arriving = _marks(origin, libraries), _marks(destination, libraries)
+        if not departed:
             return None
-        gone = {move for move, stage, _ in left.values() if stage == "left"}
+        gone = {move for move, stage, _ in departed.values() if stage == "left"}
         waiting = {move for move, stage, _ in arriving.values() if stage == "arriving"}
         if len(gone) == 1 and gone <= waiting:
             return gone.pop()
-        place = next(iter(left.values()))[2]
-        if len(gone) == 1 and not arriving and place == self._destination.place and _has_all(destination, left):
+        place = next(iter(departed.values()))[2]
+        if len(gone) == 1 and not arriving and place == self._destination.place and _has_all(destination, departed):
             return gone.pop()  # the person could not see that it was done
         raise StorageError(
             f"The state in {self._origin.place} is not the valid one: it was moved to {place}, or a move from there was stopped. Nothing "
@@ -119,32 +119,32 @@ class _Move:
 
     def _copy(self, origin: Store, destination: Store, libraries: tuple[str, ...]) -> int:
         """The first two steps. The origin's transaction is open meanwhile, so that nobody writes there."""
-        with origin.transaction() as here:
-            self._origin.exclude_writers(here)
-            with destination.transaction() as there:
-                self._destination.exclude_writers(there)
-                self._clear_arriving(there, libraries)
-                copied = sum(_copy_rows(here, there, table, libraries) for table in MOVED)
+        with origin.transaction() as origin_db:
+            self._origin.exclude_writers(origin_db)
+            with destination.transaction() as destination_db:
+                self._destination.exclude_writers(destination_db)
+                self._clear_arriving(destination_db, libraries)
+                copied = sum(_copy_rows(origin_db, destination_db, table, libraries) for table in MOVED)
                 for library in libraries:
-                    _copy_budget(origin, here, destination, there, library)
-                self._mark(there, libraries, "arriving", self._origin.place)
+                    _copy_budget(origin, origin_db, destination, destination_db, library)
+                self._mark(destination_db, libraries, "arriving", self._origin.place)
             for table in MOVED:
-                _delete(here, table, "target", libraries)
+                _delete(origin_db, table, "target", libraries)
             for table in ("budget_slots", "budget_libraries"):
-                _delete(here, table, "library", libraries)
-            self._mark(here, libraries, "left", self._destination.place)
+                _delete(origin_db, table, "library", libraries)
+            self._mark(origin_db, libraries, "left", self._destination.place)
         return copied
 
-    def _clear_arriving(self, there: Session, libraries: tuple[str, ...]) -> None:
+    def _clear_arriving(self, db: Session, libraries: tuple[str, ...]) -> None:
         """Remove what a stopped move copied. Raises `StorageError` where other entries of these libraries are there."""
-        stages = {library: stage for library, (_, stage, _) in _marks_in(there, libraries).items()}
+        stages = {library: stage for library, (_, stage, _) in _marks_in(db, libraries).items()}
         arriving = [library for library in libraries if stages.get(library) == "arriving"]
         for table in MOVED:
-            _delete(there, table, "target", arriving)
-            others = _targets(there, table, libraries)
-            if others:
+            _delete(db, table, "target", arriving)
+            targets = _targets(db, table, libraries)
+            if targets:
                 raise StorageError(
-                    f"{self._destination.place} has a journal of writes to {others[0]} already, so that the one in {self._origin.place} "
+                    f"{self._destination.place} has a journal of writes to {targets[0]} already, so that the one in {self._origin.place} "
                     "cannot be moved there: nobody could tell what was written twice. Nothing was changed. Use another "
                     "database, or go on with the state that is there."
                 )
@@ -193,36 +193,36 @@ def _delete(session: Session, table: str, column: str, libraries: Collection[str
         session.executemany(f"DELETE FROM {table} WHERE {column} = ?", names)  # noqa: S608
 
 
-def _copy_rows(here: Session, there: Session, table: str, libraries: Collection[str]) -> int:
+def _copy_rows(origin_db: Session, destination_db: Session, table: str, libraries: Collection[str]) -> int:
     """Copy the rows of these libraries in their order; returns their number. They get new numbers."""
     columns = MOVED[table]
     names, marks = ", ".join(columns), ", ".join("?" * len(columns))
     copied = 0
-    for target in _targets(here, table, libraries):
-        rows = here.execute(f"SELECT {names} FROM {table} WHERE target = ? ORDER BY number", (target,))  # noqa: S608
+    for target in _targets(origin_db, table, libraries):
+        rows = origin_db.execute(f"SELECT {names} FROM {table} WHERE target = ? ORDER BY number", (target,))  # noqa: S608
         while batch := rows.fetchmany(_BATCH):
-            there.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", batch)  # noqa: S608
+            destination_db.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", batch)  # noqa: S608
             copied += len(batch)
-    found = sum(
-        there.execute(f"SELECT count(*) FROM {table} WHERE target = ?", (target,)).fetchone()[0]  # noqa: S608
-        for target in _targets(there, table, libraries)
+    arrived = sum(
+        destination_db.execute(f"SELECT count(*) FROM {table} WHERE target = ?", (target,)).fetchone()[0]  # noqa: S608
+        for target in _targets(destination_db, table, libraries)
     )
-    if found != copied:
-        raise StorageError(f"{copied:,} rows of {table} were copied and {found:,} arrived. Nothing was changed.")
+    if arrived != copied:
+        raise StorageError(f"{copied:,} rows of {table} were copied and {arrived:,} arrived. Nothing was changed.")
     return copied
 
 
-def _copy_budget(origin: Store, here: Session, destination: Store, there: Session, library: str) -> None:
+def _copy_budget(origin: Store, origin_db: Session, destination: Store, destination_db: Session, library: str) -> None:
     """Take the slots and the pause of a library along, by the seconds that are left of them."""
-    now, then = origin.moment(here, library).now, destination.moment(there, library).now
-    slots = here.execute("SELECT free_at FROM budget_slots WHERE library = ? AND free_at > ?", (library, now))
+    now, then = origin.moment(origin_db, library).now, destination.moment(destination_db, library).now
+    slots = origin_db.execute("SELECT free_at FROM budget_slots WHERE library = ? AND free_at > ?", (library, now))
     moved = [(library, free_at - now + then) for (free_at,) in slots.fetchall()]
     if moved:
-        there.executemany("INSERT INTO budget_slots (library, free_at) VALUES (?, ?)", moved)
-    row: Any = here.execute("SELECT paused_until FROM budget_libraries WHERE library = ?", (library,)).fetchone()
+        destination_db.executemany("INSERT INTO budget_slots (library, free_at) VALUES (?, ?)", moved)
+    row: Any = origin_db.execute("SELECT paused_until FROM budget_libraries WHERE library = ?", (library,)).fetchone()
     if row[0] > now:
         pause = {"now": then, "until": row[0] - now + then, "library": library}
-        there.execute(
+        destination_db.execute(
             "UPDATE budget_libraries SET paused_at = :now, paused_until = :until WHERE library = :library AND paused_until < :until",
             pause,
         )

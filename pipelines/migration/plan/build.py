@@ -168,12 +168,12 @@ class PlanBuilder:
 
     def _library(self) -> dict[str, TargetListing]:
         """All records of the source, without those that are encrypted with a key that is not at hand."""
-        data, snapshot, known = self._session.source_data, self._request.source, self._source
+        data, snapshot, listings = self._session.source_data, self._request.source, self._source
         tables, keys = snapshot.manifest.tables, {"", *data.keys.fingerprints}
-        return known | {
+        return listings | {
             name: snapshot_listing(data, snapshot, name, self._folder)
             for name in snapshot.manifest.resources
-            if name not in known and tables[f"raw_{name}"].key in keys
+            if name not in listings and tables[f"raw_{name}"].key in keys
         }
 
     def build(self, journal: Journal) -> Plan:
@@ -221,7 +221,7 @@ class PlanBuilder:
         if self._types:
             facts.types = self._types
             facts.notes += unproved_notes(
-                {name: known for name, known in self._types.items() if name in totals}, request.target
+                {name: learned for name, learned in self._types.items() if name in totals}, request.target
             )
         if twins := self._twins(inputs):
             facts.twins = twins

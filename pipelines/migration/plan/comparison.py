@@ -345,7 +345,7 @@ def written_batches(journal: Journal, resource: str) -> Iterator[pa.RecordBatch]
         (
             record.source_id,
             record.target_id,
-            *(msgspec.json.encode(one).decode() for one in (record.wanted, record.held)),
+            *(msgspec.json.encode(digests).decode() for digests in (record.wanted, record.held)),
         )
         for record in journal.written(resource)
     )
@@ -354,6 +354,6 @@ def written_batches(journal: Journal, resource: str) -> Iterator[pa.RecordBatch]
 
 def decision_batches(decisions: Iterable[RecordDecision], resource: str) -> Iterator[pa.RecordBatch]:
     """The decisions about one resource."""
-    some = [decision for decision in decisions if decision.resource == resource]
+    chosen = [decision for decision in decisions if decision.resource == resource]
     names = ("source_id", "decision", "target_id")
-    yield batch_of_columns(DECISIONS, {name: [getattr(decision, name) for decision in some] for name in names})
+    yield batch_of_columns(DECISIONS, {name: [getattr(decision, name) for decision in chosen] for name in names})

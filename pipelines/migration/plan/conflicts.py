@@ -132,32 +132,32 @@ def write_conflicts(path: Path, facts: PlanFacts, rows: Iterable[PlanRow], decid
 def read_decisions(path: Path) -> list[RecordDecision]:
     """Read the decisions in a file that a person edited. Raises `ConfigurationError` that lists every line that cannot be understood."""
     mistakes: list[str] = []
-    found: dict[tuple[str, int], tuple[int, RecordDecision]] = {}
-    taken: dict[tuple[str, int], int] = {}
+    decisions: dict[tuple[str, int], tuple[int, RecordDecision]] = {}
+    target_lines: dict[tuple[str, int], int] = {}
     for line, cells in _rows(path):
         try:
-            if one := _decision(cells):
-                _check_unique(line, one, found, taken)
+            if decision := _decision(cells):
+                _check_unique(line, decision, decisions, target_lines)
         except ValueError as error:
             mistakes.append(f"line {line}: {error}")
     if mistakes:
         raise ConfigurationError(_message(path, mistakes))
-    return [one for _line, one in found.values()]
+    return [decision for _line, decision in decisions.values()]
 
 
 def _check_unique(
     line: int,
     decision: RecordDecision,
-    found: dict[tuple[str, int], tuple[int, RecordDecision]],
-    taken: dict[tuple[str, int], int],
+    decisions: dict[tuple[str, int], tuple[int, RecordDecision]],
+    target_lines: dict[tuple[str, int], int],
 ) -> None:
     """Raise `ValueError` where another line has another decision about the record, or the same record of the target."""
     what = f"'{decision.written}' for {decision.resource} {decision.source_id}"
-    first_line, first_decision = found.setdefault((decision.resource, decision.source_id), (line, decision))
+    first_line, first_decision = decisions.setdefault((decision.resource, decision.source_id), (line, decision))
     if decision.written != first_decision.written:
         raise ValueError(f"{what}, but line {first_line} says '{first_decision.written}'. Keep one of them")
     if decision.target_id is not None and first_line == line:
-        first = taken.setdefault((decision.resource, decision.target_id), line)
+        first = target_lines.setdefault((decision.resource, decision.target_id), line)
         if first != line:
             raise ValueError(
                 f"{what}, but line {first} takes {decision.target_id} of the target, and only one record can be it. "
@@ -194,7 +194,7 @@ def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -
 
     Plans of other versions count, too, so that an update loses no decision.
     """
-    wanted, found = (library_key(source_base_url), library_key(target_base_url)), []
+    libraries, plans = (library_key(source_base_url), library_key(target_base_url)), []
     for path in plans_folder(data).glob(f"*/{FACTS}"):
         try:
             earlier = _EARLIER_PLAN_DECODER.decode(path.read_bytes())
@@ -204,9 +204,9 @@ def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -
             (library_key(earlier.source.base_url), library_key(earlier.target.base_url)),
             path.parent / CONFLICTS,
         )
-        if between == wanted and table.is_file():
-            found.append((earlier, table))
-    return max(found, key=lambda pair: (pair[0].created_at, pair[1]), default=None)
+        if between == libraries and table.is_file():
+            plans.append((earlier, table))
+    return max(plans, key=lambda pair: (pair[0].created_at, pair[1]), default=None)
 
 
 def asked_rows(plan: Plan) -> Iterator[PlanRow]:
@@ -218,16 +218,16 @@ def asked_rows(plan: Plan) -> Iterator[PlanRow]:
 
 def conflict_lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[ConflictLine]:
     """Yield the lines of the table, in its order. `rows`: each record once; others than conflicts and proposed merges are left out."""
-    others = {**decided}
+    unasked = {**decided}
     for row in rows:
         if row.action == Action.CONFLICT or row.reason == TWINS:
             key = (row.resource, row.source_id)
             title = "" if row.resource in PERSONAL else safe_text(row.title or "")
-            decision = others.pop(key).written if key in others else ""
+            decision = unasked.pop(key).written if key in unasked else ""
             yield ConflictLine(*key, title, reason_of(row.reason, row.resource), _numbers_of(row), row, decision)
-    for key, one in sorted(others.items()):
-        numbers = [] if one.target_id is None else [one.target_id]
-        yield ConflictLine(*key, safe_text(one.title), DECIDED, numbers, None, one.written)
+    for key, entry in sorted(unasked.items()):
+        numbers = [] if entry.target_id is None else [entry.target_id]
+        yield ConflictLine(*key, safe_text(entry.title), DECIDED, numbers, None, entry.written)
 
 
 def _numbers_of(row: PlanRow) -> list[int]:
@@ -295,10 +295,10 @@ def _decision(cells: Mapping[str, str]) -> RecordDecision | None:
     text = _plain(cells.get("decision", ""))
     if not text:
         return None
-    found = _DECISION.fullmatch(text)
-    if not found:
+    match = _DECISION.fullmatch(text)
+    if not match:
         raise ValueError(f"'{_quoted(cells['decision'])}' is no decision")
-    decision, number = Decision(found[1]), found[2]
+    decision, number = Decision(match[1]), match[2]
     resource = _plain(cells.get("resource", "")).replace(" ", "_")
     if resource not in RESOURCES:
         raise ValueError(
@@ -325,8 +325,8 @@ def _decision(cells: Mapping[str, str]) -> RecordDecision | None:
 
 def _id(text: str) -> int | None:
     """The number in a cell; none unless there is exactly one."""
-    found = _NUMBER.fullmatch(_plain(text))
-    return whole_number(int(found[1])) if found else None
+    match = _NUMBER.fullmatch(_plain(text))
+    return whole_number(int(match[1])) if match else None
 
 
 def _plain(text: str) -> str:

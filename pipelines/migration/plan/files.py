@@ -37,12 +37,12 @@ def described_files(text: str | None) -> list[AttachedFile]:
 def planned_files(
     described: Sequence[AttachedFile],
     contents: Sequence[dict[str, Any]],
-    there: Sequence[AttachedFile],
+    target_files: Sequence[AttachedFile],
     written: Sequence[WrittenFile],
 ) -> list[PlannedFile]:
     """Plan each file of a record.
 
-    `described`: the files of the source's record. `contents`: their rows of publication_files. `there`: the files of the target's record.
+    `described`: the files of the source's record. `contents`: their rows of publication_files. `target_files`: those of the target record.
     `written`: the journal's entries of this record. A file that an earlier plan attached is not attached again, even where somebody has
     removed it since; new content is. Other files of the target are recognised by name and size, each once. A cover in the target stays.
     """
@@ -52,8 +52,8 @@ def planned_files(
         for entry in written
         if entry.kind in (WriteKind.ASSET, WriteKind.COVER) and entry.state == WriteState.DONE
     }
-    free = [file for file in there if file.kind == ASSET]
-    has_cover = any(file.kind == COVER for file in there)
+    free = [file for file in target_files if file.kind == ASSET]
+    has_cover = any(file.kind == COVER for file in target_files)
     for entry in attached.values():
         free = [file for file in free if file.asset_id != entry.asset_id]
     planned = []
@@ -74,9 +74,9 @@ def planned_files(
         lacks_content = content.get("status") != KEPT or file.sha256 is None or is_packed
         if lacks_content:
             file.size, file.sha256 = source_file.size, None
-        if (known := attached.get(part_of(file))) is not None:
-            file.action, file.target_asset_id = FileAction.THERE, known.asset_id
-            file.kept = _kept_otherwise(file, there) if known.message else None
+        if (attachment := attached.get(part_of(file))) is not None:
+            file.action, file.target_asset_id = FileAction.THERE, attachment.asset_id
+            file.kept = _kept_otherwise(file, target_files) if attachment.message else None
         elif source_file.kind == COVER:
             replaces = any(entry.kind == WriteKind.COVER for entry in attached.values())
             file.action = FileAction.THERE if has_cover and not replaces else FileAction.UPLOAD
@@ -86,7 +86,7 @@ def planned_files(
                 free.remove(same)
                 file.action, file.target_asset_id = FileAction.THERE, same.asset_id
         if lacks_content and file.action == FileAction.UPLOAD:
-            earlier = _attached_earlier(source_file, there, attached.values())
+            earlier = _attached_earlier(source_file, target_files, attached.values())
             if earlier is not None:
                 file.action, file.target_asset_id = FileAction.THERE, earlier.asset_id
             else:
@@ -95,11 +95,11 @@ def planned_files(
     return planned
 
 
-def _kept_otherwise(file: PlannedFile, there: Iterable[AttachedFile]) -> str | None:
+def _kept_otherwise(file: PlannedFile, target_files: Iterable[AttachedFile]) -> str | None:
     """What of a file that was attached differs in the target; None where it is equal now, or not there."""
     same = (
         other
-        for other in there
+        for other in target_files
         if file.kind == other.kind and (file.kind == COVER or other.asset_id == file.target_asset_id)
     )
     match = next(same, None)
@@ -113,16 +113,16 @@ def differing_parts(file: PlannedFile, attached: AttachedFile | PlannedFile) -> 
         ("file name", file.filename, attached.filename),
         ("name", file.name if file.kind == ASSET else None, attached.name),
     )
-    return [name for name, wanted, found in pairs if None not in (wanted, found) and wanted != found]
+    return [name for name, planned, shown in pairs if None not in (planned, shown) and planned != shown]
 
 
 def _attached_earlier(
-    source_file: AttachedFile, there: Sequence[AttachedFile], written: Iterable[WrittenFile]
+    source_file: AttachedFile, target_files: Sequence[AttachedFile], written: Iterable[WrittenFile]
 ) -> AttachedFile | None:
     """The file of the target that an earlier plan made of a file whose content the snapshot lacks. Another size shows a change."""
     part = f"{source_file.kind}/{'at0' if source_file.asset_id is None else source_file.asset_id}/"
     ids = {entry.asset_id for entry in written if entry.part.startswith(part)}
-    same = (file for file in there if file.kind == source_file.kind and file.asset_id in ids)
+    same = (file for file in target_files if file.kind == source_file.kind and file.asset_id in ids)
     return next((file for file in same if file.size is not None and file.size == source_file.size), None)
 
 

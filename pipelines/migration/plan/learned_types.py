@@ -243,11 +243,11 @@ def _described_names(
     names: dict[str, FieldSchema | None] = {
         name: field for name, field in payload.fields.items() if not field.read_only and name != "id"
     }
-    others = undescribed_fields(schema, silent)
+    extra = undescribed_fields(schema, silent)
     if payload.is_open:
-        others += [name for name in shown if name not in (*names, *schema.record, COMPLETED)]
-    others += [name for name in names if _has_other_form(schema.record.get(name), shown.get(name))]
-    return names | dict.fromkeys(others, FieldSchema())
+        extra += [name for name in shown if name not in (*names, *schema.record, COMPLETED)]
+    extra += [name for name in names if _has_other_form(schema.record.get(name), shown.get(name))]
+    return names | dict.fromkeys(extra, FieldSchema())
 
 
 def _without_unread(learned: ResourceType, assumed: ResourceType, read: Collection[str]) -> ResourceType:
@@ -278,7 +278,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     keys_read, left_out, within = dict[str, tuple[str, ...]](), dict[str, str](), dict[str, Within]()
     in_order = [
         *(name for name in assumed.fields if name in names),
-        *(one for one in names if one not in assumed.fields),
+        *(name for name in names if name not in assumed.fields),
     ]
     for name in in_order:
         keys = [key for key in keys_of(name) if key in shown]
@@ -346,8 +346,8 @@ def _from_names(  # noqa: PLR0917  what is known from each side
 def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
     """The fields of the source that are sent as they stand although nothing documents them, besides those with an enumeration."""
     chosen = {name for name, rule in learned.takes.items() if rule.choices}
-    known = {*assumed.fields, *learned.references, *chosen}
-    return [key for name in learned.fields if name not in known for key in learned.keys_of(name)]
+    covered = {*assumed.fields, *learned.references, *chosen}
+    return [key for name in learned.fields if name not in covered for key in learned.keys_of(name)]
 
 
 def _may_wait(referred: str | None, resource: str) -> bool:
@@ -393,17 +393,17 @@ def ids_within(
     inner, kind = shape.members.get("id"), shape.members.get("type")
     if resource is None or (inner is None and not shape.may_be_ids) or (inner is not None and not inner.may_be_ids):
         return None
-    taken = (described.entries or described).members if described else {}
-    if taken and (member not in taken or bool(taken[member].members) != (inner is not None)):
+    schemas = (described.entries or described).members if described else {}
+    if schemas and (member not in schemas or bool(schemas[member].members) != (inner is not None)):
         return None
     sent = [
-        one
-        for one in members
-        if one not in ("id", member)
-        and not is_managed(one)
-        and not (taken and (one not in taken or taken[one].read_only))
+        key
+        for key in members
+        if key not in ("id", member)
+        and not is_managed(key)
+        and not (schemas and (key not in schemas or schemas[key].read_only))
     ]
-    typed = inner is not None and kind is not None and not (taken and "type" not in taken[member].members)
+    typed = inner is not None and kind is not None and not (schemas and "type" not in schemas[member].members)
     return Within((member,) if inner is None else (member, "id"), tuple(sent), typed), resource
 
 
@@ -439,7 +439,7 @@ def _has_other_form(described: FieldSchema | None, field: FieldShape | None) -> 
 def _has_texts(field: FieldShape) -> bool:
     """Whether ids of a field are texts."""
     within = [field.entries, field.members.get("id"), field.entries.members.get("id") if field.entries else None]
-    return any(Kind.TEXT in found.kinds for found in (field, *within) if found is not None)
+    return any(Kind.TEXT in part.kinds for part in (field, *within) if part is not None)
 
 
 def is_sent_as_object(schema: FieldSchema | None, field: FieldShape) -> bool:
@@ -452,8 +452,8 @@ def is_sent_as_object(schema: FieldSchema | None, field: FieldShape) -> bool:
 def is_sent_as_text(schema: FieldSchema | None, field: FieldShape) -> bool:
     """Whether the ids of a reference are sent as texts: by the description, else as the records have them."""
     entries = schema.entries if schema else None
-    described = [schema, entries, *(found.members.get("id") for found in (schema, entries) if found is not None)]
-    types = {kind for found in described if found is not None for kind in found.types}
+    described = [schema, entries, *(part.members.get("id") for part in (schema, entries) if part is not None)]
+    types = {kind for part in described if part is not None for kind in part.types}
     if types & {"integer", "number", "string"}:
         return not types & {"integer", "number"}
     return _has_texts(field)
@@ -468,8 +468,8 @@ def _keys(assumed: ResourceType, fields: list[str]) -> tuple[tuple[str, ...], ..
     """The fields that name a record: those that we know to do so, in any spelling, else all of `fields` together."""
     spelled = {"".join(words_of(name)): name for name in reversed(fields)}
     by_words = [[spelled.get("".join(words_of(name))) for name in names] for names in assumed.keys]
-    if known := [tuple(filter(None, names)) for names in by_words if None not in names]:
-        return tuple(known)
+    if keys := [tuple(filter(None, names)) for names in by_words if None not in names]:
+        return tuple(keys)
     ends = {words[-1]: name for name in reversed(fields) if (words := words_of(name))}
     whole = (spelled.get(word) for word in ("name", "title", "label", "heading", "code", "number"))
     first = next((name for name in (*whole, *map(ends.get, ("name", "title", "label", "heading"))) if name), None)
@@ -512,21 +512,21 @@ def resources_by_names(
     """
     pairs: dict[str, dict[int, str]] = {key: {} for key in keys}
     for record in records:
-        for key, found in pairs.items():
+        for key, names_by_id in pairs.items():
             value = record.get(key)
             for entry in value if isinstance(value, list) else [value]:
-                if isinstance(entry, dict) and len(found) < PAIRS and isinstance(entry.get("id"), int):
+                if isinstance(entry, dict) and len(names_by_id) < PAIRS and isinstance(entry.get("id"), int):
                     names = [text for name, text in entry.items() if name != "id" and isinstance(text, str) and text]
                     if names:
-                        found[entry["id"]] = names[0]
+                        names_by_id[entry["id"]] = names[0]
     fits = {key: dict.fromkeys(listings, 0) for key in pairs}
     for resource, listing in listings.items():
         for record in listing.records() if any(pairs.values()) else ():
-            for key, found in pairs.items():
-                wanted = found.get(whole_number(record.get("id")) or 0)
-                if wanted is not None:
-                    fits[key][resource] += 1 if wanted in record.values() else -len(found)
-    best = {key: max(counts, key=lambda one: counts[one], default="") for key, counts in fits.items()}
+            for key, names_by_id in pairs.items():
+                known_name = names_by_id.get(whole_number(record.get("id")) or 0)
+                if known_name is not None:
+                    fits[key][resource] += 1 if known_name in record.values() else -len(names_by_id)
+    best = {key: max(counts, key=lambda candidate: counts[candidate], default="") for key, counts in fits.items()}
     return {key: resource for key, resource in best.items() if resource and fits[key][resource] > 0}
 
 
@@ -542,12 +542,12 @@ def undescribed_fields(schema: ResourceSchema, names: Iterable[str]) -> list[str
 def _doubted_by_shape(schema: ResourceSchema, shown: Mapping[str, FieldShape]) -> set[str]:
     """Fields about which records contradict a description: it lacks them, or has another type."""
     payload = schema.create.fields if schema.create else {}
-    others = {
+    contradicted = {
         name
         for name, field in payload.items()
         if name in shown and not has_ids(shown[name]) and _types(field, shown[name]) != _types(field, None)
     }
-    return others.union(undescribed_fields(schema, shown))
+    return contradicted.union(undescribed_fields(schema, shown))
 
 
 def contradicted_fields(schema: ResourceSchema, records: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -582,12 +582,12 @@ def additional_names(names: Iterable[str], publications: ResourceType) -> list[s
 
     Of names that differ only in case, which a table cannot tell apart, the first counts.
     """
-    found: dict[str, str] = {}
+    additional: dict[str, str] = {}
     for name in names:
-        known = name in publications.ruled or (is_managed(name) and not is_counter(name))
-        if not known and _FIELD_NAME.fullmatch(name) and len(found) < MOST_ADDITIONAL:
-            found.setdefault(name.lower(), name)
-    return sorted(found.values())
+        is_known = name in publications.ruled or (is_managed(name) and not is_counter(name))
+        if not is_known and _FIELD_NAME.fullmatch(name) and len(additional) < MOST_ADDITIONAL:
+            additional.setdefault(name.lower(), name)
+    return sorted(additional.values())
 
 
 def _rule(described: FieldSchema | None, shown: FieldShape | None, *, with_choices: bool) -> FieldRule:

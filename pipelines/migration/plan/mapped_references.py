@@ -105,7 +105,7 @@ def mark_waiting(resource: str, source_id: int, record: MappedForm, precedes: Ca
 def with_known_references(resource: ResourceType, unknown: Container[str]) -> ResourceType:
     """The type without references to these resources, whose records are not matched yet."""
     references = {name: referred for name, referred in resource.references.items() if referred not in unknown}
-    left = resource.references.keys() - references.keys()
-    fields = tuple(name for name in resource.fields if name not in left)
-    required = tuple(name for name in resource.required if name not in left)
+    dropped = resource.references.keys() - references.keys()
+    fields = tuple(name for name in resource.fields if name not in dropped)
+    required = tuple(name for name in resource.required if name not in dropped)
     return msgspec.structs.replace(resource, fields=fields, references=references, required=required)

@@ -78,9 +78,9 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     ):
         return None
     fields, comments = dict[str, FieldMapping](), dict[str, str]()
-    others = _other_values(learner)
+    other_values = _other_values(learner)
     for name in learned.fields:
-        fields[name] = _field(learned, name, others.get(name, ()))
+        fields[name] = _field(learned, name, other_values.get(name, ()))
         comments[name] = _known_from(learner, name)
     for name, field, comment in _unknown_references(learner):
         fields[name], comments[name] = field, comment
@@ -116,13 +116,13 @@ def proposed_text(earlier: MappingFile | None, proposals: Iterable[Proposal], so
     """The text of a new file, or that of an earlier one with what is new, and what is gone; nothing else of it is changed."""
     text = _HEADER.format(source=source, target=target) if earlier is None else earlier.text
     for proposal in proposals:
-        known = earlier.resources.get(proposal.resource) if earlier is not None else None
-        text = f"{text.rstrip()}\n\n{_table(proposal)}" if known is None else _with_changes(text, proposal, known)
+        mapping = earlier.resources.get(proposal.resource) if earlier is not None else None
+        text = f"{text.rstrip()}\n\n{_table(proposal)}" if mapping is None else _with_changes(text, proposal, mapping)
     return text
 
 
-def _field(learned: ResourceType, name: str, others: Iterable[str]) -> FieldMapping:
-    """A field as it was learned. `others`: values that the target does not take."""
+def _field(learned: ResourceType, name: str, other_values: Iterable[str]) -> FieldMapping:
+    """A field as it was learned. `other_values`: values that the target does not take."""
     is_reference, within = name in learned.references, learned.within.get(name)
     in_object = name in learned.objects and within is None
     form: SentAs = "object" if in_object else "number"
@@ -137,7 +137,7 @@ def _field(learned: ResourceType, name: str, others: Iterable[str]) -> FieldMapp
         typed=within is not None and within.typed,
         members=within.members if within else (),
         any_order=not is_reference and name in learned.lists,
-        values=dict.fromkeys(others, OPEN),
+        values=dict.fromkeys(other_values, OPEN),
     )
 
 
@@ -163,24 +163,24 @@ def _other_values(learner: TypeLearner) -> dict[str, list[str]]:
     learned = learner.type
     fields = () if learned.personal else learned.fields
     chosen = {name: choices for name in fields if (choices := learner.choices.get(name))}
-    others: dict[str, dict[str, None]] = {name: {} for name in chosen}
+    other_values: dict[str, dict[str, None]] = {name: {} for name in chosen}
     for record in learner.records() if chosen else ():
-        for name, values in others.items():
+        for name, values in other_values.items():
             value = next((record[key] for key in learned.keys_of(name) if key in record), None)
             for entry in several(value) if value is not None else ():
                 text = text_of(entry)
                 if text and text not in chosen[name] and text.isprintable() and len(values) < MOST_VALUES:
                     values[text] = None
-    return {name: [*values] for name, values in others.items() if values}
+    return {name: [*values] for name, values in other_values.items() if values}
 
 
 def _about(learner: TypeLearner, target: str) -> str:
     learned = learner.type
-    known = f"the description of '{target}' says what it takes"
+    basis = f"the description of '{target}' says what it takes"
     if learned.source != Source.DESCRIPTION:
-        known = f"no description says what '{target}' takes, so that all of this is known from records, or assumed"
+        basis = f"no description says what '{target}' takes, so that all of this is known from records, or assumed"
     unproved = f". Nothing shows that '{target}' has {', '.join(learned.unproved)}" if learned.unproved else ""
-    return f"{counted(learner.source.records, 'record')}; {known}{unproved}."
+    return f"{counted(learner.source.records, 'record')}; {basis}{unproved}."
 
 
 def _known_from(learner: TypeLearner, name: str) -> str:
@@ -248,32 +248,32 @@ def _line(name: str, field: FieldMapping) -> str:
     return f"{_key(name)} = {_toml(msgspec.to_builtins(field))}"
 
 
-def _with_changes(text: str, proposal: Proposal, known: ResourceMapping) -> str:
+def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> str:
     """The text with the fields that it lacks, and those that no record has any more, at the beginning of the resource's table of fields."""
     resource = proposal.resource
-    decided = {*known.left_out} | _keys(known.named)
+    decided = {*mapping.left_out} | _keys(mapping.named)
     new = {name: field for name, field in proposal.mapping.named.items() if _keys({name: field}).isdisjoint(decided)}
     gone = [
         name
-        for name, field in known.named.items()
+        for name, field in mapping.named.items()
         if field.fill is None and proposal.shown.isdisjoint(field.keys or (name,))
     ]
     lines = [_comment(f"{_GONE} {', '.join(gone)}")] if gone else []
     lines += _lines(proposal, new)
-    text = _with_new_values(text, proposal, known)
+    text = _with_new_values(text, proposal, mapping)
     header = _header_of_fields(text, resource)
     if header is not None:
         earlier = re.compile(rf"\n# {_GONE}[^\n]*").match(text, header.end())
         behind = text[(earlier or header).end() :]
         return "".join([text[: header.end()], *(f"\n{line}" for line in lines), behind])
-    if lines and known.fields:
+    if lines and mapping.fields:
         raise ConfigurationError(
             f"The mapping file has no line [{resource}.fields], below which these would be written: {'; '.join(lines)}"
         )
     return "\n".join([text.rstrip(), "", f"[{resource}.fields]", *lines, ""]) if lines else text
 
 
-def _with_new_values(text: str, proposal: Proposal, known: ResourceMapping) -> str:
+def _with_new_values(text: str, proposal: Proposal, mapping: ResourceMapping) -> str:
     """The text with a question for each value that came later, in the line of its field; one that has no line of its own stays as it is."""
     header = _header_of_fields(text, proposal.resource)
     if header is None:
@@ -286,7 +286,7 @@ def _with_new_values(text: str, proposal: Proposal, known: ResourceMapping) -> s
         for name, field in fields_defined_by(code).items():
             proposed = proposal.mapping.named.get(name, FieldMapping()).values
             values = field.values | {value: OPEN for value in proposed if value not in field.values}
-            if known.fields.get(name) == field and values != field.values:
+            if mapping.fields.get(name) == field and values != field.values:
                 asked = msgspec.structs.replace(field, values=values)
                 lines[number] = _line(name, asked) + line[len(code) :]
     return text[: header.end()] + "\n".join(lines)

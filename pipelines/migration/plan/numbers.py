@@ -59,16 +59,16 @@ def fields_with_ids(
     return addressed | _owners({path: numbers for path, numbers in values.items() if numbers}, listings)
 
 
-def _owners(found: Mapping[Path, AbstractSet[int]], listings: Mapping[str, TargetListing]) -> dict[str, list[str]]:
+def _owners(by_path: Mapping[Path, AbstractSet[int]], listings: Mapping[str, TargetListing]) -> dict[str, list[str]]:
     """Field → the resources that have the numbers of a path in it as their ids, but for a few of records that are gone."""
     owners: dict[str, list[str]] = {}
-    for resource, listing in listings.items() if found else ():
-        left = {path: {*numbers} for path, numbers in found.items()}
+    for resource, listing in listings.items() if by_path else ():
+        dangling = {path: {*numbers} for path, numbers in by_path.items()}
         for ids in listing.ids():
-            for numbers in left.values():
+            for numbers in dangling.values():
                 numbers.difference_update(ids)
-        for path, numbers in left.items():
-            if len(numbers) * DANGLING <= len(found[path]):
+        for path, numbers in dangling.items():
+            if len(numbers) * DANGLING <= len(by_path[path]):
                 owners.setdefault(path[0], []).append(resource)
     return owners
 
@@ -106,8 +106,8 @@ def _numbers(value: object) -> list[int]:
 
 
 def _add(values: dict[Path, set[int] | None], path: Path, numbers: Collection[int]) -> None:
-    known = values.setdefault(path, set())
+    collected = values.setdefault(path, set())
     if not numbers:
         values[path] = None
-    elif known is not None and len(known) < MOST_VALUES:
-        known.update(numbers)
+    elif collected is not None and len(collected) < MOST_VALUES:
+        collected.update(numbers)

@@ -72,11 +72,11 @@ def outcome_of(resource: ResourceType, match: Match, fields: Sequence[str], *, o
         quarantined = _quarantine_reason(resource, match.source.reason, match.source.values)
         action = Action.CREATE if quarantined is None else Action.QUARANTINED
         return Outcome(action, quarantined, verdicts, source, target)
-    found = {*verdicts.values()}
-    reason = next((reason for verdict, reason in CONFLICTS.items() if verdict in found), None)
+    kinds = {*verdicts.values()}
+    reason = next((reason for verdict, reason in CONFLICTS.items() if verdict in kinds), None)
     if reason is not None:
         return Outcome(Action.CONFLICT, reason, verdicts, source, target)
-    action = Action.PATCH if FieldVerdict.PATCH in found else Action.UNCHANGED
+    action = Action.PATCH if FieldVerdict.PATCH in kinds else Action.UNCHANGED
     return Outcome(action, None, verdicts, source, target)
 
 
@@ -157,7 +157,7 @@ class RowMaker:
         outcome = outcome_of(resource, match, self.fields, overwrite=self.overwrite)
         action, reason = outcome.action, outcome.reason
         sent = self._sent(match, outcome)
-        references = {name: one for name, one in match.source.references.items() if name in sent}
+        references = {name: reference for name, reference in match.source.references.items() if name in sent}
         payload = self._payload(
             match, [name for name in sent if name not in references], is_new=action == Action.CREATE
         )
@@ -177,7 +177,7 @@ class RowMaker:
         matched_by = match.matched_by
         if matched_by is None and match.decision in (Decision.CREATE, Decision.SKIP):
             matched_by = "decision"
-        at_once = {**payload, **{name: one for name, one in references.items() if not one.later}}
+        at_once = {**payload, **{name: reference for name, reference in references.items() if not reference.later}}
         totals.proposed += reason == TWINS or (reason == SEVERAL and resource.resource in MERGEABLE)
         totals.count(action, matched_by)
         totals.count_links(references)
@@ -226,8 +226,8 @@ class RowMaker:
         return payload | empty if is_new else payload
 
     def _before(self, match: Match, names: Sequence[str]) -> dict[str, Any]:
-        there = match.target.whole if match.target is not None else {}
-        return {name: there.get(name) for name in names}
+        whole = match.target.whole if match.target is not None else {}
+        return {name: whole.get(name) for name in names}
 
     def _expected(
         self, outcome: Outcome, sent: Sequence[str], kept: Sequence[str], references: Mapping[str, Any]
@@ -248,12 +248,12 @@ class RowMaker:
         return expected
 
     def _files(self, match: Match, action: Action) -> list[PlannedFile]:
-        known = match.files
-        if known.described is None or action not in PRESENT_ACTIONS:
+        files = match.files
+        if files.described is None or action not in PRESENT_ACTIONS:
             return []
-        described = files_of(known.described)
-        written = known.written if action != Action.CREATE else ()
-        return planned_files(attached_files(described), known.contents, described_files(known.in_target), written)
+        described = files_of(files.described)
+        written = files.written if action != Action.CREATE else ()
+        return planned_files(attached_files(described), files.contents, described_files(files.in_target), written)
 
     def _left_out(self, match: Match) -> tuple[dict[str, Any], dict[str, str]]:
         """What is not sent of a record and of its files: path → value, and path → code of the reason."""

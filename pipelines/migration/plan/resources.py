@@ -128,8 +128,8 @@ class _Planner:
             )
             of_target = write_side(target, in_target.records(), whole.of_target, keyed_by=resource_type, merged=merged)
             self._written[resource] = Totals(records, of_target[0], unfit)
-        known = self._written[resource]
-        return Totals(known.source, known.target, known.unfit)
+        totals = self._written[resource]
+        return Totals(totals.source, totals.target, totals.unfit)
 
     def _side(self, name: str, resource_type: ResourceType) -> Side:
         """The side of a resource that is only matched is not kept."""
@@ -140,9 +140,9 @@ class _Planner:
 
 def _all_led_to(led_to: Iterable[str], inputs: PlanInputs) -> set[str]:
     """These resources, and those to which their records refer in turn: what a record refers to may tell it from another."""
-    referred, left = set[str](), [*led_to]
-    while left:
-        if (resource := left.pop()) not in referred and resource in inputs.listed:
+    referred, pending = set[str](), [*led_to]
+    while pending:
+        if (resource := pending.pop()) not in referred and resource in inputs.listed:
             referred.add(resource)
-            left += inputs.types[resource].references.values()
+            pending += inputs.types[resource].references.values()
     return referred

@@ -50,7 +50,7 @@ class Totals:
 
     def count_links(self, references: Mapping[str, PlannedReference]) -> None:
         """Count the second request of a row, where it needs one."""
-        is_linked = any(one.later for one in references.values())
+        is_linked = any(reference.later for reference in references.values())
         self.linked += is_linked
         self.requests += is_linked
 

@@ -136,8 +136,8 @@ def unproved_notes(types: Mapping[str, ResourceType], target: str) -> list[str]:
     """Notes on the resources of which nothing describes what the target takes."""
     names = [
         resource
-        for resource, known in types.items()
-        if known.source == Source.RECORDS and known.created and known.fields
+        for resource, resource_type in types.items()
+        if resource_type.source == Source.RECORDS and resource_type.created and resource_type.fields
     ]
     if not names:
         return []

@@ -92,11 +92,11 @@ class TargetIds:
         self._db.execute("DELETE FROM placed")
         self._insert("INSERT OR IGNORE INTO placed (id) VALUES (?)", ((number,) for number in ids))
 
-    def precedes(self, one: int, other: int) -> bool:
+    def precedes(self, source_id: int, other_id: int) -> bool:
         """Whether a record of the source is created before another one of the resource."""
         ((is_first,),) = self._db.execute(
             "SELECT coalesce((SELECT place FROM placed WHERE id = ?) < (SELECT place FROM placed WHERE id = ?), false)",
-            (one, other),
+            (source_id, other_id),
         ).fetchall()
         return bool(is_first)
 

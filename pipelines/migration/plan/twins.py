@@ -54,9 +54,9 @@ def find_twins(journal: Journal, sides: Iterable[Side], known_before: KnownBefor
             path = literal(escaped(side.path(RECORDS)))
             database.execute(f"CREATE VIEW records AS SELECT id, content FROM read_parquet({path})")  # noqa: S608
             rows = database.execute(_TWINS).fetchall()
-        known = journal.known_ids(resource, [number for number, *_ in rows])
+        known_ids = journal.known_ids(resource, [number for number, *_ in rows])
         for plan in sorted({plan for *_, plan in rows}):
-            known |= known_before(plan, resource, [number for number, *_, name in rows if name == plan])
+            known_ids |= known_before(plan, resource, [number for number, *_, name in rows if name == plan])
         for number, source_id, target_id, _plan in rows:
-            if number not in known:
+            if number not in known_ids:
                 yield Twin(resource=resource, source_id=source_id, target_id=target_id, twins=[number])

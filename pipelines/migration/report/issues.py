@@ -249,7 +249,7 @@ def _before_and_after(
 ) -> list[Finding]:
     rows = database.execute(_EXAMPLES, [resource, name, list(ids)]).fetchall()
     return [
-        Finding(code="", resource=resource, source_id=number, wanted=wanted, found=found, problem="")
+        Finding(code="", resource=resource, source_id=number, wanted=after, found=before, problem="")
         for number, new, old in rows
-        for wanted, found in [display_both(name, value_of(new), value_of(old))]
+        for after, before in [display_both(name, value_of(new), value_of(old))]
     ]

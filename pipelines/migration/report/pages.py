@@ -241,4 +241,4 @@ def _files(files: FileCounts) -> str:
 
 
 def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:MOST_MATCHES]
+    return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_MATCHES]

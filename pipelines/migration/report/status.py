@@ -177,13 +177,13 @@ def three_way(
 
 
 def _view(
-    name: str, row: PlanRow, entry: JournalEntry | None, known: Sequence[str | None], live: Mapping[str, str] | None
+    name: str, row: PlanRow, entry: JournalEntry | None, values: Sequence[str | None], live: Mapping[str, str] | None
 ) -> FieldView:
     """A written value is stored as a digest only, so its text is found among the values of the source and the target."""
     live_value = None if live is None else live.get(name)
 
     def text_of(value: str | None) -> str:
-        text = next((text for text in (*known, live_value) if digest(text) == value), None)
+        text = next((text for text in (*values, live_value) if digest(text) == value), None)
         return (
             display_text(name, value_of(text))
             if text is not None or value is None
@@ -193,7 +193,7 @@ def _view(
     after_write = entry.held if entry is not None else {}
     return FieldView(
         field=name,
-        source=display_text(name, value_of(known[0])),
+        source=display_text(name, value_of(values[0])),
         wanted=text_of(row.expected[name]) if name in row.expected else None,
         held=text_of(after_write[name]) if name in after_write else None,
         live=None if live is None else display_text(name, value_of(live_value)),
@@ -214,10 +214,10 @@ def _unfinished(entry: JournalEntry) -> Finding:
 
 
 def _row(plan: Plan, source_id: int) -> PlanRow:
-    found = [row for row in _rows(plan.path(ROWS), "source_id", source_id) if row["resource"] == PUBLICATIONS]
-    if not found:
+    rows = [row for row in _rows(plan.path(ROWS), "source_id", source_id) if row["resource"] == PUBLICATIONS]
+    if not rows:
         raise ConfigurationError(f"Plan {plan.name} has no publication {source_id} of '{plan.facts.source.tenant}'.")
-    return plan_row(found[0])
+    return plan_row(rows[0])
 
 
 def _side(publications: ResourceType, side: Side, number: int | None) -> Mapping[str, str]:

@@ -97,9 +97,9 @@ class Contents:
         if isinstance(result, Failed):
             discrepancies.add([_finding(UNREAD, file, "", result.problem)])
         elif result.sha256 != file.sha256:
-            found = f"{result.size:,} bytes with the SHA-256 {result.sha256}"
+            received = f"{result.size:,} bytes with the SHA-256 {result.sha256}"
             why = f"its bytes differ; their SHA-256 should be {file.sha256}"
-            discrepancies.add([_finding(DIFFERING, file, found, why)])
+            discrepancies.add([_finding(DIFFERING, file, received, why)])
         with self._lock:
             self._done += 1
             self._compared += is_received
@@ -138,5 +138,5 @@ class Contents:
         return result if isinstance(result, Received | Failed) else Failed("the storage sent nothing")
 
 
-def _finding(code: str, file: _PresentFile, found: str, problem: str) -> Finding:
-    return file_finding(code, (file.source_id, file.target_id), file.kind, (file.description, found), problem)
+def _finding(code: str, file: _PresentFile, received: str, problem: str) -> Finding:
+    return file_finding(code, (file.source_id, file.target_id), file.kind, (file.description, received), problem)

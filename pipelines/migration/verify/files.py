@@ -72,10 +72,10 @@ def check_files(discrepancies: Discrepancies, resource: str) -> int:
             checked += sum(file.action != FileAction.MISSING for file in planned)
             now = described_files(row["now"])
             before = now if row["before"] == row["now"] else described_files(row["before"])
-            known = {file.asset_id for file in before} | set(row["asset_ids"] or ())
+            known_ids = {file.asset_id for file in before} | set(row["asset_ids"] or ())
             entries = {entry["part"]: WrittenFile(**entry) for entry in row["entries"] or ()}
             findings, pairs = compare_files(
-                planned, now, known=known, written=entries, record=(row["source_id"], row["target_id"])
+                planned, now, known_ids=known_ids, written=entries, record=(row["source_id"], row["target_id"])
             )
             discrepancies.add(findings)
             present += _present(pairs, row["source_id"], row["target_id"])
@@ -87,13 +87,13 @@ def compare_files(
     planned: Sequence[PlannedFile],
     now: Sequence[AttachedFile],
     *,
-    known: AbstractSet[int | None],
+    known_ids: AbstractSet[int | None],
     written: Mapping[str, WrittenFile],
     record: tuple[int, int] = (0, 0),
 ) -> tuple[list[Finding], list[tuple[PlannedFile, AttachedFile]]]:
     """Returns the findings on the files of one record, and each planned file that is there with its file in the target.
 
-    `record`: its ids in the source and in the target. `known`: assets of the target that were there before, or that any plan attached.
+    `record`: its ids in the source and in the target. `known_ids`: assets of the target that were there before, or that any plan attached.
     `written`: part → its journal entry. A file that people replaced by one with the same name and size counts as there. An additional file
     that is like a planned one is a duplicate.
     """
@@ -114,7 +114,7 @@ def compare_files(
             unmatched.append(file)
         else:
             pairs.append((file, match))
-    free = [asset for number, asset in assets.items() if number not in known]
+    free = [asset for number, asset in assets.items() if number not in known_ids]
     for file in unmatched:
         candidates = [*assets.values()] if file.action == FileAction.MISSING else free
         match = next((asset for asset in candidates if file.kind == ASSET and is_like(file, asset)), None)

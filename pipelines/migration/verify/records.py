@@ -148,10 +148,10 @@ class RecordVerification:
                 for name in row.references
             }
         now = resource_type.compared(form.values)
-        wanted = resource_type.compared_record(row.payload) if entry["kind"] == WriteKind.ADOPT else {}
+        planned = resource_type.compared_record(row.payload) if entry["kind"] == WriteKind.ADOPT else {}
         for name, value in expected.items():
             if digest(now.get(name)) != value and not (
-                entry["kind"] == WriteKind.ADOPT and _is_contained(resource_type, name, wanted, now)
+                entry["kind"] == WriteKind.ADOPT and _is_contained(resource_type, name, planned, now)
             ):
                 yield name, value
 
@@ -189,10 +189,10 @@ class RecordVerification:
             sides.append({name: sent for name, (sent, _) in row.kept.items() if sent is not None})
             held = msgspec.json.decode(entry["held"]) if entry["held"] else {}
             for name, value in fields:
-                wanted = next((side[name] for side in sides if name in side and digest(side[name]) == value), None)
+                planned = next((side[name] for side in sides if name in side and digest(side[name]) == value), None)
                 texts = NOT_SHOWN, NOT_SHOWN
                 if not resource_type.personal:
-                    texts = display_both(name, value_of(wanted), value_of(now.get(name)), MOST_CHARACTERS)
+                    texts = display_both(name, value_of(planned), value_of(now.get(name)), MOST_CHARACTERS)
                 why = _why(row, entry, name, held, now)
                 self._found.add([_finding(DIFFERING, row, entry["target_id"], why, name, texts)])
 
@@ -235,9 +235,9 @@ def _why(
     )
 
 
-def _is_contained(resource_type: ResourceType, name: str, wanted: Mapping[str, str], now: Mapping[str, str]) -> bool:
+def _is_contained(resource_type: ResourceType, name: str, planned: Mapping[str, str], now: Mapping[str, str]) -> bool:
     """Whether a field of an adopted record has at least what the source has, so that a plan would leave it."""
-    verdict = merge_field(wanted.get(name), now.get(name), is_set=name in resource_type.lists)
+    verdict = merge_field(planned.get(name), now.get(name), is_set=name in resource_type.lists)
     return verdict == FieldVerdict.KEEP
 
 

@@ -107,7 +107,7 @@ def _write_table(path: Path, findings: Iterable[Finding], result: StepResult) ->
         for finding in findings:
             result.add(finding)
             ids = ("" if number is None else number for number in (finding.source_id, finding.target_id))
-            known = f"{finding.problem} {finding.suggestion}".strip()
+            message = f"{finding.problem} {finding.suggestion}".strip()
             yield (
                 finding.code,
                 finding.resource,
@@ -116,7 +116,7 @@ def _write_table(path: Path, findings: Iterable[Finding], result: StepResult) ->
                 finding.field,
                 finding.wanted,
                 finding.found,
-                known,
+                message,
             )
 
     with storage_errors(path), replacing(path) as file:

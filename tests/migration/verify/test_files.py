@@ -42,7 +42,7 @@ def compare(
     written: Mapping[str, WrittenFile] | None = None,
 ) -> tuple[list[tuple[str, int]], list[tuple[int, int | None]]]:
     """Returns (problem, place of the file), and (place of the file, id in the target) of those that are there."""
-    problems, pairs = compare_files(files, now, known=frozenset(known), written=written or {})
+    problems, pairs = compare_files(files, now, known_ids=frozenset(known), written=written or {})
     return (
         [(one.code, int(one.wanted.partition(".")[0])) for one in problems],
         [(file.position, match.asset_id) for file, match in pairs],
@@ -59,10 +59,10 @@ def test_a_file_that_is_not_there_is_missing_with_the_reason() -> None:
         (attached(file, None, "refused", "too large"), "too large"),
         (attached(file, None, "parked"), "parked"),
     ):
-        [problem], pairs = compare_files([file], [], known=set(), written=entry)
+        [problem], pairs = compare_files([file], [], known_ids=set(), written=entry)
         assert (problem.code, pairs) == ("missing", [])
         assert problem.problem.startswith(reason)
-    [problem], _ = compare_files([planned(action=THERE, target_asset_id=70)], [], known=set(), written={})
+    [problem], _ = compare_files([planned(action=THERE, target_asset_id=70)], [], known_ids=set(), written={})
     assert problem.problem == "it was there when the plan was made, and is not there any more"
 
 
@@ -78,7 +78,7 @@ def test_a_file_that_people_replaced_by_a_like_one_is_there_and_another_one_is_n
 
 def test_a_file_beside_the_planned_one_and_like_it_is_a_duplicate() -> None:
     file = planned()
-    problems, pairs = compare_files([file], [found(70), found(99)], known={70}, written=attached(file, 70))
+    problems, pairs = compare_files([file], [found(70), found(99)], known_ids={70}, written=attached(file, 70))
     [problem] = problems
     assert (problem.code, problem.wanted, len(pairs)) == ("duplicated", "0.pdf (10 bytes)", 1)
     assert "99" in problem.problem
@@ -95,7 +95,7 @@ def test_a_file_that_differs_says_in_what(change: dict[str, Any], part: str) -> 
         (attached(file, 70), "changed since it was written, or by the service"),
         (attached(file, 70, message="told"), "the target did not take it as it is"),
     ):
-        [problem], pairs = compare_files([file], [found(70, **change)], known={70}, written=entry)
+        [problem], pairs = compare_files([file], [found(70, **change)], known_ids={70}, written=entry)
         assert (problem.code, problem.problem) == ("differing", f"another {part}: {when}")
         assert len(pairs) == 1, "its bytes are compared, too"
     assert compare([file], [found(70, **dict.fromkeys(change))], {70}, attached(file, 70)) == ([], [(0, 70)])
@@ -107,7 +107,7 @@ def test_a_cover_is_compared_with_the_cover() -> None:
     cover = planned(COVER, asset_id=None)
     assert compare([cover], [found(None, COVER)]) == ([], [(0, None)])
     assert compare([cover], [found(70)]) == ([("missing", 0)], [])
-    [problem], _ = compare_files([cover], [found(None, COVER, size=11)], known=set(), written={})
+    [problem], _ = compare_files([cover], [found(None, COVER, size=11)], known_ids=set(), written={})
     assert (problem.code, problem.problem) == ("differing", "another size: it was not set yet")
     renamed = found(None, COVER, name="A cover has no name of its own")
     assert compare([cover], [renamed]) == ([], [(0, None)])
@@ -115,7 +115,7 @@ def test_a_cover_is_compared_with_the_cover() -> None:
 
 def test_a_file_that_the_plan_could_not_send_is_lacking_until_somebody_attached_it() -> None:
     lost = planned(action=MISSING, sha256=None, problem="404 Not Found")
-    [problem], _ = compare_files([lost], [], known=set(), written={})
+    [problem], _ = compare_files([lost], [], known_ids=set(), written={})
     assert (problem.code, problem.lacking) == ("file", True)
     assert problem.problem == "the plan could not send it: 404 Not Found"
     assert compare([lost], [found(99)]) == ([], [(0, 99)])
