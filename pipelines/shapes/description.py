@@ -94,7 +94,7 @@ class _Reader:
                 continue
             schema = self._answer(operation)
             if self._is_list(schema) or (schema is None and path.endswith("s")):
-                yield path, sorted(self._record(schema))
+                yield path, sorted(self._record(schema, path.rpartition("/")[2]))
 
     def _is_list(self, schema: Any) -> bool:
         """Whether a body is a list, or an envelope: an object without an id that has one list."""
@@ -113,7 +113,7 @@ class _Reader:
         schema = ResourceSchema()
         for name in (f"GET /{path}/{{}}", f"GET /{path}"):
             if name in by_name and not schema.record:
-                schema.record = self._record(self._answer(by_name[name]))
+                schema.record = self._record(self._answer(by_name[name]), path.rpartition("/")[2])
         if (operation := by_name.get(f"POST /{path}")) is not None:
             schema.create = self._payload(operation, "POST")
         for method in ("PATCH", "PUT"):
@@ -164,12 +164,15 @@ class _Reader:
             fields, required, is_open = self._object(inner, MAX_LEVELS)
         return PayloadSchema(fields, sorted(required), is_open, wrapped, method)
 
-    def _record(self, schema: Any) -> dict[str, FieldSchema]:
-        """The fields of a record, of the records of a list, or of a record in a key of its own."""
-        fields, _, _ = self._object(schema, MAX_LEVELS + 1)
-        listed = fields.get("records")
-        if listed is not None and listed.entries is not None:
-            return listed.entries.members
+    def _record(self, schema: Any, name: str = "") -> dict[str, FieldSchema]:
+        """The fields of a record, of the records of a list, or of a record in a key of its own. `name`: that of the list."""
+        fields, _, _ = self._object(schema, MAX_LEVELS + 2)
+        if "_embedded" in fields and "id" not in fields:
+            fields = fields["_embedded"].members
+        for key in ("records", *(("data", "items", name) if "id" not in fields else ())):
+            listed = fields.get(key)
+            if listed is not None and listed.entries is not None:
+                return listed.entries.members
         resolved = self._resolved(schema)
         if "items" in resolved:
             return self._object(resolved["items"], MAX_LEVELS)[0]

@@ -32,11 +32,13 @@ from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.shapes.field_names import (
     fields_to_send,
+    has_kind_beside,
     is_named_as_id,
     is_quantity,
     keys_of,
     may_be_count,
     may_name_records,
+    named_kind,
     names_doer,
     names_own_kind,
     resource_named,
@@ -88,6 +90,7 @@ class TypeLearner:
             schema,
             contradicted=contradicted,
             doubted=doubted,
+            mixed=fields_of_several_kinds(source.records(), self.source),
             read=read,
         )
         self.type = self._learn()
@@ -148,6 +151,30 @@ class TypeLearner:
         return owners
 
 
+def fields_of_several_kinds(records: Iterable[Mapping[str, Any]], shape: RecordShape) -> set[str]:
+    """The fields whose objects say that they are records of different resources: `{type: "tasks", id: 3}`."""
+    kinds: dict[str, set[str]] = {path[0]: set() for path, field in shape.paths() if _has_kind(field)}
+    for record in records if kinds else ():
+        for name, resources in kinds.items():
+            resources.update(_kinds(record.get(name)))
+    return {name for name, resources in kinds.items() if len(resources) > 1}
+
+
+def _has_kind(field: FieldShape) -> bool:
+    members = field.members or (field.entries.members if field.entries else {})
+    return {"id", "type"} <= members.keys() or any(map(_has_kind, members.values()))
+
+
+def _kinds(value: Any) -> Iterator[str]:
+    """Yield the resources that objects with an id name as their kinds, at any depth."""
+    if isinstance(value, dict):
+        if "id" in value and (kind := named_kind(value.get("type"))):
+            yield kind
+        value = [*value.values()]
+    for member in value if isinstance(value, list) else ():
+        yield from _kinds(member)
+
+
 LONGEST_EXAMPLE = 60
 """Characters of an example."""
 
@@ -161,8 +188,7 @@ def _without_texts(value: Any) -> Any:
         return {name: _without_texts(member) for name, member in value.items()}
     if isinstance(value, list):
         return [_without_texts(entry) for entry in value[:1]]
-    is_resource = isinstance(value, str) and value.isidentifier() and resource_named(stem_of(value)) is not None
-    return value if not isinstance(value, str) or _CODE.fullmatch(value) or is_resource else "…"
+    return value if not isinstance(value, str) or _CODE.fullmatch(value) or named_kind(value) else "…"
 
 
 def learn_from_shapes(
@@ -175,13 +201,15 @@ def learn_from_shapes(
     doubted: Collection[str] = (),
     leads_to: Mapping[str, str] | None = None,
     doubtful: Collection[str] = (),
+    mixed: Collection[str] = (),
     read: Collection[str] = (),
 ) -> ResourceType:
     """The same from the shapes of the records of both sides.
 
     `contradicted`: fields whose description the target's own records do not keep to; `doubted`: fields about which records of the source,
     which is the same service, contradict it: the target may still take them; `leads_to`: field → the resource that the names beside its
-    ids belong to; `doubtful`: fields of the source that may refer to records, whatever their names.
+    ids belong to; `doubtful`: fields of the source that may refer to records, whatever their names; `mixed`: those that refer to records of
+    several resources.
     """
     if not source.records:
         return assumed
@@ -198,10 +226,12 @@ def learn_from_shapes(
         names = {name: field for name, field in names.items() if name not in assumed.ruled}
         proved = {*target.fields, *contradicted, *(names.keys() - doubted)}
     method = schema.change.method if payload and schema.change else ""
-    learned = _from_names(assumed, names, shown, payload, leads_to or {}, doubtful, method)
+    several_kinds = {*mixed, *(name for name, field in shown.items() if _has_kind_beside(name, field, shown))}
+    of_one_kind = {name: field for name, field in shown.items() if name not in several_kinds}
+    learned = _from_names(assumed, names, of_one_kind, payload, leads_to or {}, doubtful, method)
     learned = _without_unread(learned, assumed, read)
     left_out = {
-        name: _why_left_out(name, payload, schema, field)
+        name: LeftOut.UNKNOWN_REFERENCE if name in several_kinds else _why_left_out(name, payload, schema, field)
         for name, field in shown.items()
         if name not in learned.left_out and not any(name in learned.keys_of(field) for field in learned.fields)
     }
@@ -219,6 +249,12 @@ def learn_from_shapes(
         shown=tuple(name for name in learned.fields if learned.has(target.fields, name)),
         author_members=_author_members(writable) if assumed.resource == PUBLICATIONS else (),
     )
+
+
+def _has_kind_beside(name: str, field: FieldShape, shown: Collection[str]) -> bool:
+    """Whether a field has numbers of records whose kinds stand in another field."""
+    names_ids = is_named_as_id(name) or (field.may_be_ids and not is_quantity(name))
+    return bool(field.kinds) and names_ids and has_kind_beside(name, shown)
 
 
 def _author_members(writable: Mapping[str, FieldSchema]) -> tuple[str, ...]:
@@ -384,6 +420,7 @@ def ids_within(
     if (
         len(naming) != 1
         or naming[0] in (OTHERS, ANY_KEY)
+        or has_kind_beside(naming[0], members)
         or (has_ids(field) and resource_named(stem_of(name)) is not None)
     ):
         return None

@@ -39,6 +39,10 @@ from pipelines.report.issues import safe_text
 MOST_VALUES = 50
 """Values of one field that are asked about; more are left out, counted and named by each plan."""
 
+_NO_RECORD_HAS_IT = (
+    'no record has it: say what fills it, or write `from = ["..."]` with the name that it has in the source'
+)
+
 _GONE = "No record has any more:"
 
 _WIDTH = 110
@@ -88,7 +92,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         if name not in fields:
             fields[name] = FieldMapping(fill=OPEN)
             why = learned.left_out.get(next((key for key in keys_of(name) if key in learned.left_out), ""))
-            has = f"what records have is not sent. {REASONS[why].problem}" if why else "no record has it"
+            has = f"what records have is not sent. {REASONS[why].problem}" if why else _NO_RECORD_HAS_IT
             comments[name] = f"'{target}' demands it, and {has}{_one_of(learner, name)}"
         elif (lacking := _lacking(learner, name)) and name in learned.fields and name not in learned.references:
             fields[name] = msgspec.structs.replace(fields[name], fill=OPEN)

@@ -12,7 +12,14 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.records.shapes.field_names import is_quantity, resource_named, stem_of
+from pipelines.records.shapes.field_names import (
+    is_quantity,
+    may_be_count,
+    named_kind,
+    resource_named,
+    stem_of,
+    words_of,
+)
 from pipelines.records.shapes.observation import ANY_KEY
 
 MOST_VALUES = 10_000
@@ -30,6 +37,9 @@ _API = re.compile(r"/api/v[0-9]+/", re.IGNORECASE)
 
 _NUMBERS = re.compile(r"#?[1-9][0-9]{0,17}(?:\s*[,;|]\s*#?[1-9][0-9]{0,17})*")
 """Matches whole numbers as texts, as the service would write ids."""
+
+_ORDERS = (["order"], ["sequence"], ["sort"])
+"""Last words in the name of a list with the order of other records."""
 
 _NONE = (None, "", 0)
 """Values that say that there is no record."""
@@ -84,14 +94,18 @@ def _addressed_resource(text: str) -> str | None:
 def _values(path: Path, value: object) -> Iterator[tuple[Path, object]]:
     """Yield the path of each value that is no object and no list, and the value; keys that are numbers are values, too."""
     if isinstance(value, dict):
+        has_kind = any(named_kind(member) for member in value.values())
         for name, member in value.items():
             is_number = _NUMBERS.fullmatch(name) is not None
-            if is_number:
-                yield path, name
-            yield from _values((*path, ANY_KEY if is_number else name), member)
+            if is_number:  # `weights: {7: 3}` says what the values are, and not the keys
+                yield (*path, "id") if may_be_count(path[-1]) else path, name
+            inner = (*path, ANY_KEY if is_number else name)
+            # `{kind: "publication", number: 7}` is no quantity
+            yield from _values((*inner, "id") if has_kind and not isinstance(member, dict | list) else inner, member)
     elif isinstance(value, list):
-        for entry in value:
-            yield from _values(path, entry)
+        for entry in value:  # `order: [7, 3]` is no quantity
+            is_ordered = words_of(path[-1])[-1:] in _ORDERS and not isinstance(entry, dict | list)
+            yield from _values((*path, "ids") if is_ordered else path, entry)
     elif value not in _NONE or value is False:
         yield path, value
 

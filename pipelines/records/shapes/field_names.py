@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.residue import PICTURES
@@ -178,6 +178,27 @@ _QUANTITIES = frozenset({
     "sum", "total", "type", "version", "volume", "week", "weight", "width", "year",
 })  # fmt: skip
 """Last words, in singular, of names of plain numbers."""
+
+
+def named_kind(value: object) -> str | None:
+    """The resource that a text names as the kind of a record, such as `Publication`."""
+    return resource_named(stem_of(value)) if isinstance(value, str) and value.isidentifier() else None
+
+
+def has_kind_beside(name: str, names: Iterable[str]) -> bool:
+    """Whether the kind of the record that a field names stands in another field: `subject_type` beside `subject_id`.
+
+    `location_type` beside `location_id` is the kind of a location.
+    """
+    stem = words_of(name)
+    while stem and (stem[-1] in ("id", "ids") or _singular(stem[-1]) in _NUMBERS):
+        stem.pop()
+    resource = resource_named("_".join(stem)) if stem else None
+    if resource is not None and (resource != "users" or stem[-1] == "user"):
+        return False
+    return bool(stem) and any(
+        words_of(other) in ([*stem, "type"], [*stem, "kind"], [*stem, "class"]) for other in names
+    )
 
 
 def names_same(name: str, other: str) -> bool:

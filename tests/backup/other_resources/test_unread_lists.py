@@ -60,6 +60,18 @@ def test_lists_are_named_unless_records_show_what_they_have(path: str, named: bo
     assert (shown in found) == named
 
 
+@pytest.mark.parametrize("around", [[], ["records"], ["tasks"], ["data"], ["_embedded", "tasks"]])
+def test_the_fields_of_records_are_read_in_any_described_envelope(around: list[str]) -> None:
+    schema: dict[str, Any] = {"type": "array", "items": RECORD}
+    for name in reversed(around):
+        schema = {
+            "type": "object",
+            "properties": {name: schema, "page": {"type": "object", "properties": {"size": {}}}},
+        }
+    description = read_description(described("/tasks", schema=schema), address="", learned_at="")
+    assert {*description.resources["tasks"].record} == {"id", "tags"}
+
+
 def test_a_record_and_a_part_of_a_list_are_no_lists() -> None:
     assert unread(described("/publications/{id}/cover", schema=RECORD), publications=BOOKS) == []
     assert unread(described("/publications", "/publications/newest"), publications=BOOKS) == []

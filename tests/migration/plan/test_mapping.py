@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -285,6 +285,46 @@ def test_the_fields_that_name_a_record_are_known_in_any_spelling(
     learner = learner_of(tmp_path, [{"id": 1, **record}], ResourceSchema(), resource)
     assert learner.type.keys == keys
     assert file_of(text_of([learner])).resources[resource].keys == keys
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        lambda kind, number: {"subject_type": kind, "subject_id": number},
+        lambda kind, number: {"ownerId": number, "ownerType": kind},
+        lambda kind, number: {"items": [{"item_type": kind, "item_id": number}]},
+        lambda kind, number: {"about": {"kind": kind, "number": number}},
+        lambda kind, number: {"of": {"type": kind, "id": number}},
+        lambda kind, number: {"location": {"data": {"type": kind, "id": str(number)}}},
+        lambda kind, number: {"location": [{"data": {"type": kind, "id": str(number)}}]},
+        lambda _kind, number: {"order": [number]},
+        lambda _kind, number: {"weights": {str(number): 3}},
+    ],
+)
+def test_references_to_records_of_several_kinds_are_never_sent(
+    tmp_path: Path, pair: Callable[[str, int], Json]
+) -> None:
+    """Nor numbers of records in lists and keys, whatever the name says. There is no answer that would lead them right."""
+    kinds = [("Location", 1), ("User", 2), ("Location", 2)]
+    records = [{"id": 1 + row, "title": f"T{row}", **pair(*kind)} for row, kind in enumerate(kinds)]
+    learner = learner_of(tmp_path, records, ResourceSchema())
+    text = text_of([learner])
+    assert file_of(text).questions() == [] or "order" in records[0]
+    for learned in (learner.type, file_of(text).follow(learner.type)):
+        form = learned.form(records[0])
+        assert LeftOut.UNKNOWN_REFERENCE in form.why.values()
+        assert {name: value for name, value in form.values.items() if value not in ("T0", "Location")} == {}
+
+
+def test_the_kind_of_a_location_and_kinds_of_one_resource_are_no_references_of_several_kinds(tmp_path: Path) -> None:
+    records = [
+        {"id": 1, "title": "A", "location_id": 1, "location_type": "shelf", "binding": "cloth", "binding_type": "hard"},
+        {"id": 2, "title": "B", "location_id": 2, "location_type": "room", "binding": "paper", "binding_type": "soft"},
+    ]
+    learned = learner_of(tmp_path, records, ResourceSchema()).type
+    assert learned.form(records[0]).values == {name: value for name, value in records[0].items() if name != "id"}
+    of_one = [{"id": 1, "title": "A", "location": {"data": {"type": "locations", "id": "1"}}}]
+    assert learner_of(tmp_path, of_one, ResourceSchema()).type.references == {"location": "locations"}
 
 
 def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
