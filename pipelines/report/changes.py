@@ -26,7 +26,7 @@ def changes_between(data: DataFolder, earlier: Snapshot, snapshot: Snapshot, iss
     has_report = data.objects.size(key) is not None
     with storage_errors(snapshot.address), data.duckdb("192MB", 1, workdir) as database:
         for view, side in (("raw_a", earlier), ("raw_b", snapshot)):
-            create_view(database, view, escaped(side.address_of(side.manifest.tables[_RAW])))
+            create_view(database, view, escaped(side.sound_address_of(side.manifest.tables[_RAW])))
         addresses = {"issues_a": data.objects.address_of(key) if has_report else issues, "issues_b": issues}
         for view, address in addresses.items():
             source = read_parquet([escaped(address)])

@@ -32,7 +32,7 @@ from pipelines.records.shapes.columns import united, with_columns
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.registry import PERSONAL, STAGED, TABLES, raw_table
 from pipelines.records.tables.shared_columns import SNAPSHOT_AT, SNAPSHOT_COLUMNS, VIEW_COLUMNS
-from pipelines.store.durable import damage_behind, storage_errors
+from pipelines.store.durable import damage_behind, damage_of_size, storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.parquet import connect_duckdb, escaped, literal, quoted, read_parquet, register_key
 from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT
@@ -175,8 +175,7 @@ def _of_other_sizes(data: DataFolder, snapshots: Sequence[Snapshot]) -> dict[str
         for name, facts in snapshot.manifest.tables.items():
             size = sizes.get(f"{snapshot.key}/{facts.path}", facts.bytes)
             if size != facts.bytes:
-                error = OSError(f"it has {size:,} bytes instead of {facts.bytes:,}")
-                wrong = damage_behind(error, snapshot.address_of(facts))
+                wrong = damage_of_size(snapshot.address_of(facts), size, facts.bytes)
                 damaged[f"{name}_history"] = wrong
                 if newest[snapshot.manifest.tenant, name] is snapshot:
                     damaged[name] = wrong

@@ -123,6 +123,11 @@ def damage_behind(error: BaseException, path: Path | str) -> str:
     )
 
 
+def damage_of_size(address: str, size: int, published: int) -> str:
+    """The same of a file of another size than was published."""
+    return damage_behind(OSError(f"it has {size:,} bytes instead of {published:,}"), address)
+
+
 def _damaged_table(snapshot: Path) -> str | None:
     """The first file of a snapshot in a local folder that is not what the manifest says, and what is wrong with it; None if all are."""
     try:

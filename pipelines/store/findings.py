@@ -257,7 +257,7 @@ def _examples(
     facts = snapshot.manifest.tables.get(STAGED[resource][0].name) if resource in STAGED else None
     if facts is None or facts.encrypted:
         return []
-    database.execute(f"CREATE OR REPLACE TEMP VIEW held AS FROM {_source(snapshot.address_of(facts))}")
+    database.execute(f"CREATE OR REPLACE TEMP VIEW held AS FROM {_source(snapshot.sound_address_of(facts))}")
     database.execute("CREATE OR REPLACE TEMP TABLE wanted (key VARCHAR)")
     database.executemany("INSERT INTO wanted VALUES (?)", [[key] for key in keys])
     return database.execute(_sql("residue_examples")).fetchall()
@@ -268,7 +268,7 @@ def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterat
     """Open the findings of a snapshot with publications. Memory is bounded, however large the snapshot; DuckDB spills into `workdir`."""
     with storage_errors(snapshot.address), data.duckdb("192MB", 2, workdir) as database:
         for table in (PUBLICATIONS, PUBLICATION_IDENTIFIERS, PUBLICATION_FILES):
-            source = _source(snapshot.address_of(snapshot.manifest.tables[table.name]))
+            source = _source(snapshot.sound_address_of(snapshot.manifest.tables[table.name]))
             database.execute(f"CREATE TEMP VIEW {table.name.removeprefix('publication_')} AS FROM {source}")
         database.execute(f"SET VARIABLE spelling = [{', '.join(map(literal, SPELLING))}]")
         try:

@@ -42,7 +42,8 @@ def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(
     assert facts.counts == {"publications": {"create": RECORDS}}
     assert facts.files.upload > facts.files.covers > 0
     assets = facts.files.upload - facts.files.covers
-    assert facts.requests == RECORDS + 2 * assets + facts.files.covers + 1
+    lists, descriptions = 1, 1
+    assert facts.requests == RECORDS + 2 * assets + facts.files.covers + lists + descriptions
     before = pair.requests()
     result = pair.apply(plan)
     assert (result.applied.created, result.applied.failed, result.applied.complete) == (RECORDS, 0, True)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from openpyxl import load_workbook
 
@@ -23,12 +21,12 @@ from pipelines.report.build import make_report
 from pipelines.report.pages import Report
 from pipelines.report.tables import COLUMNS
 from pipelines.store.maintenance.retention import Policy, prune
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 from tests.assets_defs.test_definitions import settings_for
 from tests.report.library import NOW, lines_of, report_of, snapshot_of
 from tests.store.conftest import objects, s3, shared_s3, stored
-from tests.store.snapshot_factory import STARTED_AT, files_below, make_snapshot
+from tests.store.snapshot_factory import STARTED_AT, files_below, make_snapshot, rewrite
 
 __all__ = ["objects", "s3", "shared_s3", "stored"]  # fixtures
 
@@ -90,11 +88,6 @@ def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
     assert left == {"reports/tenant=old", f"reports/tenant=old/snapshot={snapshots[-1].manifest.snapshot}"}
 
 
-def rewritten(snapshot: Snapshot, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
-    path = snapshot.path / f"{table}.parquet"
-    pq.write_table(change(pq.ParquetFile(path).read()), path)
-
-
 @pytest.mark.long
 def test_files_that_could_not_be_had(data: DataFolder) -> None:
     """Each is a line with the reason; those that no backup asked for are none."""
@@ -104,7 +97,7 @@ def test_files_that_could_not_be_had(data: DataFolder) -> None:
     ]
     snapshot = snapshot_of(data, records)
     states, reasons = pa.array(["failed", "not_fetched"]), pa.array(["the storage answered 404", None])
-    rewritten(
+    rewrite(
         snapshot,
         "publication_files",
         lambda table: (

@@ -9,7 +9,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipelines.report.build import make_report
@@ -20,7 +19,7 @@ from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.report.library import NOW, snapshot_of
 from tests.store.conftest import objects, s3, shared_s3, stored
-from tests.store.snapshot_factory import STARTED_AT
+from tests.store.snapshot_factory import STARTED_AT, rewrite
 
 __all__ = ["objects", "s3", "shared_s3", "stored"]  # fixtures
 
@@ -134,11 +133,12 @@ def test_about_a_week_before(data: DataFolder, day: int, found: bool) -> None:
 def test_issues_that_came_with_other_rules_are_named(data: DataFolder) -> None:
     """The record did not change, so the rules did. What depends on other records, such as a duplicate, is not counted so."""
     earlier = night(data, 0, BAD, GOOD)
-    path = earlier.path / "publication_identifiers.parquet"
-    table = pq.ParquetFile(path).read()
-    valid = pa.array(["valid"] * table.num_rows, table["verdict"].type)
-    place = table.schema.get_field_index("verdict")
-    pq.write_table(table.set_column(place, table.schema.field("verdict"), valid), path)
+
+    def all_valid(table: pa.Table) -> pa.Table:
+        valid = pa.array(["valid"] * table.num_rows, table["verdict"].type)
+        return table.set_column(table.schema.get_field_index("verdict"), table.schema.field("verdict"), valid)
+
+    rewrite(earlier, "publication_identifiers", all_valid)
     assert report(data, earlier).to_do == 0
     found = report(data, night(data, 1, BAD, GOOD, GOOD))
     changes = found.nights[-1].last_night

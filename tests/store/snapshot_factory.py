@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines.backup import files, staging
 from pipelines.records.tables.registry import raw_table
@@ -19,7 +20,7 @@ from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import sha256_of
 from pipelines.store.snapshots.captures import Capture, count_ids
 from pipelines.store.snapshots.facts import ResourceFacts
-from pipelines.store.snapshots.manifest import columns_before
+from pipelines.store.snapshots.manifest import MANIFEST, columns_before, encode_manifest
 from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture
@@ -139,3 +140,11 @@ def assert_intact(snapshot: Snapshot) -> None:
 def files_below(folder: Path) -> list[str]:
     """Every file below a folder, hidden ones included."""
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def rewrite(snapshot: Snapshot, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Publish a table of a snapshot otherwise."""
+    path = snapshot.path / f"{table}.parquet"
+    pq.write_table(change(pq.ParquetFile(path).read()), path)
+    snapshot.manifest.tables[table].bytes = path.stat().st_size
+    (snapshot.path / MANIFEST).write_bytes(encode_manifest(snapshot.manifest))

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 
 from pipelines.backup import files, staging
@@ -31,6 +30,7 @@ from tests.store.snapshot_factory import (
     make_snapshot_and_catalogue,
     new_capture,
     publication_payloads,
+    rewrite,
     write_raw,
 )
 from tests.store.worker import Worker
@@ -53,10 +53,7 @@ def query(data: DataFolder, sql: str) -> list[tuple[Any, ...]]:
 
 def drop_columns(snapshot: Snapshot, *names: str) -> None:
     """Make the publications as an older version did, which knew less."""
-    file = snapshot.path / "publications.parquet"
-    pq.write_table(pq.read_table(file).drop_columns([*names]), file)
-    snapshot.manifest.tables["publications"].bytes = file.stat().st_size
-    (snapshot.path / MANIFEST).write_bytes(encode_manifest(snapshot.manifest))
+    rewrite(snapshot, "publications", lambda table: table.drop_columns([*names]))
 
 
 def rows_by_snapshot(data: DataFolder, view: str) -> list[tuple[Any, ...]]:

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import copyfile
 
 import duckdb
 import pyarrow as pa
@@ -15,8 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import StorageError
+from pipelines.migration.model.target_reading import local_table
 from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_error, storage_errors
+from pipelines.store.findings import open_findings
 from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.snapshot_factory import make_snapshot
@@ -135,6 +138,25 @@ def test_a_damaged_file_of_a_snapshot_is_named(tmp_path: Path, damage: str, name
             read()
         assert str(caught.value).startswith(f"{path} {words}"), caught.value
         assert f"`bookferry snapshots verify {snapshot.name}`" in str(caught.value)
+
+
+def test_a_sound_file_of_another_table_is_damage(tmp_path: Path) -> None:
+    """Whoever reads it: Arrow and DuckDB take it as it is."""
+    data = DataFolder(tmp_path / "data")
+    snapshot = make_snapshot(data)
+    facts = snapshot.manifest.tables["publications"]
+    assert snapshot.sound_address_of(facts) == snapshot.address_of(facts)
+    copyfile(snapshot.path / "publication_authors.parquet", snapshot.path / "publications.parquet")
+    with pytest.raises(
+        StorageError, match=r"publications\.parquet is damaged: it has .* bytes instead of .*snapshots verify"
+    ):
+        snapshot.sound_address_of(facts)
+    with pytest.raises(StorageError, match="is damaged"), data.open_table(snapshot, "publications"):
+        pass
+    with pytest.raises(StorageError, match="is damaged"), open_findings(data, snapshot, tmp_path):
+        pass
+    with pytest.raises(StorageError, match="is damaged"):
+        local_table(data, snapshot, "publications", tmp_path)
 
 
 def test_a_full_disk_is_no_damage(tmp_path: Path) -> None:

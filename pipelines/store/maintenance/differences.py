@@ -97,7 +97,7 @@ def _compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str, limit: i
         if facts is None:
             return ResourceDifferences(only_in=other.name)
         key = data.keys.to_read(facts.key, f"{resource} of {snapshot.name}")
-        files.append((escaped(snapshot.address_of(facts)), key))
+        files.append((escaped(snapshot.sound_address_of(facts)), key))
     with data.duckdb("1GB", 2) as database, storage_errors(a.address):
         for name, (file, key) in zip(("raw_a", "raw_b"), files, strict=True):
             create_view(database, name, file, key)

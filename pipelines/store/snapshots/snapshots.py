@@ -19,7 +19,7 @@ from pipelines.inventory import LIST_PATHS, RESOURCES
 from pipelines.settings.validation_messages import did_you_mean
 from pipelines.state.local import LocalState
 from pipelines.state.store import State
-from pipelines.store.durable import storage_error, storage_errors
+from pipelines.store.durable import damage_of_size, storage_error, storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
 from pipelines.store.objects.objects import Objects
@@ -73,6 +73,13 @@ class Snapshot:
     def address_of(self, facts: TableFacts) -> str:
         """The address of one of its files, for DuckDB and other engines."""
         return self._objects.address_of(f"{self.key}/{facts.path}")
+
+    def sound_address_of(self, facts: TableFacts) -> str:
+        """The same, to be read now. Raises `StorageError` where its size is not as published: a sound file of another table is damage."""
+        address, size = self.address_of(facts), self._objects.size(f"{self.key}/{facts.path}")
+        if size not in (None, facts.bytes):
+            raise StorageError(damage_of_size(address, size or 0, facts.bytes))
+        return address
 
     @property
     def name(self) -> str:
@@ -223,7 +230,7 @@ class DataFolder:
         key = self.keys.to_read(facts.key, f"The table {name} of {snapshot.name}")
         path = f"{snapshot.key}/{facts.path}"
         with (
-            storage_errors(self.objects.address_of(path)),
+            storage_errors(snapshot.sound_address_of(facts)),
             self.objects.open(path) as content,
             open_table(content, key) as file,
         ):
