@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -113,9 +114,13 @@ class LibraryClient:
             transport or NetworkTransport(base_url), budget=budget, meter=self._meter, clock=clock
         )
         self._origin_transport = OriginTransport(self._budget_transport, base_url=base_url)
-        self._transport = RetryTransport(
-            self._origin_transport, clock=clock, on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds))
+        retrying = partial(
+            RetryTransport,
+            self._origin_transport,
+            clock=clock,
+            on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds)),
         )
+        self._transport, self._brief_transport = retrying(), retrying(most_tries=1, most_throttled=3)
         self._probe_transport = RetryTransport(self._origin_transport, clock=clock, most_tries=2, most_throttled=1)
         self._unsigned_probe_transport = RetryTransport(
             self._budget_transport, clock=clock, most_tries=2, most_throttled=1
@@ -139,14 +144,14 @@ class LibraryClient:
     def get(
         self, url: httpx.URL | str, params: dict[str, Any] | None = None, *, briefly: bool = False
     ) -> httpx.Response:
-        """Return the response 200 to a GET of an address below `api_url`, its body read. `briefly`: it is tried twice at most.
+        """Return the response 200 to a GET of an address below `api_url`, its body read. `briefly`: one try, and more only after a 429.
 
         Raises `SignInError` on 401, on 403 and if the service redirects to a page for people to sign in, `RefusedError` on any other 4xx,
         `ProtocolError` for a response that no API sends (another redirect, a web page), `TemporaryError` if the service did not recover in
         time, `ConfigurationError` if its certificate is not trusted.
         """
         try:
-            transport = self._probe_transport if briefly else self._transport
+            transport = self._brief_transport if briefly else self._transport
             request = httpx.Request("GET", url, params=params, headers=_HEADERS)
             response = self._fetched(request, self._auth, transport)
         except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -108,7 +108,9 @@ def test_one_record(tmp_path: Path, answer: str, headers: str, *, newest_first: 
     with backed_up(tmp_path, library) as (runner, server):
         snapshot = runner.back_up()
         retries = sum(request.target.endswith("per_page=50&page=3") for request in server.received)
-        assert len(server.received) - retries <= 1 + 7 + 5 + 5 + 2 + 3 + 2, "a dozen and the pages beside it"
+        assert len(server.received) - retries <= 1 + 6 + 5 + 5 + 2 + 1 + 2, (
+            "a dozen, one once more, and the pages beside it"
+        )
     manifest = snapshot.manifest
     assert not manifest.complete
     assert {row["id"] for row in runner.raw_rows(snapshot)} == {*range(1, RECORDS + 1)} - {120}
@@ -124,7 +126,10 @@ def test_one_record(tmp_path: Path, answer: str, headers: str, *, newest_first: 
 @pytest.mark.parametrize(
     ("answer", "bad"),
     [
-        *(("422", bad) for bad in ({1}, {260}, {120, 121}, {1, 77, 210, 260}, {105, 115, 125, 135, 145})),
+        *(
+            ("422", bad)
+            for bad in ({1}, {260}, {120, 121}, {1, 77, 210, 260}, {105, 115, 125, 135, 145}, {*range(121, 140, 2)})
+        ),
         *(("404", bad) for bad in ({1, 51}, {260}, {50, 51, 101}, {101, 150}, {60, 120, 160})),
     ],
     ids=str,
@@ -147,6 +152,8 @@ def test_any_place(tmp_path: Path, answer: str, bad: set[int]) -> None:
         (30, range(1, 51), "record 120 of the list (after id 119, before id 121)"),
         (50, {25, 50}, "records 101 to 125 of the list (after id 100, before id 126)"),
         (50, range(5, 51), "records 116 to 120 of the list (after id 115, before id 121)"),
+        (50, range(10, 51), "records 111 to 120 of the list (after id 110, before id 121)"),
+        (49, range(1, 51), "record 120 of the list (after id 119, before id 121)"),
     ],
 )
 def test_other_sizes_of_pages(tmp_path: Path, headers: str, most: int, allowed: Collection[int], which: str) -> None:
@@ -157,9 +164,55 @@ def test_other_sizes_of_pages(tmp_path: Path, headers: str, most: int, allowed: 
         assert len(server.received) < RECORDS / most + 30
     [gap] = [problem for problem in snapshot.manifest.problems if "cannot send" in problem]
     assert f"cannot send {which}" in gap
-    assert f"per_page={[size for size in (25, 5, 1) if size in library.allowed][-1]}" in gap
-    lacking = {*range(1, RECORDS + 1)} - {row["id"] for row in runner.raw_rows(snapshot)}
-    assert len(lacking) == (1 if "record " in which else 25 if 25 in {*allowed} and 24 not in allowed else 5)
+    smallest = next(size for size in (1, 5, 10, 25) if size in allowed)
+    assert f"per_page={smallest}&" in gap
+    assert len({*range(1, RECORDS + 1)} - {row["id"] for row in runner.raw_rows(snapshot)}) == smallest
+
+
+@pytest.mark.parametrize("answer", ["500", "cut", "422"])
+@pytest.mark.parametrize("bad", [1, 51, 150, 251, 260])
+def test_requests_of_a_gap(tmp_path: Path, answer: str, bad: int) -> None:
+    """The tries of its page, a dozen parts, one of them once more, and what is beside it; nowhere is it looked for twice."""
+    with backed_up(tmp_path, Library({bad}, ANSWERS[answer])) as (runner, server):
+        runner.back_up()
+        retries = 0 if answer == "422" else 6
+        assert len(server.received) <= 1 + 6 + retries + 12 + 1 + 3
+
+
+@pytest.mark.parametrize(("status", "sizes"), [(429, {1, 2, 10}), (500, {1})])
+def test_a_part_that_fails_once(tmp_path: Path, status: int, sizes: set[int]) -> None:
+    """A part that has to wait, or that fails and then comes, is no gap."""
+    library, failed = Library({120}, ANSWERS["500"]), set[str]()
+    once = Answer({}, status=status, headers={"retry-after": "2"})
+
+    def serve(request: Received) -> Answer:
+        is_new = int(request.query.get("per_page", 0)) in sizes and request.target not in failed
+        failed.add(request.target)
+        return once if is_new else library.serve(request)
+
+    with ScriptedServer(serve) as server:
+        library.url = server.url
+        runner = BackupRunner(tmp_path, server.url, "files = false", ManualClock())
+        snapshot = runner.back_up()
+    assert {row["id"] for row in runner.raw_rows(snapshot)} == {*library.ids} - {120}
+
+
+@pytest.mark.parametrize("least", [10, 30])
+def test_sizes_that_are_not_heeded(tmp_path: Path, least: int) -> None:
+    """A service that sends more records than were asked for: the smallest pages that it sends as asked."""
+    library = Library({120}, ANSWERS["500"])
+
+    def serve(request: Received) -> Answer:
+        size = int(request.query.get("per_page", 50))
+        target = request.target.replace(f"per_page={size}", f"per_page={max(size, least)}")
+        return library.serve(Received(request.method, target, request.headers))
+
+    with ScriptedServer(serve) as server:
+        library.url = server.url
+        runner = BackupRunner(tmp_path, server.url, "files = false", ManualClock())
+        snapshot = runner.back_up()
+    gap = range(111, 121) if least == 10 else range(101, 151)
+    assert {row["id"] for row in runner.raw_rows(snapshot)} == {*library.ids} - {*gap}
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ class Descent:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing shows that a record was added or deleted, and every record came that X-Total announced."""
+        """Whether nothing shows that a record was added or deleted, and every record came that X-Total announced, or cannot be sent."""
         return not self.has_moved and self._distinct == self._total
 
     @property
@@ -160,8 +160,10 @@ class Descent:
         """Records of the beginning that were deleted."""
         return (self._first_total or 0) + self.added - self._end if self._end is not None else 0
 
-    def take(self, number: int, ids: Sequence[int | None], total: int | None, *, in_turn: bool = True) -> None:
-        """Note a page. `in_turn`: it was requested after the page before it had arrived."""
+    def take(
+        self, number: int, ids: Sequence[int | None], total: int | None, *, in_turn: bool = True, lacking: int = 0
+    ) -> None:
+        """Note a page. `in_turn`: it was requested after the page before it had arrived; `lacking`: its records that cannot be sent."""
         numbers = [record_id for record_id in ids if record_id is not None]
         rose = self._see(total)
         match self._phase:
@@ -171,6 +173,7 @@ class Descent:
                     self._read_again()
                 else:
                     self._unordered |= not follows
+                    self._distinct += lacking
                     self._note(numbers, complete=len(numbers) == len(ids))
                     self._lower(number)
             case _Phase.OLDEST:

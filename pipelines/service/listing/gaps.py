@@ -5,14 +5,13 @@ Pure: nothing here sends a request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import httpx
 import msgspec
 
 from pipelines.errors import AccessDeniedError, BookferryError, ProtocolError, RefusedError, TemporaryError
 
-_PART_SIZES = (25, 10, 5, 2, 1)
+MOST_PARTS = 5
+"""Smaller pages into which a page is divided, where its size allows; twice as many where they all fail."""
 
 HALVES = 2
 """So many smaller pages may each have a record that cannot be sent; where more fail and none is read, it is their size that is refused."""
@@ -59,14 +58,14 @@ def is_missing(error: BookferryError) -> bool:
     return isinstance(error, RefusedError) and error.status == httpx.codes.NOT_FOUND
 
 
-def part_sizes(size: int) -> Iterator[int]:
-    """The sizes of smaller pages around a record that cannot be sent, each a divisor of the one before it, the first of `size`.
+def part_sizes(size: int) -> list[int]:
+    """The sizes of smaller pages around a record that cannot be sent, divisors of `size`; the next one if the service refuses one.
 
     The service allows any (service.md#lists). A gap of one record in a page of 50 costs a dozen requests.
     """
-    for part in _PART_SIZES:
-        if part < size and size % part == 0:
-            yield (size := part)
+    divisors = [part for part in range(1, size) if size % part == 0]
+    few = [part for part in divisors if size <= MOST_PARTS * part]
+    return [*few, *(part for part in divisors if MOST_PARTS * part < size <= 2 * MOST_PARTS * part)] or divisors[-1:]
 
 
 def part_at(url: httpx.URL, place: int, size: int) -> httpx.URL:

@@ -147,7 +147,8 @@ class Listing:
 
     def _accept_down(self, descent: Descent, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
         page = Page(number, str(answer.paging.url), answer.records, answer.ids, answer.paging.total)
-        descent.take(number, answer.ids, answer.paging.total, in_turn=in_turn)
+        lacking = answer.paging.records - len(answer.records)
+        descent.take(number, answer.ids, answer.paging.total, in_turn=in_turn, lacking=lacking)
         self._count(page, answer)
         return page
 

@@ -133,8 +133,6 @@ class PageRequests:
         if not parts and self._total is None and page.behind is None:
             self._gaps = MOST_GAPS  # where the list ends is unknown
             raise error
-        if not parts:
-            failed, size = {page.begin: error}, self.page_size
         ids, gaps = _ids_by_place(parts or page.beside), list[Gap]()
         for place, refusal in failed.items():
             last = min(place + size - 1, self._total or place + size - 1)
@@ -160,33 +158,54 @@ class PageRequests:
     def _in_parts(
         self, page: _UnreadablePage, error: BookferryError
     ) -> tuple[dict[int, SavedPage], dict[int, BookferryError], int]:
-        """Return smaller pages by their places, and the places and the size of those that cannot be read."""
+        """Return smaller pages by their places, and the places and the size of those that cannot be read.
+
+        Of the smallest size that the service sends.
+        """
         parts, failed, size = dict[int, SavedPage](), {page.begin: error}, self.page_size
-        for step in part_sizes(size):
+        lacking, steps = (failed, size), part_sizes(size)
+        while steps:
+            step = steps.pop(0)
             places = [
                 part for place in failed for part in range(place, place + size, step) if part <= (self._total or part)
             ]
-            larger, failed, size, parts_before = (failed, size), {}, step, len(parts)
-            for place in places:
-                try:
-                    part = self.read(part_at(page.url, place, step), briefly=True)
-                except UNREADABLE as refusal:
-                    failed[place] = refusal
-                    continue
-                fewest = min(step, self._total - place + 1) if self._total is not None else 1
-                if not fewest <= len(part.records) <= step:
-                    return {}, {page.begin: error}, self.page_size  # the service has pages of one size
-                parts[place] = part
+            read, refused = self._parts_of(page, places, step, error)
+            if not read and not (parts or page.is_served):
+                break
+            if not read and len(places) > HALVES:
+                continue  # no page of this size is served
+            parts |= read
             highest, behind = max(parts, default=0), self._total is None and page.behind is not None
             failed = {
                 place: refusal
-                for place, refusal in failed.items()
+                for place, refusal in refused.items()
                 if place <= (self._total or place)
                 and (self._total or behind or place < highest or not is_missing(refusal))
             }
-            if len(parts) == parts_before and (len(places) > HALVES or not (parts or page.is_served)):
-                return parts, *larger  # no page of this size is served, or no page at all
-        return parts, failed, size
+            size, steps = step, part_sizes(step)
+            lacking = (failed, size) if read else lacking
+        may_pass = [place for place, refusal in failed.items() if parts and isinstance(refusal, TemporaryError)]
+        read, _ = self._parts_of(page, may_pass, size, error)
+        if read:
+            lacking = {place: refusal for place, refusal in failed.items() if place not in read}, size
+        return parts | read, *lacking
+
+    def _parts_of(
+        self, page: _UnreadablePage, places: Sequence[int], step: int, error: BookferryError
+    ) -> tuple[dict[int, SavedPage], dict[int, BookferryError]]:
+        """Return the smaller pages at these places, and what came back for those that cannot be read: all, if the size is not heeded."""
+        parts, failed = dict[int, SavedPage](), dict[int, BookferryError]()
+        for place in places:
+            try:
+                part = self.read(part_at(page.url, place, step), briefly=True)
+            except UNREADABLE as refusal:
+                failed[place] = refusal
+                continue
+            fewest = min(step, self._total - place + 1) if self._total is not None else 1
+            if not fewest <= len(part.records) <= step:
+                return {}, dict.fromkeys(places, error)
+            parts[place] = part
+        return parts, failed
 
     def read(self, url: httpx.URL, *, briefly: bool = False) -> SavedPage:
         """Return one page; `briefly`: a part of it, or a page beside it, with records. Raises the errors of `UNREADABLE`, and 401."""
