@@ -189,8 +189,8 @@ _TABLE = {
         ),
         Reason(
             TASK_COMPLETED,
-            "The task is completed. No program can create a completed task, so it would be open again.",
-            _KEPT,
+            "The task is completed, and nothing says which request completes one, so it would be open again.",
+            f"{_KEPT} Where the target's description has that request, `bookferry migrate map` writes it into the mapping file.",
         ),
         Reason(
             NO_NUMBER,
