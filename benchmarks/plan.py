@@ -20,12 +20,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, NoReturn, Self, cast
 
 import msgspec
 
 from benchmarks.libraries import generated_publications, make_snapshot, write_raw
 from benchmarks.measured import Figures, markdown, run
+from pipelines.errors import ProtocolError
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
@@ -139,8 +140,9 @@ def prepared(folder: Path, reading: str) -> Iterator[Migration]:
 
 
 class _NoClient:
-    """Stands for the client of a library to which no request is sent."""
+    """Stands for the client of a library to which no request is sent, and which describes nothing."""
 
+    api_url = "http://127.0.0.1/api/v3"
     requests = 0
     lost_write_seconds = 0.0
     clock = SystemClock()
@@ -150,6 +152,9 @@ class _NoClient:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+    def ask(self, *_: object, **_options: object) -> NoReturn:
+        raise ProtocolError("nothing is asked")
 
 
 class PreparedReading:

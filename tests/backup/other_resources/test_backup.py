@@ -207,7 +207,7 @@ class TestUnreadableResources:
         refused = {"authorities": 403, "collections": 405, "tasks": 410, "users": 422, "locations": 404}
         for resource, status in refused.items():
             path = "/hard_copies/locations" if resource == "locations" else f"/{resource}"
-            sandbox.fault("status", status=status, path=path, times=9)
+            sandbox.fault("status", status=status, path=path, times=20)
         snapshot = runner.back_up()
         assert snapshot.manifest.complete
         assert {name: list_.status for name, list_ in snapshot.manifest.unreadable.items()} == refused
