@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import StorageError
-from pipelines.migration.model.target_reading import local_table
 from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_error, storage_errors
 from pipelines.store.findings import open_findings
@@ -155,8 +154,6 @@ def test_a_sound_file_of_another_table_is_damage(tmp_path: Path) -> None:
         pass
     with pytest.raises(StorageError, match="is damaged"), open_findings(data, snapshot, tmp_path):
         pass
-    with pytest.raises(StorageError, match="is damaged"):
-        local_table(data, snapshot, "publications", tmp_path)
 
 
 def test_a_full_disk_is_no_damage(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: 
 def local_table(data: DataFolder, source: Snapshot, table: str, folder: Path) -> Path:
     """A table of a snapshot as a local file; a table in a bucket is copied into `folder`."""
     facts = source.manifest.tables[table]
-    address = source.sound_address_of(facts)
+    address = source.address_of(facts)
     if "://" not in address:
         return Path(address)
     copy = folder / f"source-{table}.parquet"
