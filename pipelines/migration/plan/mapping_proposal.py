@@ -94,7 +94,11 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
             why = learned.left_out.get(next((key for key in keys_of(name) if key in learned.left_out), ""))
             has = f"what records have is not sent. {REASONS[why].problem}" if why else _NO_RECORD_HAS_IT
             comments[name] = f"'{target}' demands it, and {has}{_one_of(learner, name)}"
-        elif (lacking := _lacking(learner, name)) and name in learned.fields and name not in learned.references:
+        elif (
+            name in learned.fields
+            and name not in learned.references
+            and (lacking := learner.source.records - _with_value(learner, _key_in_source(learner, name)))
+        ):
             fields[name] = msgspec.structs.replace(fields[name], fill=OPEN)
             comments[name] += (
                 f". '{target}' demands it: say what new records get of the {lacking:,} that lack it, or take `fill` away"
@@ -190,7 +194,7 @@ def _about(learner: TypeLearner, target: str) -> str:
 def _known_from(learner: TypeLearner, name: str) -> str:
     """Where is known from what a field is."""
     learned = learner.type
-    key = next(key for key in learned.keys_of(name) if key in learner.source.fields)
+    key = _key_in_source(learner, name)
     seen = _seen(learner, key)
     if name not in learned.references:
         return f"{seen}{_one_of(learner, name)}"
@@ -203,18 +207,22 @@ def _known_from(learner: TypeLearner, name: str) -> str:
 
 def _seen(learner: TypeLearner, key: str) -> str:
     example = f", such as {learner.examples[key]}" if key in learner.examples else ""
-    return f"{sum(learner.source.fields[key].kinds.values()):,} of {counted(learner.source.records, 'record')}{example}"
+    return f"{_with_value(learner, key):,} of {counted(learner.source.records, 'record')}{example}"
+
+
+def _with_value(learner: TypeLearner, key: str) -> int:
+    """The records that have a value in a field."""
+    return sum(learner.source.fields[key].kinds.values())
+
+
+def _key_in_source(learner: TypeLearner, name: str) -> str:
+    """The key under which records of the source have a field that is sent."""
+    return next(key for key in learner.type.keys_of(name) if key in learner.source.fields)
 
 
 def _one_of(learner: TypeLearner, name: str) -> str:
     choices = ", ".join(learner.choices.get(name, ()))
     return f"; one of {choices}" if choices else ""
-
-
-def _lacking(learner: TypeLearner, name: str) -> int:
-    """The records that have nothing in a field."""
-    key = next((key for key in learner.type.keys_of(name) if key in learner.source.fields), "")
-    return learner.source.records - sum(learner.source.fields[key].kinds.values()) if key else 0
 
 
 def _keys(fields: Mapping[str, FieldMapping]) -> set[str]:
