@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,32 +35,39 @@ class OpenPlan:
     """What the target does not have after it, in a few words. A plan that waits for nothing is listed for this alone."""
 
 
-def open_plans(settings: Settings, data: DataFolder) -> Iterator[OpenPlan]:
-    """The newest plan of each pair of libraries, and earlier ones that were begun and not finished.
+def open_plans(settings: Settings, data: DataFolder) -> list[OpenPlan]:
+    """The newest plan of each pair of libraries, and earlier ones that were begun, not finished, and not taken over by a later one.
 
     Without those that wait for nothing, unless the newest one has left something out.
     """
     if not (data.path / "plans").is_dir() and next(data.objects.below("plans"), None) is None:
-        return
+        return []
     from pipelines.migration.model.journal import Journal  # noqa: PLC0415  they take a second to import, and many libraries have no plan
     from pipelines.migration.model.plan_folders import all_plans  # noqa: PLC0415
     from pipelines.migration.report.status import status_of  # noqa: PLC0415
 
-    plans = all_plans(data)
-    newest = {(plan.facts.source.tenant, plan.facts.target.tenant): plan for plan in plans}
-    for plan in plans:
-        if plan.facts.target.tenant not in settings.tenants:
+    waiting = []
+    # What later plans of a pair have gone on with; an earlier plan of it is stale.
+    taken_over: dict[tuple[str, str], set[str]] = {}
+    for plan in reversed(all_plans(data)):
+        pair = plan.facts.source.tenant, plan.facts.target.tenant
+        is_newest, later = pair not in taken_over, taken_over.setdefault(pair, set())
+        resources = set(plan.facts.resources)
+        if plan.facts.target.tenant not in settings.tenants or (resources <= later and not is_newest):
             continue
         journal = Journal(data.state, plan.facts.source.base_url, plan.facts.target.base_url, SystemClock())
-        is_newest = newest[plan.facts.source.tenant, plan.facts.target.tenant] is plan
         try:
-            open_plan = _open(plan, status_of(plan, journal), is_newest=is_newest)
+            status = status_of(plan, journal)
+            open_plan = _open(plan, status, is_newest=is_newest)
         except StorageError:
             continue
         finally:
             journal.close()
+        if (any(status.done.values()) or status.verification) and not status.undone:
+            later |= resources
         if open_plan is not None and (is_newest or open_plan.begun):
-            yield open_plan
+            waiting.append(open_plan)
+    return waiting[::-1]
 
 
 def _open(plan: Plan, status: PlanStatus, *, is_newest: bool) -> OpenPlan | None:

@@ -117,7 +117,7 @@ def test_damage(installation: Installation) -> None:
 
 
 def test_a_migration_that_was_begun(installation: Installation, sandbox: SandboxProcess) -> None:
-    """A plan waits; a plan that was begun needs attention until its verification found the target equal."""
+    """A plan waits; one that was begun needs attention until its verification found the target equal, or a later one was begun."""
     config = installation.add_v3("bare", "bare")
     signed_out = run("status", "--json", folder=installation.folder)
     assert (signed_out.status, codes(libraries(signed_out)["bare"])) == (4, ["backup", "sign_in"])
@@ -134,6 +134,9 @@ def test_a_migration_that_was_begun(installation: Installation, sandbox: Sandbox
 
     assert state() == ([(plan, False, "its application")], [])
     assert installation.run("migrate", "apply", plan, "--limit", "10").status == 0
+    first, plan = plan, installation.run("migrate", "plan", "small", "bare", "--newest", "--json").document["plan"]
+    assert [name for name, _begun, _waits_for in state()[0]] == [first, plan]
+    assert installation.run("migrate", "apply", plan, "--limit", "10").status == 0
     [(name, begun, waits_for)], found = state()
     assert (name, begun, found) == (plan, True, ["migration"])
     assert waits_for.startswith("the rest of its ")
@@ -141,8 +144,9 @@ def test_a_migration_that_was_begun(installation: Installation, sandbox: Sandbox
     assert state() == ([(plan, True, "its verification")], ["migration"])
     assert installation.run("migrate", "verify", plan).status == 0
     assert state() == ([], [])
-    assert installation.run("migrate", "undo", plan, "--really").status == 0
-    assert state() == ([], [])
+    for taken_back, left in ((plan, [first]), (first, [])):
+        assert installation.run("migrate", "undo", taken_back, "--really").status == 0
+        assert [name for name, _begun, _waits_for in state()[0]] == left
 
 
 def test_the_scheduler_is_seen_in_dagsters_own_file(
