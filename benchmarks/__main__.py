@@ -1,9 +1,7 @@
 """Every benchmark in one go: `python -m benchmarks`, or `make bench`, writes results.json and the tables of README.md.
 
-    python -m benchmarks --only start report      # these alone; the other results stay
-    python -m benchmarks --quick --output FILE    # small libraries: does it work?
-
-Each benchmark is a process of its own.
+python -m benchmarks --only start report      # these alone; the other results stay
+python -m benchmarks --quick --output FILE    # small libraries: does it work?
 """
 
 from __future__ import annotations
@@ -12,31 +10,29 @@ import argparse
 import importlib
 import json
 import re
-import subprocess
 import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measured import ROOT, machine
+from benchmarks.measured import machine
 
 RESULTS = Path(__file__).with_name("results.json")
 README = Path(__file__).with_name("README.md")
 
-BENCHMARKS: dict[str, list[str]] = {
-    "backup": ["--records", "500", "--runs", "1"],
-    "start": ["--runs", "1"],
-    "night": ["--records", "50"],
-    "plan": ["--records", "500"],
-    "report": ["--records", "500"],
-    "postgres": ["--records", "500", "--pandas", "200"],
+BENCHMARKS: dict[str, dict[str, Any]] = {
+    "backup": {"sizes": [500], "runs": 1},
+    "start": {"runs": 1},
+    "night": {"sizes": [50]},
+    "plan": {"records": 500},
+    "report": {"records": 500},
+    "postgres": {"records": 500, "pandas": 200},
 }
-"""Module of each benchmark → its arguments for a quick run."""
+"""Module of each benchmark → what its `measure` is given for a quick run.
 
-SHARED_LIBRARY = ("report", "postgres")
-
-_PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+In this order: a process counts the memory of the one that started it as its own, and the first three import little.
+"""
 
 
 def main() -> None:
@@ -47,15 +43,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS, help="default: benchmarks/results.json")
     arguments = parser.parse_args()
     results = json.loads(arguments.output.read_text("utf-8")) if arguments.output.exists() else {}
-    with tempfile.TemporaryDirectory() as library:
+    with tempfile.TemporaryDirectory() as folder:  # `report` and `postgres` share their library
         for name in arguments.only:
             print(f"=== {name}", file=sys.stderr, flush=True)
-            options = BENCHMARKS[name] if arguments.quick else []
-            options = [*options, *(["--data", library] if name in SHARED_LIBRARY else [])]
-            command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *options]
-            finished = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-            measured = {"day": str(datetime.now(UTC).date()), "machine": machine()}
-            results[name] = {**measured, "figures": json.loads(finished.stdout)}
+            benchmark = importlib.import_module(f"benchmarks.{name}")
+            figures = benchmark.measure(Path(folder), **(BENCHMARKS[name] if arguments.quick else {}))
+            results[name] = {"day": str(datetime.now(UTC).date()), "machine": machine(), "figures": figures}
             arguments.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if arguments.output == RESULTS:
         README.write_text(with_tables(README.read_text("utf-8"), results), encoding="utf-8")
@@ -71,7 +64,7 @@ def with_tables(page: str, results: dict[str, Any]) -> str:
         made: str = importlib.import_module(f"benchmarks.{match[2]}").table(result["figures"])
         return f"{match[1]}\n{made}\n\n{result['day']}; {result['machine']}.\n\n{match[3]}"
 
-    return _PLACE.sub(table, page)
+    return re.sub(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", table, page, flags=re.DOTALL)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,5 @@
 """A backup against other tools that copy the same library: records a second, CPU time, memory.
 
-    .venv/bin/python -m benchmarks.backup                    # 100,000 and 1,000,000 publications: some minutes
-    .venv/bin/python -m benchmarks.backup --records 5000
-
 Every tool reads the same library from the same server in the same run, each time in a process of its own and an empty folder, in turns, so
 that other work on the machine affects all of them. The number of copied records is checked. dlt's tables, of which the time grows with the
 records, are made of the smaller library only.
@@ -10,7 +7,6 @@ records, are made of the smaller library only.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -29,20 +25,7 @@ TOOLS = {BACKUP: SIZES[1], DLT: SIZES[0], DLT_ARROW: SIZES[1]}
 """Tool → records of the largest library that it copies."""
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="Measure a backup beside other tools.")
-    parser.add_argument("--records", type=int, nargs="+", default=list(SIZES), help="default: 100000 1000000")
-    parser.add_argument(
-        "--runs", type=int, default=RUNS, help=f"of each tool with the smaller library; default: {RUNS}"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
-    arguments = parser.parse_args()
-    figures = measure(arguments.records, arguments.runs)
-    print(json.dumps(figures) if arguments.json else table(figures))
-
-
-def measure(sizes: Sequence[int], runs: int) -> Figures:
+def measure(_folder: Path, sizes: Sequence[int] = SIZES, runs: int = RUNS) -> Figures:
     """Size → tool → medians."""
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for size in sizes:
@@ -97,7 +80,3 @@ def table(figures: Figures) -> str:
     ]
     columns = ["tool", "records", "records/s", "× dlt", "CPU µs a record", "peak MiB", "× the smaller library"]
     return markdown(columns, rows)
-
-
-if __name__ == "__main__":
-    main()

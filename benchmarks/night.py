@@ -1,8 +1,5 @@
 """What a night takes besides the service's time: from the start to the first page, and from the last page to the end.
 
-    .venv/bin/python -m benchmarks.night
-    .venv/bin/python -m benchmarks.night --records 5445 --requests-per-minute 60     # at the service's limit
-
 `bookferry backup` runs twice for each library, the second time with a snapshot to compare with. The library of 5,445 publications has the
 real records of the sandbox, the others have generated ones. Where the server has no limit, what a backup does beside the reading has less
 time than in production.
@@ -10,7 +7,6 @@ time than in production.
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import time
@@ -23,19 +19,8 @@ REAL = 5_445
 SIZES = (50, REAL, 100_000)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="Measure what a night takes besides the service's time.")
-    parser.add_argument("--records", type=int, nargs="+", default=list(SIZES), help="default: 50 5445 100000")
-    parser.add_argument("--requests-per-minute", type=int, default=NO_LIMIT, help="the service's limit; default: none")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
-    arguments = parser.parse_args()
-    figures = measure(arguments.records, arguments.requests_per_minute)
-    print(json.dumps(figures) if arguments.json else table(figures))
-
-
-def measure(sizes: Sequence[int], requests_per_minute: int = NO_LIMIT) -> Figures:
-    """Two nights of each library."""
+def measure(_folder: Path, sizes: Sequence[int] = SIZES, requests_per_minute: int = NO_LIMIT) -> Figures:
+    """Two nights of each library. `requests_per_minute`: as the service limits them, or not."""
     return {"nights": [figures for size in sizes for figures in nights(size, requests_per_minute)]}
 
 
@@ -60,7 +45,3 @@ def table(figures: Figures) -> str:
     """The figures as Markdown."""
     columns = ["publications", "night", "start → first request", "reading", "last request → end", "CPU seconds"]
     return markdown(columns, [[*night.values()] for night in figures["nights"]])
-
-
-if __name__ == "__main__":
-    main()

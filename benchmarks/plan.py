@@ -1,9 +1,5 @@
 """What a migration's plan costs, from two raw snapshots to the sealed plan, and its verification.
 
-    .venv/bin/python -m benchmarks.plan                     # 100,000 against 100,000 publications: two minutes
-    .venv/bin/python -m benchmarks.plan --records 1000000
-    .venv/bin/python -m benchmarks.plan --empty             # the target is empty, so that the plan creates every record
-
 Nine tenths of the generated records are in both libraries, under other ids and with the same DOI; in one percent the abstract was edited.
 The target's reading is a raw table that is there already, because a service limits a reading, not the machine. `verification`: the target
 as it is then has every record of the plan. Each step is a process of its own.
@@ -11,11 +7,9 @@ as it is then has every record of the plan. Each step is a process of its own.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -60,41 +54,24 @@ APART = 5_000_000
 STEPS = ("plan", "verification")
 
 
-def main() -> None:
-    """Measure and print, or take one of the steps."""
-    parser = argparse.ArgumentParser(description="Measure plans from raw snapshots, and their verification.")
-    parser.add_argument("--records", type=int, default=100_000)
-    parser.add_argument("--empty", action="store_true", help="the target is empty")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
-    parser.add_argument("--step", choices=["libraries", "journal", *STEPS], help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.step:
-        print(json.dumps(take(arguments.step, arguments.folder, arguments.records, empty=arguments.empty)))
-        return
-    with tempfile.TemporaryDirectory() as temporary:
-        figures = measure(Path(temporary), arguments.records, empty=arguments.empty)
-    print(json.dumps(figures) if arguments.json else table(figures))
-
-
-def measure(folder: Path, records: int, *, empty: bool = False) -> Figures:
+def measure(shared: Path, records: int = 100_000) -> Figures:
     """Make the snapshots, plan, and verify."""
-    command = [sys.executable, "-m", "benchmarks.plan", "--folder", str(folder), "--records", str(records)]
-    command += ["--empty"] * empty
+    folder = shared / "plan"
+    folder.mkdir()
     steps, actions = {}, {}
     for step in ("libraries", "plan", "journal", "verification"):
-        cost = run([*command, "--step", step])
+        cost = run([sys.executable, "-m", "benchmarks.plan", step, str(folder), str(records)])
         if step in STEPS:
             steps[step] = cost.figures()
             actions = json.loads(cost.output) or actions
     return {"publications": records, "steps": steps, "actions": actions}
 
 
-def take(step: str, folder: Path, records: int, *, empty: bool) -> dict[str, int]:
+def take(step: str, folder: Path, records: int) -> dict[str, int]:
     """Take one step in this process; returns the actions of the plan after the step that makes it."""
     os.environ |= {"BENCH_USER": "bench", "BENCH_PASSWORD": "bench"}
     if step == "libraries":
-        make_libraries(folder, records, empty=empty)
+        make_libraries(folder, records)
     elif step == "plan":
         with prepared(folder, "planned") as migration:
             return dict(migration.plan(migration.find_source("old"), "new").facts.counts["publications"])
@@ -170,11 +147,11 @@ class PreparedReading:
         return TargetListing(path)
 
 
-def make_libraries(folder: Path, records: int, *, empty: bool) -> None:
+def make_libraries(folder: Path, records: int) -> None:
     """Make the snapshot of the source, and the readings of the target for the plan and for the verification."""
     make_snapshot(DataFolder(folder / "library-data"), "old", publications(records, 0, edited=False), NOW)
     for reading, first in (("planned", records // 10), ("migrated", 0)):
-        write_raw(folder / f"target-{reading}.parquet", publications(0 if empty else records, first, edited=True))
+        write_raw(folder / f"target-{reading}.parquet", publications(records, first, edited=True))
     (folder / "bookferry.toml").write_text(CONFIG, encoding="utf-8")
 
 
@@ -192,4 +169,4 @@ def publications(count: int, first: int, *, edited: bool) -> Iterator[tuple[int,
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(take(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))))

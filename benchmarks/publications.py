@@ -1,8 +1,7 @@
 """A generated library of any size: the same records on every machine and in every run, as fast as they can be sent.
 
 Records come in blocks of 50. The text of `TEMPLATES` blocks is made once. A block is one of them with its number inserted wherever a real
-library would not repeat itself: ids, identifiers, titles, file names, half of the authors. Rendering a page is one copy in memory,
-and pages are not stored.
+library would not repeat itself: ids, identifiers, titles, file names, half of the authors. Pages are not stored.
 
 Identifiers are as in real libraries: most are valid, written as people write them, one ISBN in thirty is invalid, and hardly any is that of
 several records.
@@ -18,7 +17,7 @@ from itertools import accumulate
 from typing import Any
 
 BLOCK = 50
-"""Records per block: the service's largest page, so that such a page is one block."""
+"""Records per block."""
 
 TEMPLATES = 97
 """Different blocks of text, about 11 MB. The number is prime, so that it coincides with no other period of the data."""
@@ -63,19 +62,15 @@ class Publications:
     def __init__(self, count: int) -> None:
         self.count = count
         writer = _Writer(random.Random(_SEED))
-        self._templates = [[writer.record(place) for place in range(BLOCK)] for _template in range(TEMPLATES)]
-        self._blocks = [_Template(b",".join(records)) for records in self._templates]
+        self._blocks = [[_Template(writer.record(place)) for place in range(BLOCK)] for _block in range(TEMPLATES)]
 
-    def json(self, start: int, stop: int) -> bytes | bytearray:
+    def json(self, start: int, stop: int) -> bytes:
         """The JSON of the records from `start` up to `stop`, with commas between them."""
-        stop = min(stop, self.count)
-        if start % BLOCK == 0 and stop == start + BLOCK:
-            return self._blocks[start // BLOCK % TEMPLATES].with_number(start // BLOCK)
-        return b",".join(self._record(number) for number in range(start, stop))
+        return b",".join(self._record(number) for number in range(start, min(stop, self.count)))
 
     def _record(self, number: int) -> bytearray:
         block, place = divmod(number, BLOCK)
-        return _Template(self._templates[block % TEMPLATES][place]).with_number(block)
+        return self._blocks[block % TEMPLATES][place].with_number(block)
 
 
 def _json(record: dict[str, Any]) -> bytes:

@@ -11,13 +11,14 @@ Link with first, prev, next and last) and nothing else: the sandbox has the rule
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gzip
 import json
 import signal
-import socket
+import sys
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from typing import Any
 from urllib.parse import parse_qs
 
 from benchmarks.publications import Publications
@@ -25,11 +26,6 @@ from benchmarks.publications import Publications
 PATHS = frozenset({"/api/v2/publications", "/api/v2/publications/all"})
 DEFAULT_PER_PAGE = 25
 MAX_PER_PAGE = 50
-MAX_REQUEST = 64 * 1024
-"""Limit of a request's head in bytes; longer requests are cut off."""
-
-SEND_BUFFER = 4 * 1024 * 1024
-"""Bytes that the kernel buffers, so that a page of 120 kB takes one call."""
 
 
 class RealPublications:
@@ -48,104 +44,74 @@ class RealPublications:
         return b",".join(self._records[start:stop])
 
 
-class Connection(asyncio.Protocol):
-    """One kept-alive connection: answers GET requests in their order."""
+class Server(ThreadingHTTPServer):
+    """A library, and when somebody asked for its first and for its last page."""
 
-    def __init__(self, publications: Publications | RealPublications, times: list[float]) -> None:
-        self._publications = publications
-        self._times = times
-        self._received = b""
+    def __init__(self, publications: Publications | RealPublications) -> None:
+        super().__init__(("127.0.0.1", 0), Pages)
+        self.publications = publications
+        self.times: list[float] = []
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport of the responses."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        connection: socket.socket = transport.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
-    def data_received(self, data: bytes) -> None:
-        """Answer all complete requests."""
-        self._received += data
-        while (end := self._received.find(b"\r\n\r\n")) >= 0:
-            head, self._received = self._received[:end], self._received[end + 4 :]
-            self._transport.write(self._answer(head))
-        if len(self._received) > MAX_REQUEST:
-            self._transport.abort()
+class Pages(BaseHTTPRequestHandler):
+    """Answers GET requests on a connection that is kept."""
 
-    def _answer(self, head: bytes) -> bytes:
-        method, target, *_version = head.split(b"\r\n", 1)[0].decode("ascii", "replace").split(" ")
-        path, _, query = target.partition("?")
-        if method != "GET" or path not in PATHS:
-            return _response(
-                "404 Not Found", b'{"error":{"code":"RecordNotFound","message":"Requested record not found"}}'
-            )
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # a response is one call
+    server: Server
+
+    def do_GET(self) -> None:
+        """Answer with a page of records."""
+        path, _, query = self.path.partition("?")
+        if path not in PATHS:
+            error = b'{"error":{"code":"RecordNotFound","message":"Requested record not found"}}'
+            self._respond(404, error, {})
+            return
+        self.server.times[1:] = [time.monotonic()]  # the first stays
         asked = parse_qs(query)
-        per_page = min(_number(asked, "per_page", DEFAULT_PER_PAGE), MAX_PER_PAGE)
-        return self._page(path, _host(head), _number(asked, "page", 1), per_page)
-
-    def _page(self, path: str, host: str, page: int, per_page: int) -> bytes:
-        self._times[1:] = [time.monotonic()]  # the first stays
-        start, total = (page - 1) * per_page, self._publications.count
+        page, per_page = (int(asked.get(name, [default])[0]) for name, default in _DEFAULTS.items())
+        per_page = min(per_page, MAX_PER_PAGE)
+        start, total = (page - 1) * per_page, self.server.publications.count
         last = max(1, -(-total // per_page))
-        numbers = {
-            "first": 1,
-            "prev": page - 1 if page > 1 else None,
-            "next": page + 1 if page < last else None,
-            "last": last,
-        }
+        numbers = {"first": 1, "prev": page - 1, "next": page + 1, "last": last}
         links = ", ".join(
-            f'<http://{host}{path}?page={number}&per_page={per_page}>; rel="{rel}"'
+            f'<http://{self.headers["Host"]}{path}?page={number}&per_page={per_page}>; rel="{rel}"'
             for rel, number in numbers.items()
-            if number is not None
+            if 1 <= number <= last
         )
-        records = self._publications.json(start, start + per_page)
-        return _response("200 OK", b'{"records":[%b]}' % records, f"X-Total: {total}\r\nLink: {links}\r\n")
+        records = self.server.publications.json(start, start + per_page)
+        self._respond(200, b'{"records":[%b]}' % records, {"X-Total": str(total), "Link": links})
+
+    def _respond(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
 
 
-def _host(head: bytes) -> str:
-    for line in head.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        if name.lower() == b"host":
-            return value.strip().decode("ascii", "replace")
-    return "127.0.0.1"
-
-
-def _number(query: dict[str, list[str]], name: str, default: int) -> int:
-    text = query.get(name, [""])[0]
-    return max(1, int(text)) if text.isascii() and text.isdigit() else default
-
-
-def _response(status: str, body: bytes, headers: str = "") -> bytes:
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{headers}\r\n"
-    return head.encode() + body
-
-
-async def serve(publications: Publications | RealPublications, port: int) -> list[float]:
-    """Serve the records on `port` (0: any that is free) until SIGTERM or SIGINT. Returns when the first and the last page went."""
-    loop, ended, times = asyncio.get_running_loop(), asyncio.Event(), list[float]()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ended.set)
-    server = await loop.create_server(lambda: Connection(publications, times), "127.0.0.1", port)
-    print(f"ready http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
-    await ended.wait()
-    server.close()
-    return times
+_DEFAULTS = {"page": 1, "per_page": DEFAULT_PER_PAGE}
 
 
 def main() -> None:
     """Run the server from the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.server", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--records", type=int, default=50_000, metavar="N", help="publications in the library (default: 50000)"
-    )
+    parser.add_argument("--records", type=int, default=50_000, metavar="N", help="publications (default: 50000)")
     parser.add_argument("--real", action="store_true", help="the real records of the sandbox's library instead")
     parser.add_argument("--times", action="store_true", help="print at the end when the first and the last page went")
-    parser.add_argument("--port", type=int, default=0, help="default: any that is free")
     arguments = parser.parse_args()
-    publications = RealPublications() if arguments.real else Publications(arguments.records)
-    times = asyncio.run(serve(publications, arguments.port))
-    if arguments.times:
-        print(json.dumps(times))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    with Server(RealPublications() if arguments.real else Publications(arguments.records)) as server:
+        print(f"ready http://127.0.0.1:{server.server_port}", flush=True)
+        try:
+            server.serve_forever()
+        finally:
+            if arguments.times:
+                print(json.dumps(server.times), flush=True)
 
 
 if __name__ == "__main__":

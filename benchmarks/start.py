@@ -1,16 +1,11 @@
 """How long a command takes until it has answered.
 
-    .venv/bin/python -m benchmarks.start
-    .venv/bin/python -m benchmarks.start --runs 1
-
 The library has 50 publications and no files; one backup is there before the commands that read it. Each command runs several times, in
 turns; the median counts. `python` is an interpreter that does nothing: no command can be faster.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -30,18 +25,8 @@ COMMANDS = {
 }
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="Measure how long commands take.")
-    parser.add_argument("--runs", type=int, default=5, help="of each command (default: 5)")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
-    arguments = parser.parse_args()
-    figures = measure(arguments.runs)
-    print(json.dumps(figures) if arguments.json else table(figures))
-
-
-def measure(runs: int) -> Figures:
-    """Command → medians."""
+def measure(_folder: Path, runs: int = 5) -> Figures:
+    """Command → medians of so many runs."""
     costs: dict[str, list[Cost]] = {name: [] for name in COMMANDS}
     with server("--records", "50") as (base_url, _output), tempfile.TemporaryDirectory() as folder:
         options = {"cwd": folder, "env": configured(base_url, Path(folder)), "stderr": subprocess.DEVNULL}
@@ -63,7 +48,3 @@ def table(figures: Figures) -> str:
         ["command", "seconds", "CPU seconds", "peak MiB"],
         [[f"`{name}`", *cost.values()] for name, cost in figures.items()],
     )
-
-
-if __name__ == "__main__":
-    main()

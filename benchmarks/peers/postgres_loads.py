@@ -6,7 +6,9 @@ statements, one after another.
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -131,3 +133,13 @@ Peer = Callable[[str, DataFolder, Snapshot, int], Load]
 """Address, data, snapshot, publications for pandas → the load."""
 
 PEERS: dict[str, Peer] = {"bookferry": by_bookferry, "dlt": by_dlt, "pandas": by_pandas}
+
+
+def main(peer: str, address: str, folder: str, night: str, pandas: str) -> None:
+    """Load the snapshot of a night by one of the peers, and print what it did."""
+    data = DataFolder(Path(folder))
+    print(json.dumps(PEERS[peer](address, data, data.snapshots()[int(night)], int(pandas))._asdict()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
