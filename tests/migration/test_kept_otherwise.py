@@ -18,6 +18,7 @@ from pipelines.migration.model.reasons import Kind
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.migration.chaos import RoughWay
 from tests.migration.library_pair import LibraryPair
+from tests.migration.report.test_pages import lines_of
 from tests.migration.verify.test_run import verify
 from tests.store.snapshot_factory import STARTED_AT, make_snapshot
 
@@ -127,6 +128,8 @@ def test_every_later_plan_names_it_and_none_patches_it(through: LibraryPair, tmp
         plan = through.plan(snapshot, overwrite=overwrite)
         assert (plan.facts.count(Action.UNCHANGED), plan.facts.empty) == (len(PAYLOADS), True)
         assert {row.source_id: set(row.kept) for row in plan.rows() if row.kept} == KEPT
+        named = [line for line in lines_of(plan) if line["code"] == "kept_otherwise"]
+        assert {int(line["record"]) for line in named} == {*KEPT}
         assert "4 incomplete writes" in plan.path(HTML).read_text(encoding="utf-8")
         check_named(through, plan, tmp_path, KEPT)
 

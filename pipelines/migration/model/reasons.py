@@ -399,9 +399,7 @@ def work_of(code: str) -> Work:
     return REASONS[code].work if code in REASONS else Work.EACH
 
 
-IN_ISSUES = frozenset(
-    code for code, reason in REASONS.items() if reason.kind not in (Kind.WRITES, Kind.STEPS, Kind.TARGET)
-)
+IN_ISSUES = frozenset(code for code, reason in REASONS.items() if reason.kind not in (Kind.STEPS, Kind.TARGET))
 """The codes in the table of issues of a plan."""
 
 

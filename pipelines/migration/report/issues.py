@@ -192,7 +192,7 @@ def _write(plan: Plan, summary: PlanSummary, tables: IssueTables) -> None:
     shown = lru_cache(CACHED_TEXTS)(field_name)
     for finding in findings_of(plan):
         group = summary.add(finding)
-        if finding.kind != Kind.WRITES and (group is None or work_of(finding.code) == Work.EACH):
+        if group is None or work_of(finding.code) == Work.EACH:
             tables.write(_line(facts, finding, shown(finding.field)))
     common = [group for group in summary.groups.values() if work_of(group.examples[0].code) != Work.EACH]
     for group in sorted(common, key=lambda group: (work_of(group.examples[0].code), -group.count)):
