@@ -19,7 +19,7 @@ from pipelines.python_process import python_command
 from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.configured_store import open_tokens
-from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, StoredSignIn
+from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn
 from pipelines.settings.settings import Settings
 
 CLIENT_ID = "stand-in"
@@ -80,7 +80,7 @@ def store_sign_in(settings: Settings, tenant: str, ready: dict[str, Any], librar
         refresh_token=None,
         scopes=tuple(SCOPES),
         lifetime=3600,
-        obtained=ClockReading.now(clock),
+        obtained=clock.now().timestamp(),
         signed_in_at=clock.now().timestamp(),
     )
     connection = StoredSignIn(base_url=settings.tenant(tenant).base_url, tenant=tenant, grant=grant)

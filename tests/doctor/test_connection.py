@@ -16,7 +16,7 @@ from pipelines.errors import ExitStatus
 from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.configured_store import open_tokens
-from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, Registration, StoredSignIn
+from pipelines.service.sign_in.stored_sign_in import Grant, Registration, StoredSignIn
 from pipelines.settings.loading import load_settings
 from tests.doctor.conftest import Patient
 from tests.sandbox.process import SandboxProcess
@@ -54,8 +54,8 @@ class SignedIn:
             refresh_token="a-refresh-token-that-nobody-uses",
             scopes=scopes,
             lifetime=3600,
-            obtained=ClockReading.now(SystemClock()),
-            signed_in_at=ClockReading.now(SystemClock()).wall,
+            obtained=SystemClock().now().timestamp(),
+            signed_in_at=SystemClock().now().timestamp(),
         )
         registration = Registration(
             client_id="a-client",
@@ -213,7 +213,7 @@ def test_the_age_of_the_token(
 
 def test_a_sign_in_that_ends_soon(signed_in: SignedIn) -> None:
     """Some servers say when an unused refresh token ends."""
-    in_two_days = ClockReading.now(SystemClock()).wall + timedelta(days=2).total_seconds()
+    in_two_days = SystemClock().now().timestamp() + timedelta(days=2).total_seconds()
     signed_in.keep(*SCOPES, ends_at=in_two_days)
     _, found = signed_in.findings()
     assert found["token"].status is CheckStatus.WARNING

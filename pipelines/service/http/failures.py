@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 
 import httpx
+import msgspec
 
 from pipelines.service.redaction import outside_text
 
@@ -74,6 +75,26 @@ def status_line(response: httpx.Response) -> str:
     reason = httpx.codes.get_reason_phrase(response.status_code) or outside_text(response.reason_phrase, 60)
     return f"{response.status_code} {reason}".strip()
 
+
+class _ErrorBody(msgspec.Struct):
+    """The error body of the API (service.md#errors), or that of RFC 6749, 5.2."""
+
+    error: object = None
+    error_description: object = None
+
+
+def error_and_description(response: httpx.Response) -> tuple[str, str]:
+    """Returns code and message of an error body as they came; empty if there are none."""
+    try:
+        body = _ERROR_BODY_DECODER.decode(response.content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return "", ""
+    if isinstance(body.error, dict):
+        return str(body.error.get("code") or ""), str(body.error.get("message") or "")
+    return str(body.error or ""), str(body.error_description or "")
+
+
+_ERROR_BODY_DECODER = msgspec.json.Decoder(_ErrorBody)
 
 _PLAIN_NAMES: dict[type, str] = {
     httpx.ConnectError: "cannot connect",

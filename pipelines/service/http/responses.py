@@ -8,7 +8,6 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import httpx
-import msgspec
 
 from pipelines.errors import (
     AccessDeniedError,
@@ -25,6 +24,7 @@ from pipelines.records.values import decode_json, whole_number
 from pipelines.service.http.envelope import created_record
 from pipelines.service.http.failures import (
     describe_request,
+    error_and_description,
     is_temporary,
     is_untrusted,
     status_line,
@@ -188,44 +188,23 @@ def _refusal(response: httpx.Response) -> BookferryError:
     if response.has_redirect_location:
         return redirect_error(response)
     if response.is_client_error:
-        detail = _detail(response)
+        code, detail = error_and_description(response)
         return RefusedError(
             f"{request_line} answered {status_line(response)}{message}.",
             status=status,
-            code=outside_text(detail.code),
-            detail=outside_text(detail.message),
+            code=outside_text(code),
+            detail=outside_text(detail),
         )
     return ProtocolError(f"{request_line} answered {status_line(response)}{message}, which the API does not document.")
 
 
-class _ErrorDetail(msgspec.Struct):
-    code: str = ""
-    message: str = ""
-
-
-class _ErrorBody(msgspec.Struct):
-    error: _ErrorDetail
-
-
-def _detail(response: httpx.Response) -> _ErrorDetail:
-    """Returns code and message of the service's error body (service.md#errors); empty if the body is something else."""
-    try:
-        return _ERROR_BODY_DECODER.decode(response.content).error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _ErrorDetail()
-
-
 def _service_message(response: httpx.Response) -> str:
     """Returns the service's message as ` (code: message)`; if the body has another form, its beginning."""
-    detail = _detail(response)
-    if detail.code or detail.message:
-        return f" ({outside_text(f'{detail.code}: {detail.message}')})"
+    if words := ": ".join(filter(None, error_and_description(response))):
+        return f" ({outside_text(words)})"
     text = outside_text(_MARKUP.sub(" ", response.text[:MAX_CHARACTERS]))
     return f" ({text})" if text else ""
 
 
 _MARKUP = re.compile(r"(?is)<(script|style)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|</?[a-z!?][^<>]*>")
 """Of a web page, only its words are shown."""
-
-
-_ERROR_BODY_DECODER = msgspec.json.Decoder(_ErrorBody)

@@ -24,7 +24,7 @@ from pipelines.service.http.failures import is_permanent, status_line
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.retries import retrying
 from pipelines.service.http.retry_after import retry_after
-from pipelines.service.http.transport import BudgetTransport, OriginTransport, RequestMeter
+from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport, RequestMeter
 from pipelines.service.redaction import keep_secret, outside_text
 from pipelines.service.sign_in.authorization_code import Challenge
 from pipelines.service.sign_in.oauth_errors import (
@@ -33,7 +33,7 @@ from pipelines.service.sign_in.oauth_errors import (
     registration_refused,
     token_refused,
 )
-from pipelines.service.sign_in.stored_sign_in import ClockReading, Registration
+from pipelines.service.sign_in.stored_sign_in import Registration
 from pipelines.service.sign_in.token_response import TokenResponse, read_object, read_registration, read_token_response
 from pipelines.version import VERSION
 
@@ -76,9 +76,9 @@ class AuthorizationServer:
         self.base_url = base_url
         self.resource = f"{base_url}/api/v3"
         self._clock = clock
-        self._leaving = _BeforeSending(transport or NetworkTransport(base_url))
+        network = transport or NetworkTransport(base_url)
         self._rings = OriginTransport(
-            BudgetTransport(self._leaving, budget=budget, meter=meter or RequestMeter(), clock=clock), base_url=base_url
+            BudgetTransport(network, budget=budget, meter=meter or RequestMeter(), clock=clock), base_url=base_url
         )
 
     def register(self, redirect_uris: Sequence[str], scopes: Iterable[str], auth: str) -> Registration:
@@ -138,11 +138,11 @@ class AuthorizationServer:
         self, client: OAuthClient, form: dict[str, str], before_sending: Callable[[], None] = lambda: None
     ) -> TokenResponse:
         fields, headers = _authenticated(client, form)
-        departures = [ClockReading.now(self._clock)]
+        departures = [self._clock.now().timestamp()]
 
         def leaving() -> None:
             before_sending()
-            departures.append(ClockReading.now(self._clock))  # any wait for the budget is over
+            departures.append(self._clock.now().timestamp())  # any wait for the budget is over
 
         response = self._send(self._request("token", data=fields, headers=headers), leaving)
         if response.is_success:
@@ -182,7 +182,7 @@ class AuthorizationServer:
 
     def _send_once(self, request: httpx.Request, before_sending: Callable[[], None]) -> httpx.Response:
         where = f"POST {outside_text(request.url)}"
-        request.extensions = {"timeout": TIMEOUT.as_dict(), "before_sending": before_sending}
+        request.extensions = {"timeout": TIMEOUT.as_dict(), ON_LEAVE: before_sending}
         try:
             return self._read(self._rings.handle_request(request), request)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
@@ -214,29 +214,6 @@ class AuthorizationServer:
 
 
 _KEPT_HEADERS = frozenset({"retry-after", "date", "location"})
-
-
-class _BeforeSending(httpx.BaseTransport):
-    """The innermost layer: calls `before_sending` of a request when its connection is open and its headers are about to leave."""
-
-    def __init__(self, inner: httpx.BaseTransport) -> None:
-        self._inner = inner
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        outer_trace = request.extensions.get("trace", lambda _event, _info: None)
-        before_sending = request.extensions["before_sending"]
-
-        def trace(event: str, info: dict[str, Any]) -> None:
-            to_proxy = getattr(info.get("request"), "method", b"") == b"CONNECT"
-            if event.endswith("send_request_headers.started") and not to_proxy:
-                before_sending()
-            outer_trace(event, info)
-
-        request.extensions = {**request.extensions, "trace": trace}
-        return self._inner.handle_request(request)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def _authenticated(client: OAuthClient, form: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -10,12 +10,11 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 import httpx
-import msgspec
 
 from pipelines.errors import BookferryError, InsufficientScopeError, SignInError
 from pipelines.service.clock import Clock
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.failures import describe_request
+from pipelines.service.http.failures import describe_request, error_and_description
 from pipelines.service.http.responses import REFUSAL
 from pipelines.service.http.transport import RequestMeter
 from pipelines.service.redaction import outside_text
@@ -140,24 +139,9 @@ def _missing_scopes(challenge: str) -> tuple[str, ...]:
     return tuple(outside_text(name, 60) for name in named.split()[:20])
 
 
-class _ErrorDetail(msgspec.Struct):
-    code: str = ""
-
-
-class _ErrorBody(msgspec.Struct):
-    error: _ErrorDetail | str
-
-
 def _lacks_scope(response: httpx.Response, challenge: str) -> bool:
     """Whether a 403 says that the token lacks a scope: by the code `InsufficientScope`, or in `WWW-Authenticate` (service.md#scopes)."""
     if "insufficient_scope" in challenge.lower():
         return True
-    try:
-        error = _ERROR_BODY_DECODER.decode(response.content).error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    code = error.code if isinstance(error, _ErrorDetail) else error
+    code, _ = error_and_description(response)
     return code.lower().replace("_", "") == "insufficientscope"
-
-
-_ERROR_BODY_DECODER = msgspec.json.Decoder(_ErrorBody)

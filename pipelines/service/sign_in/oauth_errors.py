@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import httpx
-import msgspec
 
 from pipelines.errors import (
     BookferryError,
@@ -18,7 +17,7 @@ from pipelines.errors import (
     SignInError,
     TemporaryError,
 )
-from pipelines.service.http.failures import describe_request, status_line
+from pipelines.service.http.failures import describe_request, error_and_description, status_line
 from pipelines.service.http.retry_after import retry_after
 from pipelines.service.redaction import outside_text
 
@@ -45,24 +44,6 @@ class ClientRefusedError(SignInError):
     def __init__(self, message: str, *, forgotten: bool) -> None:
         super().__init__(message)
         self.forgotten = forgotten
-
-
-class _Refusal(msgspec.Struct):
-    """The error body of RFC 6749, 5.2, or of the API (service.md#errors)."""
-
-    error: object = None
-    error_description: object = None
-
-
-def error_and_description(response: httpx.Response) -> tuple[str, str]:
-    """Returns error code and description of a response as they came; empty if there are none."""
-    try:
-        refusal = _REFUSAL_DECODER.decode(response.content)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return "", ""
-    if isinstance(refusal.error, dict):
-        return str(refusal.error.get("code") or ""), str(refusal.error.get("message") or "")
-    return str(refusal.error or ""), str(refusal.error_description or "")
 
 
 def token_refused(response: httpx.Response) -> BookferryError:
@@ -177,6 +158,3 @@ _AUTHORIZATION: _Refusals = (
 def _quoted(error: str, description: str) -> str:
     words = ": ".join(outside_text(part) for part in (error, description) if part)
     return f" ({words})" if words else ""
-
-
-_REFUSAL_DECODER = msgspec.json.Decoder(_Refusal)

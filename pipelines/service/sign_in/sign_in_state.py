@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pipelines.errors import ConfigurationError, SignInError
 from pipelines.service.clock import Clock
 from pipelines.service.sign_in.configured_store import open_tokens
-from pipelines.service.sign_in.stored_sign_in import ClockReading
 from pipelines.service.sign_in.token_refresh import (
     check_client,
     current_client,
@@ -51,13 +50,13 @@ def sign_in_state(settings: Settings, tenant: str, clock: Clock) -> SignInState:
         check_client(current_client(settings, tenant, stored), grant, tenant)
     except (SignInError, ConfigurationError) as error:
         return SignInState(store.place, str(error))
-    seconds_left = grant.left(ClockReading.now(clock))
+    seconds_left = grant.left(clock)
     return SignInState(
         place=store.place,
         problem=no_refresh_token(tenant) if grant.refresh_token is None and seconds_left <= 0 else None,
         scopes=grant.scopes,
         signed_in_at=grant.signed_in_at,
-        renewed_at=grant.obtained.wall,
+        renewed_at=grant.obtained,
         seconds_left=seconds_left,
         renewal_in=max(0.0, seconds_left - refresh_margin(grant)),
         ends_at=grant.ends_at,

@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 import msgspec
 
 from pipelines.errors import SignInError
 from pipelines.service.clock import Clock
 from pipelines.service.redaction import keep_secret
-
-
-@dataclass(frozen=True)
-class ClockReading:
-    """A time by both clocks. The steady clock is right until the machine boots anew; anybody may set the time of day."""
-
-    wall: float
-    """Seconds since 1970."""
-    steady: float
-    boot: str
-    """Identifies this boot of this machine; empty if the system does not say."""
-
-    @classmethod
-    def now(cls, clock: Clock) -> ClockReading:
-        """Read `clock`."""
-        return cls(clock.now().timestamp(), clock.monotonic(), boot_id())
-
-    def age(self, now: ClockReading) -> float:
-        """Return the seconds from this time to `now`: by the steady clock if both are of one boot, else by the time of day.
-
-        If the time of day has been set back, the age is infinite: then a token is refreshed early, which does no harm.
-        """
-        if self.boot and self.boot == now.boot and now.steady >= self.steady:
-            return now.steady - self.steady
-        passed = now.wall - self.wall
-        return passed if passed >= 0 else float("inf")
 
 
 @dataclass(frozen=True)
@@ -64,17 +38,21 @@ class Grant:
     scopes: tuple[str, ...]
     lifetime: float
     """Seconds that the access token lives from `obtained` on."""
-    obtained: ClockReading
-    """When the tokens were requested; they are a little younger."""
+    obtained: float
+    """When the tokens were requested, in seconds since 1970; they are a little younger."""
     signed_in_at: float
     """When the person signed in, in seconds since 1970."""
     refreshes: int = 0
     ends_at: float | None = None
     """When the refresh token ends unless it is used, in seconds since 1970; None if the server does not say."""
 
-    def left(self, now: ClockReading) -> float:
-        """Return the seconds that the access token still lives; negative if it has expired."""
-        return self.lifetime - self.obtained.age(now)
+    def left(self, clock: Clock) -> float:
+        """Return the seconds that the access token still lives; negative if it has expired.
+
+        If the time of day was set back to before its issue, it counts as expired. Whatever the time of day says, a 401 shows the end.
+        """
+        age = clock.now().timestamp() - self.obtained
+        return self.lifetime - age if age >= 0 else -math.inf
 
 
 @dataclass(frozen=True)
@@ -120,14 +98,6 @@ def keep_secrets(stored: StoredSignIn) -> None:
         keep_secret(stored.grant.access_token, stored.grant.refresh_token or "")
     if stored.registration is not None:
         keep_secret(stored.registration.client_secret or "")
-
-
-def boot_id() -> str:
-    """Returns the system's id of this boot of this machine (Linux), else an empty text."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return ""
 
 
 def local_time(seconds: float) -> str:

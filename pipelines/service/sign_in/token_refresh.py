@@ -26,7 +26,7 @@ from pipelines.service.http.retries import retrying
 from pipelines.service.sign_in.authorization_server import AuthorizationServer, OAuthClient
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
-from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, StoredSignIn, local_time
+from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn, local_time
 from pipelines.service.sign_in.token_response import TokenResponse
 from pipelines.service.sign_in.token_store import LOCK_SECONDS, WRITE_TRIES, LockedSignIn, LockTakenError, TokenStore
 from pipelines.settings.settings import Settings
@@ -81,7 +81,7 @@ class TokenRefresher:
     def access_token(self) -> str:
         """Return an access token that stays valid for a while, refreshed if necessary. Raises `SignInError` if a person must sign in."""
         grant = self._current()
-        seconds_left = grant.left(ClockReading.now(self._clock))
+        seconds_left = grant.left(self._clock)
         if seconds_left > refresh_margin(grant):
             return grant.access_token
         if seconds_left > 0 and (grant.refresh_token is None or self._clock.monotonic() < self._again_at):
@@ -91,7 +91,7 @@ class TokenRefresher:
                 self._is_old, TURN_SECONDS if seconds_left > 0 else LOCK_SECONDS, last=seconds_left <= 0
             ).access_token
         except TemporaryError:
-            if grant.left(ClockReading.now(self._clock)) <= 0:
+            if grant.left(self._clock) <= 0:
                 raise
         self._again_at = self._clock.monotonic() + min(PAUSE_SECONDS, seconds_left / 4)
         return grant.access_token
@@ -102,7 +102,7 @@ class TokenRefresher:
         It is the stored one if it differs, else a new one; after `MAX_REJECTED` rejected tokens, the same one.
         """
         grant = self._look()
-        alive = grant.left(ClockReading.now(self._clock)) > 0
+        alive = grant.left(self._clock) > 0
         if alive and (grant.access_token != rejected or self._rejected >= MAX_REJECTED):
             return grant.access_token
 
@@ -132,7 +132,7 @@ class TokenRefresher:
         self._server.close()
 
     def _is_old(self, grant: Grant) -> bool:
-        return grant.left(ClockReading.now(self._clock)) <= refresh_margin(grant)
+        return grant.left(self._clock) <= refresh_margin(grant)
 
     def _current(self) -> Grant:
         seen, at = self._seen, self._seen_at
@@ -301,7 +301,7 @@ def renewed_grant(grant: Grant, answer: TokenResponse) -> Grant:
 
 def refresh_token_end(answer: TokenResponse) -> float | None:
     """Returns when the refresh token ends if unused, in seconds since 1970; `None` if the server does not say."""
-    return None if answer.refresh_lifetime is None else answer.obtained.wall + answer.refresh_lifetime
+    return None if answer.refresh_lifetime is None else answer.obtained + answer.refresh_lifetime
 
 
 def current_grant(stored: StoredSignIn) -> Grant:

@@ -17,7 +17,7 @@ from pipelines.service.redaction import keep_secret, outside_text
 from pipelines.service.sign_in.oauth_errors import (
     LostResponseError,
 )
-from pipelines.service.sign_in.stored_sign_in import ClockReading, Registration
+from pipelines.service.sign_in.stored_sign_in import Registration
 
 DEFAULT_LIFETIME = 3600.0
 """Seconds that an access token lives if the response does not say (service.md#tokens)."""
@@ -32,7 +32,7 @@ class TokenResponse:
     scopes: tuple[str, ...] | None
     """None if the server does not say: then as requested (RFC 6749, 5.1)."""
     lifetime: float
-    obtained: ClockReading
+    obtained: float
     refresh_lifetime: float | None
     """Seconds that the refresh token lives unused, if the server says."""
 
@@ -81,7 +81,7 @@ def read_registration(
     )
 
 
-def read_token_response(answer: Mapping[str, Any], asked: ClockReading) -> TokenResponse:
+def read_token_response(answer: Mapping[str, Any], asked: float) -> TokenResponse:
     """Returns the tokens of a response; `asked` is the time of the request."""
     access, refresh = answer.get("access_token"), answer.get("refresh_token")
     keep_secret(*(token for token in (access, refresh) if isinstance(token, str)))

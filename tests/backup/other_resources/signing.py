@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.configured_store import open_tokens
-from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, StoredSignIn
+from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn
 from pipelines.settings.loading import load_settings
 from tests.sandbox.process import SandboxProcess
 
@@ -23,7 +23,7 @@ def keep_token(config: Path, tenant: str, token: str, scopes: tuple[str, ...] = 
         refresh_token=None,
         scopes=scopes,
         lifetime=3600,
-        obtained=ClockReading.now(clock),
+        obtained=clock.now().timestamp(),
         signed_in_at=clock.now().timestamp(),
     )
     base_url = settings.tenant(tenant).base_url

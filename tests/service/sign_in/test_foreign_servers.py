@@ -25,7 +25,7 @@ from pipelines.service.listing.listing import Listing
 from pipelines.service.sign_in import authorization_server
 from pipelines.service.sign_in.login import signing_in
 from pipelines.service.sign_in.sign_in_state import sign_in_state
-from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant
+from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.service.sign_in.token_refresh import MAX_REJECTED
 from pipelines.service.sign_in.token_response import read_token_response
 from tests.service.manual_clock import ManualClock
@@ -456,7 +456,7 @@ def test_a_refresh_is_noted_before_it_leaves(visit: Visit) -> None:
 def test_no_secret_of_a_response_is_shown() -> None:
     """I10: not even in a traceback that prints the object."""
     answer = {"access_token": "an-access-token", "refresh_token": "a-refresh-token"}
-    response = read_token_response(answer, ClockReading(1.0, 2.0, "boot"))
+    response = read_token_response(answer, 1.0)
     assert (response.access_token, response.refresh_token) == (*answer.values(),)
     assert not [token for token in answer.values() if token in repr(response)]
 
