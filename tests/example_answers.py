@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
+from tests.records.identifiers.identified import identify
 
 Record = dict[str, Any]
 Rows = Sequence[Sequence[object]]

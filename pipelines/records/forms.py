@@ -1,8 +1,7 @@
-"""Publications of both versions in the form that version 3 accepts, and back to version 2.
+"""Publications of both versions in the form that version 3 accepts.
 
-A record becomes three things: the fields that `POST` and `PATCH /publications` send, the files that are uploaded beside them, and a
-residue. From form and residue, version 2's record can be rebuilt, except for addresses of files (I7). Total: any JSON object has a form.
-Every key is written, ignored by name, or listed in `unsent` (I6).
+A record becomes the fields that `POST` and `PATCH /publications` send, and a list of what they do not. Files are uploaded beside them
+(records/files.py). Total: any JSON object has a form. Every key is written, ignored by name, or listed in `unsent` (I6).
 
 These are ignored by name: ids that the service assigns (of the record, its categories, its assets and their stored files), names of
 contributors and organizations, which belong to their own records, and addresses, which change in every response.
@@ -29,10 +28,9 @@ from pipelines.publication_fields import (
     TEXT_FIELDS,
 )
 from pipelines.records.advice import code_of
-from pipelines.records.files import AttachedFile, attached_files
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.typed_identifiers import is_sent, read_entry, read_fields
-from pipelines.records.identifiers.verdicts import GOOD, Identifier
+from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields
+from pipelines.records.identifiers.verdicts import GOOD, UNRECOGNISED, Identifier
 from pipelines.records.left_out import LeftOut, why_unknown
 from pipelines.records.residue import ADDRESSES, keep_nested, without_addresses, without_signatures
 from pipelines.records.values import Precision, partial_date, valid_text, whole_number
@@ -58,14 +56,10 @@ class PublicationForm:
     """
     identifiers: list[Identifier] = field(default_factory=list)
     """All identifiers of the record, whatever their verdict."""
-    files: list[AttachedFile] = field(default_factory=list)
-    """Cover and assets, which requests of their own upload."""
-    residue: Json = field(default_factory=dict)
-    """Key of the record → its value, for each value that cannot be rebuilt from `fields` alone."""
     unsent: Json = field(default_factory=dict)
     """Path in the record → value that version 3 will not receive: no rule maps it, or the service does not accept it.
 
-    Write it with `residue_json` only, which leaves signatures out (I10), like the residue.
+    Write it with `residue_json` only, which leaves signatures out (I10).
     """
     why: dict[str, str] = field(default_factory=dict)
     """The same paths → the code of the reason: a `LeftOut`, or the rule that an identifier breaks."""
@@ -88,15 +82,16 @@ def form_of(
     `sent`: verdicts of the flat identifiers to send. `first_day`: a date that is only a year or a month is sent as its first day.
     `author_members`: texts of an author that are sent besides the documented members.
     """
-    form = PublicationForm(files=attached_files(record))
+    form = PublicationForm()
     _texts(record, form)
     _dates(record, form, first_day=first_day)
     _authors(record, form, author_members)
     _identifiers(record, form, kinds, sent)
     _categories(record, form)
     _references(record, form)
-    _unknown_keys(record, form, kinds)
-    _add_file_residue(record, form)
+    for key, value in record.items():
+        if key not in kinds.record_keys and key not in ADDRESSES and (clean := without_addresses(value)) is not None:
+            form.leave(key, clean, why_unknown(key, clean))
     return form
 
 
@@ -109,11 +104,9 @@ def _texts(record: Mapping[str, Any], form: PublicationForm) -> None:
     for key in TEXT_FIELDS:
         value = record.get(key)
         if type(value) is str and value:
-            form.fields[key] = text = valid_text(value)
-            if text != value:
-                form.residue[key] = value
-        elif value is not None:
-            _keep(form, key, value, LeftOut.OTHER_FORM if value != "" else "")
+            form.fields[key] = valid_text(value)
+        elif value not in (None, ""):
+            form.leave(key, without_addresses(value), LeftOut.OTHER_FORM)
 
 
 def _dates(record: Mapping[str, Any], form: PublicationForm, *, first_day: bool) -> None:
@@ -124,13 +117,11 @@ def _dates(record: Mapping[str, Any], form: PublicationForm, *, first_day: bool)
         is_day = parsed is not None and parsed.precision is Precision.DAY
         if parsed is not None and (is_day or first_day):
             form.fields[key] = parsed.first.isoformat()
-            if form.fields[key] != value:
-                form.residue[key] = value
             if not is_day:
                 form.leave(precision_of(key), value, LeftOut.FIRST_DAY)
-        elif value is not None:
+        elif value not in (None, ""):
             why = LeftOut.NO_DAY if parsed is None else LeftOut.PART_OF_DATE
-            _keep(form, key, value, why if value != "" else "")
+            form.leave(key, without_addresses(value), why)
 
 
 def _authors(record: Mapping[str, Any], form: PublicationForm, members: Collection[str]) -> None:
@@ -138,26 +129,21 @@ def _authors(record: Mapping[str, Any], form: PublicationForm, members: Collecti
 
     `members`: further texts that are sent.
     """
-    authors, exact = [], True
+    authors = []
     for number, entry in enumerate(_items(record, "authors", form)):
         author = {"name": entry} if type(entry) is str else entry
         if type(author) is not dict or type(author.get("name")) is not str or not author["name"]:
-            exact = False
             form.leave(f"authors[{number}]", without_addresses(entry), LeftOut.OTHER_FORM)
             continue
         name, kind = author["name"], author.get("type")
         is_known = type(kind) is str and kind in AUTHOR_TYPES
         texts = {member: valid_text(text) for member in members if (text := author.get(member)) and _is_plain(text)}
         authors.append({"name": valid_text(name), "type": kind if is_known else PERSON} | texts)
-        if authors[-1] != entry:
-            exact = False
-            _unknown(author, AUTHOR_KEYS | texts.keys(), f"authors[{number}]", form)
-            if not is_known and kind is not None:
-                form.leave(f"authors[{number}].type", without_addresses(kind), LeftOut.UNKNOWN_PART)
+        _unknown(author, AUTHOR_KEYS | texts.keys(), f"authors[{number}]", form)
+        if not is_known and kind is not None:
+            form.leave(f"authors[{number}].type", without_addresses(kind), LeftOut.UNKNOWN_PART)
     if authors:
         form.fields["authors"] = authors
-    if not exact:
-        form.residue["authors"] = without_addresses(record["authors"])
 
 
 def _is_plain(value: object) -> bool:
@@ -168,23 +154,16 @@ def _is_plain(value: object) -> bool:
 def _categories(record: Mapping[str, Any], form: PublicationForm) -> None:
     """Categories are sent by name, each once: ids count within one library only (service.md#references)."""
     names: dict[str, None] = {}
-    exact = True
     for number, entry in enumerate(_items(record, "categories", form)):
         category = {"name": entry} if type(entry) is str else entry
         if type(category) is not dict or type(category.get("name")) is not str or not category["name"]:
-            exact = False
             why = LeftOut.OTHER_FORM if type(entry) is str else LeftOut.NO_CATEGORY
             form.leave(f"categories[{number}]", without_addresses(entry), why)
             continue
-        name = valid_text(category["name"])
-        exact = exact and len(category) == 1 and name not in names and entry == {"name": name}
-        names[name] = None
-        if not category.keys() <= CATEGORY_KEYS:
-            _unknown(category, CATEGORY_KEYS, f"categories[{number}]", form)
+        names[valid_text(category["name"])] = None
+        _unknown(category, CATEGORY_KEYS, f"categories[{number}]", form)
     if names:
         form.fields["categories"] = [{"name": name} for name in names]
-    if not exact:
-        form.residue["categories"] = without_addresses(record["categories"])
 
 
 def _references(record: Mapping[str, Any], form: PublicationForm) -> None:
@@ -195,12 +174,10 @@ def _references(record: Mapping[str, Any], form: PublicationForm) -> None:
             continue
         reference_id = whole_number(value.get("id")) if type(value) is dict else None
         if reference_id is None:
-            _keep(form, key, value, NAMED[key])
+            form.leave(key, without_addresses(value), NAMED[key])
             continue
         form.fields[key] = {"id": reference_id}
         _unknown(value, REFERENCE_KEYS, key, form)
-        if form.fields[key] != value:
-            form.residue[key] = without_addresses(value)
 
 
 def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds, sent: AbstractSet[str]) -> None:
@@ -209,27 +186,23 @@ def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds,
     Entries of version 3's list are sent unchanged. Flat fields are sent as canonical values, if their verdict is in `sent`.
     """
     identifiers = form.identifiers
-    filled = {field: value for field, _kind in kinds.fields if (value := record.get(field)) is not None}
-    read_fields(filled, identifiers, kinds)
+    read_fields(record, identifiers, kinds)
     chosen: dict[tuple[str, str], None] = {}
     for identifier in identifiers:
-        if is_sent(identifier, sent):
+        is_blank = identifier.verdict == UNRECOGNISED and not identifier.value.strip()
+        if identifier.verdict in sent and not is_blank:
             chosen[identifier.type, identifier.value] = None
         else:
             form.unsent[identifier.source_field] = identifier.raw
             form.why.setdefault(identifier.source_field, code_of(identifier.rule))
-    if not _list_is_enough(filled, identifiers, kinds):
-        form.residue |= filled
-    entries, exact = [], True
+    entries = []
     for number, entry in enumerate(_items(record, IDENTIFIER_LIST, form)):
         where = f"{IDENTIFIER_LIST}[{number}]"
         kind, value = (entry.get("type"), entry.get("value")) if type(entry) is dict else (None, None)
         if type(kind) is not str or type(value) is not str or not kind or not value:
-            exact = False
             form.leave(where, without_addresses(entry), LeftOut.OTHER_FORM)
             continue
         entries.append({"type": valid_text(kind), "value": valid_text(value)})
-        exact = exact and entries[-1] == entry
         _unknown(entry, IDENTIFIER_KEYS, where, form)
         begun = len(identifiers)
         read_entry(entries[-1]["type"], entries[-1]["value"], identifiers, kinds)
@@ -238,28 +211,6 @@ def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds,
     entries = [*({"type": kind, "value": value} for kind, value in chosen), *entries]
     if entries:
         form.fields[IDENTIFIER_LIST] = entries
-    if not exact:
-        form.residue[IDENTIFIER_LIST] = record[IDENTIFIER_LIST]
-
-
-def _list_is_enough(filled: Json, identifiers: list[Identifier], kinds: Kinds) -> bool:
-    """Whether the flat fields can be rebuilt from the list alone: each has one unchanged value, in the first field of its type."""
-    return len(identifiers) == len(filled) and all(
-        not identifier.rule
-        and identifier.value == filled[identifier.source_field]
-        and kinds.homes[identifier.type] == identifier.source_field
-        for identifier in identifiers
-    )
-
-
-def _add_file_residue(record: Mapping[str, Any], form: PublicationForm) -> None:
-    """Files are sent by requests of their own (service.md#upload); the residue keeps their descriptions without addresses."""
-    cover, assets = record.get("cover"), record.get("assets")
-    if cover is not None:
-        form.residue["cover"] = without_addresses(cover)
-    if ("assets" in record and assets is None) or (assets is not None and assets != []):
-        form.residue["assets"] = without_addresses(assets)
-    add_unsent_files(record, form)
 
 
 def add_unsent_files(record: Mapping[str, Any], form: PublicationForm) -> None:
@@ -295,17 +246,6 @@ def _stored(file: Any, where: str, form: PublicationForm) -> None:
         form.leave(f"{where}.metadata", without_addresses(metadata), LeftOut.OTHER_FORM)
 
 
-def _unknown_keys(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds) -> None:
-    """Keep the id, which the service assigns, and the keys that no rule names."""
-    if record.get("id") is not None:
-        form.residue["id"] = without_addresses(record["id"])
-    for key, raw in record.items():
-        if key not in kinds.record_keys and key not in ADDRESSES:
-            form.residue[key] = value = without_addresses(raw)
-            if value is not None:
-                form.leave(key, value, why_unknown(key, value))
-
-
 def _unknown(entry: Json, known_keys: AbstractSet[str], where: str, form: PublicationForm) -> None:
     """Add the members of an object other than the known ones."""
     if not entry.keys() <= known_keys:
@@ -318,13 +258,6 @@ def _items(record: Mapping[str, Any], key: str, form: PublicationForm) -> list[A
     value = record.get(key)
     if type(value) is list:
         return value
-    if key in record:
-        _keep(form, key, value, LeftOut.OTHER_FORM if value not in (None, "") else "")
+    if value not in (None, ""):
+        form.leave(key, without_addresses(value), LeftOut.OTHER_FORM)
     return []
-
-
-def _keep(form: PublicationForm, key: str, value: Any, why: str) -> None:
-    """Keep a value of another form. `why`: the reason; empty where nothing is lost."""
-    form.residue[key] = clean = without_addresses(value)
-    if why:
-        form.leave(key, clean, why)

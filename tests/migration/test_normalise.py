@@ -52,8 +52,9 @@ def check_with(payload: bytes, kinds: Kinds, sent: frozenset[str], *, first_day:
     keys = [(kind, value) for stage, kind, value in publications.match_keys(form.values) if stage == "identifier"]
     assert sorted(keys) == sorted(identifying_keys(expected, kinds))
     text = publications.files(record)
-    assert attached_files(files_of(text)) == expected.files
+    assert attached_files(files_of(text)) == attached_files(record)
     add_unsent_files(files_of(text), PublicationForm(unsent=form.unsent, why=form.why))
+    add_unsent_files(record, expected)
     assert form.why == expected.why
     assert decode_json((residue_json(form.unsent) or "null").encode()) == decode_json(
         (residue_json(expected.unsent) or "null").encode()

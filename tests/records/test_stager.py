@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.batches import StagedBatch
 from pipelines.records.identifiers.configured import kinds_of
-from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.residue import (
     ADDRESSES,
     MAX_KEY_CHARACTERS,
@@ -30,6 +29,7 @@ from pipelines.records.stager import Stager
 from pipelines.records.tables.registry import TABLES
 from pipelines.records.values import decode_record, record_ids
 from pipelines.settings.identifier_types import IdentifierSettings
+from tests.records.identifiers.identified import identify
 from tests.records.json_values import SHAPE, Members, anything, has_one_id, meaning, records, text_of
 
 

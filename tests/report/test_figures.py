@@ -13,9 +13,9 @@ import pytest
 
 from pipelines.records.advice import field_name
 from pipelines.records.identifiers.rules import SPELLING
-from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.report.pages import Report
+from tests.records.identifiers.identified import identify
 from tests.report.library import lines_of, real_records
 
 FOUND = [(record, one) for record in real_records() for one in identify(record)]

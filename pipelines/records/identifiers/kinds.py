@@ -61,8 +61,6 @@ class Kinds:
         """The tables of the configuration as text; empty for the standard kinds. Equal texts mean equal kinds."""
         self._kinds = {kind.name: kind for kind in (*STANDARD, *configured)}
         self.fields = tuple((field, kind) for kind in self._kinds.values() for field in kind.fields)
-        self.homes = {kind.name: kind.fields[0] for kind in self._kinds.values()}
-        """Type → the field for its values by default."""
         self.identifying = frozenset(kind.name for kind in self._kinds.values() if kind.identifies)
         """Types whose values identify one publication."""
         self.record_keys = PUBLICATION_KEYS.union((IDENTIFIER_LIST,), (field for field, _kind in self.fields))

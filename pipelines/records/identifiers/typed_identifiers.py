@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any
 
 from pipelines.publication_fields import IDENTIFIER_LIST
-from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.verdicts import UNRECOGNISED, Identifier
+from pipelines.records.identifiers.kinds import Kinds
+from pipelines.records.identifiers.verdicts import Identifier
 from pipelines.records.values import text_of
-
-
-def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[Identifier]:
-    """Every identifier of a record of either version, flat fields first. Accepts any JSON."""
-    identifiers: list[Identifier] = []
-    read_fields(record, identifiers, kinds)
-    entries = record.get(IDENTIFIER_LIST)
-    if type(entries) is list:
-        for entry in entries:
-            read_entry(*type_and_value(entry), identifiers, kinds)
-    return identifiers
 
 
 def read_fields(record: Mapping[str, Any], identifiers: list[Identifier], kinds: Kinds) -> None:
@@ -51,8 +39,3 @@ def type_and_value(entry: object) -> tuple[str, str]:
     if type(entry) is dict:
         return text_of(entry.get("type")) or "", text_of(entry.get("value")) or ""
     return "", text_of(entry) or ""
-
-
-def is_sent(identifier: Identifier, verdicts: AbstractSet[str]) -> bool:
-    """Whether the value of a flat field is sent, where values with these verdicts are: blanks never are."""
-    return identifier.verdict in verdicts and (identifier.verdict != UNRECOGNISED or bool(identifier.value.strip()))

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.records.identifiers.configured import kinds_of
-from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.identifiers import texts
-from tests.records.identifiers.conversion import to_v2, to_v3
+from tests.records.identifiers.identified import identify
 
 PMCID = {"pattern": "PMC[1-9][0-9]{0,7}", "fields": ("pmcid", "pmc"), "case": "upper"}
 HANDLE = {"pattern": r"[0-9.]+/[^\s;]+"}
@@ -58,13 +57,10 @@ def test_what_came_out_comes_out_again(kind: str, text: str) -> None:
         ]
 
 
-def test_every_field_of_a_type_is_read_and_given_back() -> None:
+def test_every_field_of_a_type_is_read() -> None:
     record = {"pmcid": "PMC1", "pmc": "PMC2", "doi": None}
     found = identify(record, KINDS)
     assert [(one.source_field, one.type, one.value) for one in found] == [
         ("pmcid", "pmcid", "PMC1"),
         ("pmc", "pmcid", "PMC2"),
     ]
-    entries, residue = to_v3(record, KINDS)
-    back = to_v2(entries, residue, KINDS)
-    assert {key: value for key, value in back.items() if value is not None} == {"pmcid": "PMC1", "pmc": "PMC2"}

@@ -12,10 +12,9 @@ from stdnum import issn as stdnum_issn
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.rules import Rule, Sort
-from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD, REPAIRED, VALID, VERDICTS
 from tests.records.identifiers import texts
-from tests.records.identifiers.conversion import to_v2, to_v3
+from tests.records.identifiers.identified import identify
 
 fields = st.sampled_from(texts.FIELDS)
 
@@ -127,25 +126,6 @@ values = (
     | st.sampled_from([7, 9.78e12, True, [], ["0306406152", None], {"a": 1}, float("nan"), 10**30])
 )
 flat_records = st.dictionaries(fields, values | fields.flatmap(texts.VALID.__getitem__))
-
-
-@pytest.mark.long
-@given(flat_records)
-def test_a_record_of_v2_comes_back_from_v3(record: dict[str, object]) -> None:
-    """I7: a v2 record can be rebuilt from its v3 form plus residue; a field that is missing counts as null."""
-    entries, residue = to_v3(record)
-    assert repr(to_v2(entries, residue)) == repr({field: record.get(field) for field in texts.FIELDS})
-
-
-@pytest.mark.long
-@given(st.lists(texts.valid, max_size=8, unique=True))
-def test_a_list_of_v3_comes_back_from_v2(pairs: list[tuple[str, str]]) -> None:
-    entries = [
-        {"type": kind, "value": value} for kind, value in sorted(pairs, key=lambda pair: texts.FIELDS.index(pair[0]))
-    ]
-    flat = to_v2(entries, {})
-    again, _residue = to_v3(flat)
-    assert again == entries
 
 
 @pytest.mark.long

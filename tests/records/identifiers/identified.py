@@ -1,0 +1,26 @@
+"""The identifiers of a whole record, and the list of version 3 that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pipelines.publication_fields import IDENTIFIER_LIST
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
+from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields, type_and_value
+from pipelines.records.identifiers.verdicts import GOOD, Identifier
+
+
+def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[Identifier]:
+    """Every identifier of a record of either version, flat fields first."""
+    identifiers: list[Identifier] = []
+    read_fields(record, identifiers, kinds)
+    for entry in record.get(IDENTIFIER_LIST, ()):
+        read_entry(*type_and_value(entry), identifiers, kinds)
+    return identifiers
+
+
+def entries_of(identifiers: Iterable[Identifier]) -> list[dict[str, str]]:
+    """Each good identifier once, in the order of the record."""
+    chosen = dict.fromkeys((one.type, one.value) for one in identifiers if one.verdict in GOOD)
+    return [{"type": kind, "value": value} for kind, value in chosen]
