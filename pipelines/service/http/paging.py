@@ -114,6 +114,11 @@ def _address(page: httpx.URL, link: str) -> httpx.URL:
         raise PageAddressError(
             f"GET {outside_text(page)} named a page whose address cannot be understood: {outside_text(link)}. Reading stopped."
         ) from None
+    if _is_another_list(url, page):
+        raise PageAddressError(
+            f"GET {outside_text(page)} named a page of another list: {outside_text(url)}. Nothing was sent there, and reading stopped. "
+            "Write to the service's operators."
+        )
     if "page" in url.params and "per_page" not in url.params and "per_page" in page.params:
         return url.copy_set_param("per_page", page.params["per_page"])
     return url
@@ -126,6 +131,14 @@ def _at_home(url: httpx.URL, page: httpx.URL) -> httpx.URL:
     """
     own, other = (address.raw_path.partition(b"?")[0].rstrip(b"/") for address in (page, url))
     return page.copy_with(query=url.query) if own == other else url
+
+
+def _is_another_list(url: httpx.URL, page: httpx.URL) -> bool:
+    """Whether an address of the same API is neither the page's list nor below it (publications/page/2): its records are others."""
+    api, _, path = page.path.rpartition("/api/")
+    own = f"{api}/api/{path.rstrip('/').removesuffix('/all')}/"
+    same_api = (url.scheme, url.netloc) == (page.scheme, page.netloc) and url.path.startswith(f"{api}/api/")
+    return same_api and ".." not in url.path and not f"{url.path}/".startswith(own)
 
 
 def page_number(url: httpx.URL) -> int | None:

@@ -52,6 +52,21 @@ def test_an_address_that_cannot_be_understood_is_one_clear_error(link: str) -> N
     assert len(str(caught.value)) < 1000
 
 
+@pytest.mark.parametrize("path", ["/api/v2/tasks", "/api/v3/publications", "/api/v2/publications_old", "/api/v2"])
+def test_a_page_of_another_list_is_none_of_this_one(path: str) -> None:
+    """I4: tasks would be stored as publications, as many as X-Total announces."""
+    with pytest.raises(ProtocolError, match=r"a page of another list: .*Nothing was sent there"):
+        paging_headers(f"<{path}?per_page=50&page=4>; rel=next")
+
+
+@pytest.mark.parametrize("path", ["/api/v2/publications/", "/api/v2/publications/page/4", "/api/v2/%70ublications"])
+def test_a_page_below_its_list_belongs_to_it(path: str) -> None:
+    for url in (PAGE, PAGE.copy_with(path="/api/v2/publications/all")):
+        following = paging_headers(f"<{path}?per_page=50&page=4>; rel=next", url=url).next
+        assert following is not None
+        assert following.params["page"] == "4"
+
+
 @pytest.mark.parametrize(
     ("link", "expected"),
     [
