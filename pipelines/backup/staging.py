@@ -56,7 +56,7 @@ def _observe(capture: Capture, resource: str, earlier: Iterable[ObservedColumn])
             observer.observe(decode_record(payload or b"") for payload in payloads)
     today = f"{datetime.fromisoformat(facts.started_at):%Y-%m-%d}"
     observed = observe_columns(observer.shape, STAGED[resource], earlier=earlier, today=today)
-    facts.shapes[resource], facts.observed[resource] = observer.shape, [*observed.columns]
+    facts.shapes[resource], facts.observed[resource] = observer.shape, observed
 
 
 def staged_tables(capture: Capture, resource: str) -> tuple[Table, ...]:

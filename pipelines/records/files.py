@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from pipelines.records.values import compact_json, decode_record, parse_float, valid_text, whole_number
+from pipelines.records.values import compact_json, decode_record, valid_text, whole_number
 
 _Json = dict[str, Any]
 
@@ -153,11 +153,7 @@ def addressed_files(payloads: Iterable[bytes]) -> list[FileReference]:
 
 def file_references(payload: bytes) -> list[FileReference]:
     """Every file in the JSON of a publication, with or without an address. Never raises on data."""
-    try:
-        publication = _DECODE(payload)
-        record = {"id": publication.id, "cover": publication.cover, "assets": publication.assets}
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        record = decode_record(payload)
+    record = decode_record(payload)
     return [_reference(*file) for file in _files(record, whole_number(record.get("id")))]
 
 
@@ -229,17 +225,6 @@ def content_key(
 
 
 _ENCODE = msgspec.json.Encoder().encode
-
-
-class _WithFiles(msgspec.Struct, gc=False):
-    """The members of a publication that concern files; the decoder skips the rest."""
-
-    id: Any = None
-    cover: Any = None
-    assets: Any = None
-
-
-_DECODE = msgspec.json.Decoder(_WithFiles, float_hook=parse_float).decode
 
 
 def _size(row: FileRow) -> int | None:

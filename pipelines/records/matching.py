@@ -20,7 +20,6 @@ BOOK = "Book"
 """The kind of publication that an ISBN identifies: on an article or a chapter, the ISBN names the book around it (I8)."""
 
 _WORDS = re.compile(r"\w+")
-_ASCII_WORDS = str.maketrans({code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)})
 
 
 def comparable(fields: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> dict[str, str]:
@@ -89,8 +88,6 @@ def with_plain_blanks(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _words(text: str) -> list[str]:
-    if text.isascii():
-        return text.translate(_ASCII_WORDS).split()
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     return _WORDS.findall(
         "".join(character for character in plain if not unicodedata.combining(character)).replace("_", " ")

@@ -13,9 +13,6 @@ LONGEST = 32_000
 _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@＝＋－＠])")
 """Start of a formula: at the start of a cell, or after a semicolon, which some programs take for a separator."""
 
-_BEGINNINGS = frozenset(" =+-@＝＋－＠")
-"""First characters of a text that may be a formula."""
-
 _BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 
 _PICTURES: dict[int, int | str] = {
@@ -32,8 +29,6 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?")
 
 def safe_cell(text: str) -> str:
     """`text` on one line, safe from being read as a formula, cut, or continued in other rows. Plain text and numbers stay unchanged."""
-    if text.isprintable() and ";" not in text and text[:1] not in _BEGINNINGS:
-        return shortened(text)  # nearly every text
     if _NUMBER.fullmatch(text):
         return shortened(text)
     safe = _FORMULA.sub(r"\1'", _BREAKS.sub(" ", text).translate(_PICTURES))

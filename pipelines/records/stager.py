@@ -195,14 +195,8 @@ class _Member:
                 values[column.name] = [
                     value if first is None else first for first, value in zip(earlier, cells, strict=True)
                 ]
-            if remaining:
-                is_taken_whole = cells == remaining
-                remaining = (
-                    []
-                    if is_taken_whole
-                    else [rest if value is None else None for value, rest in zip(cells, remaining, strict=True)]
-                )
-        if self.is_read_elsewhere or not remaining:
+            remaining = [rest if value is None else None for value, rest in zip(cells, remaining, strict=True)]
+        if self.is_read_elsewhere:
             return
         if self.members:
             self.read_members([value if type(value) is dict else _NOTHING for value in remaining], place, values)
@@ -324,9 +318,7 @@ def _items(record: _Json, key: str, residue: _Json) -> Sequence[Any]:
 
 def _reader(column: Column) -> _Reader | None:
     """Reads the value of a described column; it returns None for what the column cannot hold. No function: any value is taken as it is."""
-    if column.part is not Part.VALUE:
-        return _PARTS[column.part]
-    return _DESCRIBED.get(column.type)
+    return _PARTS.get(column.part) or _DESCRIBED.get(column.type)
 
 
 def _date(value: object) -> PartialDate | None:
@@ -337,19 +329,9 @@ def _day(value: object) -> date | None:
     return day(value) if type(value) is str else None
 
 
-def _day_of_date(value: object) -> date | None:
-    parsed = _date(value)
-    return parsed.first if parsed is not None and parsed.precision is Precision.DAY else None
-
-
-def _year(value: object) -> int | None:
-    parsed = _date(value)
-    return parsed.first.year if parsed is not None else None
-
-
-def _precision(value: object) -> str | None:
-    parsed = _date(value)
-    return parsed.precision if parsed is not None else None
+def _of_date(part: Callable[[PartialDate], Any]) -> _Reader:
+    """Reads a part of a date."""
+    return lambda value: part(parsed) if (parsed := _date(value)) is not None else None
 
 
 def _boolean(value: object) -> bool | None:
@@ -375,11 +357,10 @@ def _json(value: object) -> str:
 _DESCRIBED: Mapping[pa.DataType, _Reader] = {pa.int64(): whole_number, pa.date32(): _day}
 """Type of a described column → the function that reads its values; a text column takes any value."""
 
-_PARTS: Mapping[Part, _Reader | None] = {
-    Part.DAY: _day_of_date,
-    Part.DATE_AS_SENT: None,
-    Part.YEAR: _year,
-    Part.PRECISION: _precision,
+_PARTS: Mapping[Part, _Reader] = {
+    Part.DAY: _of_date(lambda parsed: parsed.first if parsed.precision is Precision.DAY else None),
+    Part.YEAR: _of_date(lambda parsed: parsed.first.year),
+    Part.PRECISION: _of_date(lambda parsed: parsed.precision),
 }
 
 _OBSERVED: Mapping[str, _Reader] = {

@@ -65,11 +65,8 @@ def decode_json(payload: bytes) -> object:
 
 
 def record_ids(payloads: Iterable[msgspec.Raw | bytes]) -> list[int | None]:
-    """The `id` of each record, read without the rest of the record where possible; `None` if it is no whole number.
-
-    If a record has two, the first one counts.
-    """
-    return [_record_id(payload) for payload in payloads]
+    """The `id` of each record; `None` if it is no whole number."""
+    return [whole_number(decode_record(bytes(payload)).get("id")) for payload in payloads]
 
 
 def whole_number(value: object) -> int | None:
@@ -187,10 +184,6 @@ def parse_float(text: str) -> float | str:
     return number if math.isfinite(number) else text
 
 
-class _OnlyId(msgspec.Struct):
-    id: Any = None
-
-
 def _int(text: str) -> int | str:
     """An integer; or text if it has more digits than Python converts."""
     try:
@@ -199,23 +192,9 @@ def _int(text: str) -> int | str:
         return text
 
 
-_DECODE_ID = msgspec.json.Decoder(_OnlyId).decode
 _DECODE = msgspec.json.Decoder(float_hook=parse_float).decode
 _LENIENT = json.JSONDecoder(parse_float=parse_float, parse_int=_int, parse_constant=str).decode
 """Accepts text that msgspec refuses: lone surrogates, NaN, numbers of any length."""
 
 NOT_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
 """Errors of the decoders."""
-
-
-_ID_FIRST = re.compile(rb'\{"id":([1-9][0-9]{0,17})[,}]')
-"""Beginning of nearly every record; the rest of it then need not be read."""
-
-
-def _record_id(payload: msgspec.Raw | bytes) -> int | None:
-    if begun := _ID_FIRST.match(payload):
-        return int(begun[1])
-    try:
-        return whole_number(_DECODE_ID(payload).id)
-    except NOT_JSON:
-        return whole_number(decode_record(bytes(payload)).get("id"))

@@ -61,7 +61,7 @@ def test_a_field_with_the_name_of_our_columns(name: str) -> None:
     observer = Observer()
     observer.observe([{"id": 1, name: "x"}])
     for earlier in ([], [ObservedColumn(name, (name,), "text", "2026-11-22")]):
-        [column] = observe_columns(observer.shape, STAGED["tasks"], earlier=earlier, today="2026-11-23").columns
+        [column] = observe_columns(observer.shape, STAGED["tasks"], earlier=earlier, today="2026-11-23")
         assert column.name == f"{name.lower()}_2"
 
 

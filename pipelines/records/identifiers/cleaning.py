@@ -17,9 +17,6 @@ BEFORE, AFTER = r"(?<![\w./-])", r"(?![\w/-]|\.\w)"
 REGISTRIES = r"(?:identifiers\.org|n2t\.net|bioregistry\.io)/"
 """Resolvers of all kinds of identifiers: the name of the kind follows, then a colon or a slash."""
 
-_CLEAN = re.compile(r"[!-#%'-\[\]-z|~]+(?: [!-#%'-\[\]-z|~]+)*")
-"""Text that needs no cleaning: visible ASCII with single blanks, without $ & \\ { }."""
-
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)
 
 _END = r"(?:\{\}|\s|(?![A-Za-z]))"
@@ -64,8 +61,6 @@ _LOOKALIKES: Mapping[int, int | str] = (
 
 def cleaned(text: str) -> tuple[str, tuple[Rule, ...]]:
     """The cleaned text, and the names of the rules that changed it. Idempotent."""
-    if _CLEAN.fullmatch(text):
-        return text, ()
     rules: list[Rule] = []
     before = None
     while before != text:

@@ -123,9 +123,6 @@ _CARD = " .:=+*\"'{}<>-"
 """Signs that may remain around a number: punctuation of the catalogue card (ISBD), quotation marks, braces."""
 
 _ONLY_NUMBERS = re.compile(r"[0-9][0-9Xx .+Ee/-]*")
-_LONE = re.compile(r"[0-9](?:[0-9-]*[0-9Xx])?")
-"""One run of digits and hyphens, with nothing else in the text."""
-
 _HEAD = re.compile(r"(?:[0-9][0-9Xx.+Ee/-]*|(?<=[0-9] )[Xx](?![^\W_])|[ ;:.=+*\"'{}<>-])+")
 """Numbers before the first word."""
 
@@ -138,10 +135,6 @@ _PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|no (?:isbn|issn)|t
 
 def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
     """Every value in a text. A piece with unknown words around its numbers is not recognised."""
-    if _LONE.fullmatch(text):
-        return without_repetition(
-            _with_zeros(numbers, _read_run(numbers, text, ()), alone=_BARE.fullmatch(text) is not None)
-        )
     tidy, rules = cleaned(text)
     if _PLACEHOLDER.fullmatch(tidy):
         return [FoundIdentifier(numbers.name, text, UNRECOGNISED, Rule.NOTHING)]

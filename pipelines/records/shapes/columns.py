@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 import msgspec
@@ -64,21 +64,12 @@ _OF_KIND = {
     Kind.LARGE_INTEGER: ColumnType.TEXT,
 }
 
-_HELD_BY: tuple[tuple[pa.DataType, AbstractSet[Kind]], ...] = (
-    (pa.int64(), frozenset({Kind.INTEGER})),
-    (pa.date32(), frozenset({Kind.DATE})),
-    (pa.string(), frozenset(Kind)),
-)
+_HELD_BY: Mapping[pa.DataType, AbstractSet[Kind]] = {
+    pa.int64(): frozenset({Kind.INTEGER}),
+    pa.date32(): frozenset({Kind.DATE}),
+    pa.string(): frozenset(Kind),
+}
 """Type of a described column → the kinds of values that it holds; text holds every value, as JSON if it is not text."""
-
-
-@dataclass(frozen=True)
-class ObservedColumns:
-    """The columns of a table besides the described ones, and what changed since the snapshot before."""
-
-    columns: tuple[ObservedColumn, ...] = ()
-    widened: tuple[tuple[ObservedColumn, str], ...] = ()
-    """Columns whose type is another one now, with the type before."""
 
 
 def widest(types: Iterable[str]) -> str:
@@ -93,7 +84,7 @@ def widest(types: Iterable[str]) -> str:
 
 def observe_columns(
     shape: RecordShape, tables: Sequence[Table], *, earlier: Iterable[ObservedColumn] = (), today: str
-) -> ObservedColumns:
+) -> list[ObservedColumn]:
     """The columns for the fields of records. `tables`: the described tables of the resource; `earlier`: those of the snapshot before."""
     described = {column.name: column for column in tables[0].columns}
     lists = {table.entries: table for table in tables[1:]}
@@ -101,20 +92,17 @@ def observe_columns(
     taken_names = {*described, *_RESERVED} | {column.name for column in earlier_columns.values()}
     names = {name.casefold() for name in taken_names}
     columns: dict[tuple[str, ...], ObservedColumn] = {}
-    widened: list[tuple[ObservedColumn, str]] = []
     for path, column_type in _wanted(shape, described, lists):
         before = earlier_columns.get(path)
         if before is not None:
             column = msgspec.structs.replace(before, type=widest((before.type, column_type)))
-            if column.type != before.type:
-                widened.append((column, before.type))
         elif len(earlier_columns) + len(columns) >= MAX_COLUMNS:
             continue
         else:
             column = ObservedColumn(_name(path, column_type, described, names, shape), path, column_type, today)
             names.add(column.name.casefold())
         columns[path] = column
-    return ObservedColumns(tuple({**earlier_columns, **columns}.values()), tuple(widened))
+    return [*(earlier_columns | columns).values()]
 
 
 def _wanted(
@@ -126,7 +114,7 @@ def _wanted(
             if not _holds_all(field, lists[name].columns[-1].type):
                 yield (name,), ColumnType.JSON
         elif (column := described.get(name)) is not None and name not in _OURS:
-            if not all(kind in _held(column.type) for kind in field.kinds):
+            if not all(kind in _HELD_BY[column.type] for kind in field.kinds):
                 nested = {Kind.OBJECT, Kind.LIST} & {Kind(kind) for kind in field.kinds}
                 yield (name,), ColumnType.JSON if nested else ColumnType.TEXT
         else:
@@ -156,10 +144,6 @@ _OURS = frozenset({"residue", "sha256"})
 """Columns that no key of a record fills."""
 
 
-def _held(kind: pa.DataType) -> AbstractSet[Kind]:
-    return next((kinds for column_type, kinds in _HELD_BY if column_type == kind), frozenset())
-
-
 def _holds_all(field: FieldShape, entry_type: pa.DataType) -> bool:
     """Whether the table of a list takes everything that the list has: plain entries, or objects with the one member that it takes."""
     if {*field.kinds} - {Kind.LIST}:
@@ -167,7 +151,7 @@ def _holds_all(field: FieldShape, entry_type: pa.DataType) -> bool:
     entries = field.entries or FieldShape()
     member = entries.members.get("id" if entry_type == pa.int64() else "name", FieldShape())
     kinds = {*entries.kinds, *member.kinds} - {Kind.OBJECT}
-    return len(entries.members) <= bool(member.seen) and all(Kind(kind) in _held(entry_type) for kind in kinds)
+    return len(entries.members) <= bool(member.seen) and all(Kind(kind) in _HELD_BY[entry_type] for kind in kinds)
 
 
 def _columns_below(path: tuple[str, ...], field: FieldShape) -> Iterator[tuple[tuple[str, ...], str]]:

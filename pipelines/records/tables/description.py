@@ -20,7 +20,6 @@ class Part(StrEnum):
     """The value itself, where the column's type can hold it; a date column takes a whole date only."""
     DAY = "day"
     """A whole date, also one in another order that has one reading, beside the column with the text that was sent."""
-    DATE_AS_SENT = "date as sent"
     YEAR = "year"
     PRECISION = "precision"
 

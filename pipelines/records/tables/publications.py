@@ -14,7 +14,7 @@ _FILLED: dict[FieldType, tuple[tuple[pa.DataType, tuple[str, ...], Part], ...]] 
     FieldType.TEXT: ((pa.string(), (), Part.VALUE),),
     FieldType.DATE: (
         (pa.date32(), (), Part.DAY),
-        (pa.string(), (), Part.DATE_AS_SENT),
+        (pa.string(), (), Part.VALUE),
         (pa.int32(), (), Part.YEAR),
         (pa.string(), (), Part.PRECISION),
     ),

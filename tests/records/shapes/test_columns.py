@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.records.residue import IGNORED
-from pipelines.records.shapes.columns import MAX_COLUMNS, ObservedColumns, observe_columns, with_columns
+from pipelines.records.shapes.columns import MAX_COLUMNS, observe_columns, with_columns
 from pipelines.records.shapes.observation import MAX_FIELDS, MAX_MEMBERS, OTHERS, ObservedColumn, Observer, RecordShape
 from pipelines.records.stager import Stager
 from pipelines.records.tables.registry import STAGED
@@ -33,7 +33,7 @@ def observed(
     resource: str = "tasks",
     earlier: Sequence[ObservedColumn] = (),
     today: str = TODAY,
-) -> ObservedColumns:
+) -> list[ObservedColumn]:
     return observe_columns(shape_of(records), STAGED[resource], earlier=earlier, today=today)
 
 
@@ -41,7 +41,7 @@ def staged(
     records: Sequence[Record], resource: str = "tasks", columns: Sequence[ObservedColumn] | None = None
 ) -> list[Record]:
     """The rows of the resource's table with the columns that these records give."""
-    found = observed(records, resource).columns if columns is None else columns
+    found = observed(records, resource) if columns is None else columns
     payloads = [json.dumps(record).encode() for record in records]
     hashes = [hashlib.sha256(payload).hexdigest() for payload in payloads]
     batch = Stager(resource, found)(payloads, hashes).tables[resource]
@@ -50,8 +50,8 @@ def staged(
     return batch.to_pylist()
 
 
-def types_of(columns: ObservedColumns) -> dict[str, str]:
-    return {column.name: column.type for column in columns.columns}
+def types_of(columns: Sequence[ObservedColumn]) -> dict[str, str]:
+    return {column.name: column.type for column in columns}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_entries_of_a_described_list_that_say_more_are_kept_as_json() -> None:
 def test_names_are_told_apart_without_case() -> None:
     """DuckDB compares names without case."""
     records = [{"id": 1, "Shelf": 1, "shelf": 2, "a.b": 3, "a": {"b": 4}, "residue": 5, "sha256": 6}]
-    columns = observed(records).columns
+    columns = observed(records)
     names = [column.name.casefold() for column in columns]
     assert len(names) == len({*names, *(column.name for column in STAGED["tasks"][0].columns)} - _described())
     [row] = staged(records)
@@ -137,7 +137,7 @@ def test_columns_and_fields_are_limited() -> None:
     shape = shape_of(records)
     assert len(shape.fields) == MAX_FIELDS + 1
     assert shape.fields[OTHERS].seen == 11
-    assert len(observed(records).columns) == MAX_COLUMNS
+    assert len(observed(records)) == MAX_COLUMNS
     [row] = staged(records)
     assert len(json.loads(row["residue"])) == len(records[0]) - 1 - MAX_COLUMNS
     for name in ("bad\x00key", "x" * 500, ""):
@@ -174,7 +174,7 @@ made_up = st.lists(st.dictionaries(names | st.text(max_size=3), values, max_size
 @given(made_up, st.sampled_from(["hard_copies", "tasks", "users", "authorities"]))
 def test_every_scalar_is_in_a_column_or_in_the_residue(records: list[Record], resource: str) -> None:
     """I6: whatever the shape, every scalar of a record can be found in its row or in the rows of its list."""
-    columns = observed(records, resource).columns
+    columns = observed(records, resource)
     payloads = [json.dumps(record).encode() for record in records]
     batches = Stager(resource, columns)(payloads, ["hash"] * len(records)).tables
     for number, record in enumerate(records):
@@ -189,13 +189,11 @@ def test_every_scalar_is_in_a_column_or_in_the_residue(records: list[Record], re
 @given(made_up, made_up)
 def test_a_second_night_keeps_every_column(first: list[Record], second: list[Record]) -> None:
     before = observed(first)
-    after = observed(second, earlier=before.columns, today=TOMORROW)
-    assert [column.path for column in after.columns][: len(before.columns)] == [
-        column.path for column in before.columns
-    ]
-    assert {column.name for column in before.columns} <= {column.name for column in after.columns}
-    assert len({column.name.casefold() for column in after.columns}) == len(after.columns)
-    staged(second, columns=after.columns)
+    after = observed(second, earlier=before, today=TOMORROW)
+    assert [column.path for column in after][: len(before)] == [column.path for column in before]
+    assert {column.name for column in before} <= {column.name for column in after}
+    assert len({column.name.casefold() for column in after}) == len(after)
+    staged(second, columns=after)
 
 
 def _scalars(value: Any, key: str = "") -> Iterator[Any]:
