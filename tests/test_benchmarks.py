@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import BENCHMARKS, README, RESULTS, with_tables
+from benchmarks.__main__ import BENCHMARKS, with_tables
 from benchmarks.measured import ROOT, server
 from benchmarks.publications import Publications
 
@@ -46,10 +46,3 @@ def test_every_benchmark_runs_to_its_table(tmp_path: Path) -> None:
     assert results["plan"]["figures"]["actions"] == {"conflict": 5, "create": 50, "unchanged": 445}
     page = "".join(f"<!-- table: {name} -->\n<!-- end -->\n" for name in BENCHMARKS)
     assert with_tables(page, results).count(results["start"]["machine"]) == len(BENCHMARKS)
-
-
-def test_the_tables_of_the_page_are_made_from_the_results() -> None:
-    """`make bench` writes both; nobody types a figure."""
-    page = README.read_text("utf-8")
-    assert with_tables(page, json.loads(RESULTS.read_text("utf-8"))) == page
-    assert re.findall(r"<!-- table: (\w+) -->", page) == list(BENCHMARKS)

@@ -71,17 +71,3 @@ def test_each_test_that_an_invariant_names_exists_and_cites_it() -> None:
             name for name in named if name.endswith(".py") and not re.search(rf"\b{number}\b", files().get(name, ""))
         ]
         assert (number, missing, silent) == (number, [], [])
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        r"(service-api\.md)",
-        r"\b([Tt]raps? [ABCD]\d*)\b",
-        r"\b([Dd]esign(?:\.md)? \d(?:\.\d)?)\b",
-        r"\b([Ss]tyle(?:\.md)? \d+)\b",
-    ],
-)
-def test_nothing_outside_the_repository_is_cited(pattern: str) -> None:
-    """A stranger can follow every citation."""
-    assert cited(pattern) == []

@@ -59,12 +59,6 @@ def test_the_image_has_every_package_and_each_file_that_it_copies() -> None:
     assert {one.rstrip("/") for one in copied} <= {one.removeprefix("!") for one in ignored}
 
 
-def test_the_image_runs_as_nobody_and_says_whether_it_is_well() -> None:
-    assert instructions("USER") == ["10001:10001"]
-    assert "grpc-health-check" in " ".join(instructions("HEALTHCHECK"))
-    assert len(instructions("FROM")) == 2
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", INSTANCES)
 def test_dagster_accepts_the_instance(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: str) -> None:
@@ -89,39 +83,6 @@ def test_dagster_accepts_the_instance(name: str, tmp_path: Path, monkeypatch: py
             "CeleryRunLauncher" if "celery" in name else "DefaultRunLauncher"
         )
         assert instance.get_runs(limit=1) == []
-
-
-class TestCelery:
-    """What the instance and the worker's unit must agree on."""
-
-    instance = read("celery/dagster.yaml")
-    unit = (DEPLOY / "celery" / "bookferry-worker.service").read_text("utf-8")
-
-    def test_no_run_waits_in_the_broker_while_a_worker_lives(self) -> None:
-        """One worker alone has a process for each run that Dagster launches at once."""
-        [processes] = re.findall(r"--concurrency (\d+)", self.unit)
-        assert int(processes) == self.instance["concurrency"]["runs"]["max_concurrent_runs"]
-
-    def test_a_worker_that_is_stopped_lets_its_runs_end(self) -> None:
-        """By default, systemd sends SIGTERM to each of its processes, which ends the runs."""
-        assert "KillMode=mixed" in self.unit.splitlines()
-
-    def test_redis_comes_with_the_extra_and_the_locks(self) -> None:
-        """Celery itself leaves the client of its broker to whoever installs it."""
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-        assert any(one.startswith("redis") for one in extras["celery"])
-        for lock in ("deploy/requirements.lock", "requirements-dev.lock"):
-            assert re.search(r"^redis==", (ROOT / lock).read_text("utf-8"), re.MULTILINE), lock
-
-
-def test_the_code_location_has_one_name_everywhere() -> None:
-    names = {
-        read("compose/workspace.yaml")["load_from"][0]["grpc_server"]["location_name"],
-        yaml.safe_load((ROOT / "workspace.yaml").read_text("utf-8"))["load_from"][0]["python_module"]["location_name"],
-        read("kubernetes/values.yaml")["dagster-user-deployments"]["deployments"][0]["name"],
-        command()[-1],
-    }
-    assert names == {"bookferry"}
 
 
 class TestKubernetes:
@@ -186,49 +147,6 @@ class TestKubernetes:
             "empty_dir",
             "secret",
         }
-
-    def test_so_are_all_others(self) -> None:
-        """The code location, the webserver and the daemon; their containers that start first have the same contexts."""
-        [deployment] = self.values["dagster-user-deployments"]["deployments"]
-        for values in (deployment, self.values["dagsterWebserver"], self.values["dagsterDaemon"]):
-            assert values["podSecurityContext"].items() >= {"runAsNonRoot": True}.items()
-            assert values["podSecurityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-            assert values["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-
-
-def test_dagster_asks_nobody_for_an_address() -> None:
-    """Its pages greet each new user with a form (`nux`), which sends what is typed in to its makers."""
-    assert read("kubernetes/values.yaml")["additionalInstanceConfig"]["nux"] == {"enabled": False}
-    for name in INSTANCES:
-        assert read(name)["nux"] == {"enabled": False}, name
-
-
-def test_each_service_of_compose_waits_for_what_it_needs() -> None:
-    services = read("compose/compose.yaml")["services"]
-    for name, service in services.items():
-        for other in service.get("depends_on", {}):
-            assert other in services, name
-        assert "healthcheck" in service or name in {"bookferry", "first-backup"}, name
-        for volume in service.get("volumes", ()):
-            source = volume.split(":")[0]
-            assert not source.startswith(".") or (DEPLOY / "compose" / source).is_file(), (name, source)
-    assert [one for service in services.values() for one in service.get("ports", ())] == ["127.0.0.1:3000:3000"]
-
-
-def test_every_image_of_compose_has_a_version() -> None:
-    """The same file starts the same programs next year; nothing is shared that ends with another container."""
-    images = [service["image"] for service in read("compose/compose.yaml")["services"].values()]
-    images += [line.split()[0] for line in instructions("FROM")]
-    assert [image for image in images if not re.search(r":(RELEASE\.)?\d+[.-]\d+", image)] == []
-    assert [image for image in images if image.startswith("bookferry:")] != []
-    compose = (DEPLOY / "compose" / "compose.yaml").read_text("utf-8")
-    assert "latest" not in compose
-    assert "service:" not in compose, "the network of another container"
-
-
-def test_the_version_of_the_image_is_ours() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    assert read("compose/compose.yaml")["x-bookferry"]["image"] == f"bookferry:{version}"
 
 
 class TestLoopback:

@@ -60,11 +60,6 @@ def send(signed: dict[str, Any], content: bytes = CONTENT, name: str = "a b.pdf"
     return httpx.post(signed["url"], data=signed["fields"], files={"file": (name, BytesIO(content), "application/pdf")})
 
 
-def code(answer: httpx.Response) -> str:
-    assert answer.headers["Content-Type"] == "application/xml"
-    return answer.text.partition("<Code>")[2].partition("</Code>")[0]
-
-
 def test_a_form_that_boto3_signed_is_accepted(s3: Any) -> None:
     """service.md#upload: the storage service answers success with 204, also for a form signed by boto3."""
     answer = send(form(s3))
@@ -73,18 +68,3 @@ def test_a_form_that_boto3_signed_is_accepted(s3: Any) -> None:
     stored = httpx.get(s3.generate_presigned_url("get_object", place, ExpiresIn=60))
     assert (stored.content, stored.headers["Content-Type"]) == (CONTENT, "application/pdf")
     assert stored.headers["Content-Disposition"].startswith('inline; filename="a b.pdf"')
-
-
-def test_every_field_of_the_form_is_protected(s3: Any) -> None:
-    """A form is refused if a field is changed, missing, repeated or added."""
-    signed = form(s3)
-    for name, value in signed["fields"].items():
-        for wrong in (value[:-1], value + "x", value.swapcase(), ""):
-            changed = {**signed, "fields": {**signed["fields"], name: wrong}}
-            assert send(changed).status_code == 403, (name, wrong)
-        missing = {key: each for key, each in signed["fields"].items() if key != name}
-        assert send({**signed, "fields": missing}).status_code == 403, name
-        assert send({**signed, "fields": {**signed["fields"], name: [value, value]}}).status_code == 400, name
-    extra = send({**signed, "fields": {**signed["fields"], "acl": "public-read"}})
-    assert (extra.status_code, code(extra)) == (403, "AccessDenied")
-    assert "Extra input fields: acl" in extra.text

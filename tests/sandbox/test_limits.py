@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.rate_limit import WINDOW_SECONDS, Limiter, WindowCounter
-from tests.sandbox.conftest import FakeClock, Service
 
 # Gaps with many edge cases: zero, a whole window, and values between
 GAPS = st.one_of(st.just(0.0), st.just(60.0), st.sampled_from([1.0, 20.0, 30.0, 59.5]), st.floats(0, 90))
@@ -42,36 +41,3 @@ def test_the_limiter_refuses_exactly_what_is_too_much(times: list[float], limit:
         if wait is None:
             accepted.append(time)
     assert all(len(window(accepted, end)) <= limit for end in accepted)
-
-
-@given(TIMES, st.integers(1, 20))
-def test_a_request_after_retry_after_is_accepted(times: list[float], limit: int) -> None:
-    """Assumption: after `Retry-After` a request is accepted, if no other comes first."""
-    limiter, now = Limiter(), 0.0
-    for time in times:
-        now = max(now, time)
-        wait = limiter.admit(now, limit)
-        if wait is not None:
-            now += wait + 1e-6
-            assert limiter.admit(now, limit) is None
-
-
-def test_the_window_slides(library: Service, clock: FakeClock) -> None:
-    """Assumption: the last 60 seconds count, not the minute of the clock. Refused requests do not count."""
-    library.change(requests_per_minute=2)
-    times_and_answers = [(0, 200), (30, 200), (31, 429), (59.5, 429), (60, 200), (89, 429), (90, 200), (119.9, 429)]
-    start = clock.time
-    for seconds, status in times_and_answers:
-        clock.time = start + seconds
-        assert library.get("/publications/1").status_code == status, seconds
-    assert library.get("/publications/1").headers["Retry-After"] == "1"
-
-
-@pytest.mark.parametrize("latency", [0.5, 70.0])
-def test_a_request_counts_when_it_arrives(library: Service, clock: FakeClock, latency: float) -> None:
-    """A slow response does not move its request into a later window."""
-    library.change(latency=latency)
-    library.get("/publications/1")
-    library.get("/publications/1")
-    assert clock.slept == [latency, latency]
-    assert library.tenant.counts()["largest_window"] == (2 if latency < 60 else 1)

@@ -70,53 +70,6 @@ def test_the_old_refresh_token_used_again(library: Library, policy: str, renewed
         assert not works(app, old)  # the grant has ended
 
 
-def test_the_old_refresh_token_lives_until_the_new_access_token_is_used(library: Library) -> None:
-    """Row 2, third column: a lost response can be requested again until its token was used."""
-    app, old = signed_in(library, "until_used")
-    lost = app.refresh(old["refresh_token"]).json()
-    new = app.refresh(old["refresh_token"]).json()
-    assert works(app, new)
-    assert not renews(app, old)
-    assert not works(app, old)
-    assert works(app, lost)
-    assert renews(app, new)
-
-
-def test_using_a_token_ends_every_pair_before_it(library: Library) -> None:
-    """Third column over several refreshes whose tokens were not used."""
-    app, first = signed_in(library, "until_used")
-    second = app.refresh(first["refresh_token"]).json()
-    third = app.refresh(second["refresh_token"]).json()
-    assert all([works(app, first), renews(app, first)])
-    assert works(app, third)
-    assert not any([works(app, first), works(app, second), renews(app, first), renews(app, second)])
-    assert renews(app, third)
-
-
-def test_a_refused_request_does_not_use_the_token(library: Library) -> None:
-    """Third column: only a successful request counts as use."""
-    library.change(oauth={"refresh_policy": "until_used"})
-    app = registered_client(library, "none", scope=None)
-    old = app.sign_in(resource=None)
-    new = app.refresh(old["refresh_token"]).json()
-    assert not works(app, new)
-    assert renews(app, old)
-
-
-def test_the_leeway_ends(library: Library) -> None:
-    """Second column: after the leeway the old refresh token ends the grant."""
-    library.change(oauth={"refresh_leeway_seconds": 20})
-    app, old = signed_in(library, "leeway")
-    new = app.refresh(old["refresh_token"]).json()
-    library.clock.time += 20
-    assert renews(app, old)
-    library.clock.time += 0.1
-    assert works(app, new)
-    assert not renews(app, old)
-    assert not works(app, new)
-    assert not renews(app, new)
-
-
 @pytest.mark.parametrize("policy", NAMES)
 def test_many_refreshes_at_once(library: Library, policy: str) -> None:
     """Every response is one of the table, and no token is given twice."""
@@ -126,18 +79,6 @@ def test_many_refreshes_at_once(library: Library, policy: str) -> None:
     assert len(set(given)) == len(given) == (1 if policy in {"strict", "at_once"} else 12)
     refused = {answer.json()["error"] for answer in answers if answer.status_code != 200}
     assert refused <= {"invalid_grant"}
-
-
-@pytest.mark.parametrize(("policy", "mended"), [
-    ("strict", False), ("leeway", True), ("until_used", True), ("at_once", False),
-])  # fmt: skip
-def test_a_lost_response(library: Library, policy: str, mended: bool) -> None:
-    """I3: the service rotated the token, the response was lost, and the client asks again."""
-    app, old = signed_in(library, policy)
-    library.fault("status", path="/oauth/token", status=503, when="after")
-    assert app.refresh(old["refresh_token"]).status_code == 503
-    assert renews(app, old) == mended
-    assert works(app, old) == (policy in {"leeway", "until_used"})
 
 
 def at_once(app: OAuthClient, refresh_token: str, count: int) -> list[httpx.Response]:
