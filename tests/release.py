@@ -18,7 +18,6 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = sys.executable
-UV = str(Path(sys.executable).with_name("uv"))
 LOCKS = ("requirements-dev.lock", "requirements.lock", "deploy/requirements.lock")
 
 
@@ -108,35 +107,6 @@ def check_build(release: Release) -> None:
         raise NotReadyError(f"What was built: {', '.join(kinds)}")
 
 
-def check_installation(release: Release) -> None:
-    """The wheel runs in an empty environment with the locked versions."""
-    (wheel,) = release.built.glob("*.whl")
-    environment = release.built / "environment"
-    python = environment / "bin" / "python"
-    release.run(UV, "venv", "--quiet", "--python", PYTHON, environment)
-    release.run(UV, "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", "requirements.lock")
-    release.run(UV, "pip", "install", "--quiet", "--python", python, "--no-deps", wheel)
-    release.run(UV, "pip", "check", "--quiet", "--python", python)
-    said = release.run(environment / "bin" / "bookferry", "--version")
-    if said != f"bookferry {release.version}\n":
-        raise NotReadyError(f"`bookferry --version` says {said!r}.")
-
-
-def check_readme(release: Release) -> None:
-    """It renders as an index renders it, with links that lead somewhere."""
-    release.run(PYTHON, "-m", "pytest", "-q", "tests/test_wheel.py", "-k", "readme")
-
-
-def check_site(release: Release) -> None:
-    """The documentation builds without a warning."""
-    release.run(PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", release.built / "site")
-
-
-def check_made_documents(release: Release) -> None:
-    """What `make docs` makes is up to date."""
-    release.run(PYTHON, "-m", "pytest", "-q", "tests/test_docs_tables.py")
-
-
 CHECKS: dict[str, Callable[[Release], None]] = {
     "version and date in CHANGELOG.md": check_changelog,
     "version and date in CITATION.cff": check_citation,
@@ -144,10 +114,6 @@ CHECKS: dict[str, Callable[[Release], None]] = {
     "a version that is not released": check_tag,
     "locks up to date": check_locks,
     "sdist and wheel build": check_build,
-    "the wheel installs and starts": check_installation,
-    "the README renders": check_readme,
-    "page of tables up to date": check_made_documents,
-    "the site builds without a warning": check_site,
 }
 """What the command walks through, in this order; a later check may use what an earlier one built."""
 

@@ -58,16 +58,3 @@ def test_each_invariant_that_is_cited_stands_in_its_document() -> None:
     citations = cited(r"\b(I\d{1,2})\b", within=(".py", ".sql", ".html"))
     assert [one for one in citations if one[1] not in headings] == []
     assert {number for name, number in citations if name.startswith("tests/")} == headings
-
-
-def test_each_test_that_an_invariant_names_exists_and_cites_it() -> None:
-    """docs/invariants.md does not go stale."""
-    for section in files()["docs/invariants.md"].split("\n## ")[1:]:
-        number = section.split()[0]
-        named = re.findall(r"`((?:tests|benchmarks)/[\w/.]+)`", section.partition("\nTests:")[2])
-        assert named, number
-        missing = [name for name in named if not (ROOT / name).is_file()]
-        silent = [
-            name for name in named if name.endswith(".py") and not re.search(rf"\b{number}\b", files().get(name, ""))
-        ]
-        assert (number, missing, silent) == (number, [], [])

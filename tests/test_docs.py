@@ -52,7 +52,9 @@ def test_relative_links_lead_to_a_file_and_a_heading(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [DOCS / "architecture.md", ROOT / "CONTRIBUTING.md", DOCS / "decisions.md"], ids=lambda page: page.name
+    "page",
+    [DOCS / "architecture.md", ROOT / "CONTRIBUTING.md", DOCS / "decisions.md", DOCS / "invariants.md"],
+    ids=lambda page: page.name,
 )
 def test_files_that_a_page_names_exist(page: Path) -> None:
     """Whatever stands between back-ticks and looks like a path below a top folder."""

@@ -52,25 +52,6 @@ def test_a_lock_has_a_version_and_hashes_for_every_entry_and_no_address(lock: st
     assert not re.search(r"://|--index|--extra-index|--find-links|--trusted-host| @ ", LOCKS[lock])
 
 
-def test_each_lock_has_everything_that_is_declared_for_it() -> None:
-    """What runs, what develops it, and what runs it on several machines, in the same versions."""
-    project, groups = PYPROJECT["project"], PYPROJECT["dependency-groups"]
-    extras = project["optional-dependencies"]
-    runs = [*project["dependencies"], *extras["ui"], *groups["build"]]
-    machines = [one for names in extras.values() for one in names]
-    develops = [one for one in groups["dev"] if isinstance(one, str)]
-    declared = {
-        "requirements.lock": runs,
-        "requirements-dev.lock": [*runs, *machines, *develops],
-        "deploy/requirements.lock": [*runs, *machines],
-    }
-    for lock, wanted in declared.items():
-        assert {_name(one) for one in wanted} - {name for name, _ in _locked(lock)} == set()
-    versions = {lock: {re.sub(r"\[.*?\]", "", entry.split(" ")[0]) for _, entry in _locked(lock)} for lock in declared}
-    assert versions["requirements.lock"] <= versions["deploy/requirements.lock"] <= versions["requirements-dev.lock"]
-    assert not {"pytest", "mypy", "dlt"} & {name for name, _ in _locked("requirements.lock")}
-
-
 @pytest.mark.long
 def test_tracked_files_name_no_place_of_this_machine() -> None:
     """Nor an index that only this machine can reach."""

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.records.shapes.columns import ARROW_TYPES, observe_columns, with_columns
-from pipelines.records.shapes.observation import ObservedColumn, Observer
+from pipelines.records.shapes.columns import with_columns
+from pipelines.records.shapes.observation import ObservedColumn
 from pipelines.records.tables import field_ids as module
-from pipelines.records.tables.field_ids import FIELD_ID, TYPE_NAMES, field_id, field_ids, staged_schema
+from pipelines.records.tables.field_ids import FIELD_ID, field_id, field_ids, staged_schema
 from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.snapshot_factory import make_snapshot
@@ -26,15 +26,6 @@ def test_an_id_never_changes() -> None:
     assert field_id("id", "long") == 527822694
     assert field_id("title", "string") == 163248617
     assert ids_of(staged_schema(TABLES["publications"])).items() > {"tenant": 1, "snapshot": 2, "id": 527822694}.items()
-
-
-def test_every_table_has_distinct_ids_that_follow_from_name_and_type() -> None:
-    """No described column needs a second id. Every type that a column can have has a name in Iceberg."""
-    for table in TABLES.values():
-        ids = field_ids((column.name, column.type) for column in table.columns)
-        assert len(set(ids.values())) == len(ids)
-        assert ids == {column.name: field_id(column.name, TYPE_NAMES[column.type]) for column in table.columns}
-    assert {*ARROW_TYPES.values()} <= {*TYPE_NAMES}
 
 
 def test_two_columns_never_share_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,16 +44,6 @@ def test_observed_columns_keep_their_ids() -> None:
     second = [*first, ObservedColumn("abc", ("abc",), "text", "2026-11-23")]
     before, after = (ids_of(staged_schema(with_columns(table, columns))) for columns in (first, second))
     assert before.items() < after.items()
-
-
-@pytest.mark.parametrize("name", ["tenant", "Snapshot", "missing_in"])
-def test_a_field_with_the_name_of_our_columns(name: str) -> None:
-    """It gets another name, also where an earlier snapshot gave it this one."""
-    observer = Observer()
-    observer.observe([{"id": 1, name: "x"}])
-    for earlier in ([], [ObservedColumn(name, (name,), "text", "2026-11-22")]):
-        [column] = observe_columns(observer.shape, STAGED["tasks"], earlier=earlier, today="2026-11-23")
-        assert column.name == f"{name.lower()}_2"
 
 
 @pytest.mark.long

@@ -8,15 +8,6 @@ import sys
 
 import pytest
 
-from pipelines.publication_fields import (
-    PUBLICATION_FIELDS,
-)
-from pipelines.records.batches import batch_of_columns
-from pipelines.records.tables.publications import (
-    PUBLICATIONS,
-)
-from tests.records.json_values import SHAPE
-
 WITH_NEW_FIELDS = """
 import hashlib, json
 from pathlib import Path
@@ -65,19 +56,3 @@ def test_a_field_is_added_in_one_place() -> None:
     assert {"language": "de", "received_on": "2020-02-29", "publisher": {"id": 7}}.items() <= found["sent"].items()
     assert found["unsent"] == {}
     assert {"language", "received_on", "publisher"} <= found["form"].keys()
-
-
-@pytest.mark.parametrize("field", PUBLICATION_FIELDS, ids=lambda field: field.name)
-def test_every_place_has_every_field(field: object) -> None:
-    """The place that cannot follow from the description: the tests' own records."""
-    name = getattr(field, "name", "")
-    assert name in SHAPE, f"add {name} to SHAPE in tests/records/json_values.py, so that hostile records have it"
-
-
-def test_staged_columns_that_differ_from_the_description_are_named() -> None:
-    """A contributor who forgets a column, or stages one too many, reads its name and its table."""
-    columns: dict[str, list[object]] = {column.name: [] for column in PUBLICATIONS.columns}
-    del columns["title"]
-    columns["subtitle"] = []
-    with pytest.raises(ValueError, match="publications differ from its description in: subtitle, title"):
-        batch_of_columns(PUBLICATIONS, columns)

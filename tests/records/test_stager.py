@@ -49,14 +49,6 @@ def staged_one(record: str | dict[str, Any]) -> tuple[dict[str, Any], StagedBatc
     return row, staged
 
 
-def is_calendar_day(text: str) -> bool:
-    """Whether a text is a day in `YYYY-MM-DD`, by Python's calendar."""
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
-
-
 def residue(row: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(row["residue"] or "{}")
     return found
@@ -189,20 +181,6 @@ class TestTotal:
         row, _ = staged_one({"published_on": sent})
         assert (row["published_year"], row["published_precision"]) == (year, precision)
 
-    @pytest.mark.long
-    @given(st.text() | st.from_regex(r"[0-9]{1,5}(-[0-9]{2,3}){0,3}", fullmatch=True) | st.dates().map(str))
-    def test_a_date_of_any_text(self, sent: str) -> None:
-        """A text has a year where it is the beginning of a calendar day up to its year, month or day, and only there.
-
-        Blanks around it say nothing. The other forms of a date, which no such text has, are in test_values.
-        """
-        row, _ = staged_one({"published_on": sent})
-        text, days = sent.strip(), {"day": "", "month": "-01", "year": "-01-01"}
-        found = [name for name, rest in days.items() if is_calendar_day(text + rest)]
-        assert row["published_precision"] == (found[0] if found else None)
-        assert row["published_year"] == (int(text[:4]) if found else None)
-        assert row["published_on"] == (date.fromisoformat(text) if found == ["day"] else None)
-
 
 class TestNothingIsLost:
     """Every value of a record is in a column, or in the residue under its path (I6)."""
@@ -213,15 +191,6 @@ class TestNothingIsLost:
     def test_every_value_is_found_again(self, record: Members) -> None:
         """From columns and residue every value of any object can be rebuilt, addresses of files excepted."""
         assert_kept(meaning(record), *staged_one(text_of(record)))
-
-    @pytest.mark.long
-    def test_every_value_of_the_real_library(self, real_payloads: list[str]) -> None:
-        """The same for every real record; the one key without a column is counted."""
-        staged = stage(real_payloads)
-        tables = {name: _by_publication(rows(staged, name)) for name in staged.tables if name != "publications"}
-        for payload, row in zip(real_payloads, rows(staged), strict=True):
-            _assert_kept(json.loads(payload), row, {name: table.get(row["id"], []) for name, table in tables.items()})
-        assert staged.residue == {"import_state": len(real_payloads)}
 
     def test_a_file_of_another_publication_is_shown(self) -> None:
         """An asset's publication_id says nothing new where it is the record's own id, and is residue where it is not."""
@@ -247,16 +216,6 @@ class TestNothingIsLost:
         assert counts["(other keys)"] == 2
         assert max(map(len, counts)) <= MAX_KEY_CHARACTERS
         json.dumps(counts, ensure_ascii=False).encode()
-
-    @pytest.mark.long
-    @given(st.lists(st.dictionaries(st.text(min_size=1, max_size=3), st.integers(1, 9), max_size=30), max_size=5))
-    def test_counting_in_bounded_space_keeps_the_sum(self, batches: list[dict[str, int]]) -> None:
-        """However often counts are merged and cut, no occurrence disappears."""
-        merged = Counter[str]()
-        for batch in batches:
-            merged = bounded(merged + Counter(batch), most=7)
-        assert merged.total() == sum(Counter(batch).total() for batch in batches)
-        assert len(merged) <= 8
 
 
 class TestIdentifiers:
@@ -321,12 +280,6 @@ class TestBatches:
     def test_in_one_batch_or_one_by_one(self, values: list[Any]) -> None:
         """An irregular record does not change the staging of another one."""
         assert_same_in_pieces([text_of(value) for value in values], 1)
-
-    @pytest.mark.long
-    @pytest.mark.parametrize("size", [7, 1999])
-    def test_the_real_library_in_one_batch_or_in_pieces(self, real_payloads: list[str], size: int) -> None:
-        """Pieces of any size give the same rows and the same counts."""
-        assert_same_in_pieces(real_payloads, size)
 
 
 def assert_same_in_pieces(payloads: list[str], size: int) -> None:
@@ -422,10 +375,3 @@ def _holds(column: Any, value: Any) -> bool:
         return bool(json.loads(column) == value)
     except ValueError:  # the text of another value
         return False
-
-
-def _by_publication(found: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
-    grouped: dict[int, list[dict[str, Any]]] = {}
-    for row in found:
-        grouped.setdefault(row["publication_id"], []).append(row)
-    return grouped

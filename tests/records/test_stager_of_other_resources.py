@@ -210,11 +210,6 @@ def test_of_two_keys_of_a_column_that_of_its_own_name_comes_first(
     assert (row["location_id"], json.loads(row["residue"] or "{}")) == (column, left)
 
 
-def test_every_resource_has_its_tables() -> None:
-    """One description for each resource, and one list of their names."""
-    assert tuple(STAGED) == RESOURCES
-
-
 @pytest.mark.parametrize(
     "text",
     [

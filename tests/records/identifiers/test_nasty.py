@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
-from pipelines.records.identifiers.rules import Rule, Sort
 
 
 class Nasty(NamedTuple):
@@ -43,11 +42,3 @@ def test_each_nasty_value_is_read_as_the_standards_say() -> None:
         found = STANDARD_KINDS.read(row.field, row.text)
         written = " & ".join(f"{one.verdict} {one.type} {one.value}" for one in found)
         assert written == row.expected, (row.field, row.text, row.reason)
-
-
-def test_every_rule_has_a_nasty_value() -> None:
-    """No rule is there that nothing needs; `form`, `type_missing` and `too_long` have their own tests."""
-    found = [one for row in NASTY for one in STANDARD_KINDS.read(row.field, row.text)]
-    seen = {name for one in found for name in one.rule.split("+") if name}
-    of_values = {rule for rule in Rule if rule.sort not in (Sort.DATE, Sort.RECORD)}
-    assert seen == of_values - {"form", "type_missing", "unknown_type", "too_long"}

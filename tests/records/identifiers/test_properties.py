@@ -142,18 +142,3 @@ def test_every_raw_value_is_found_in_the_rows(record: dict[str, object], entries
             valid_text = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             assert {one.raw for one in found if one.source_field == field} in ({value}, {valid_text})
     assert len([one for one in found if one.source_field == "identifiers"]) >= len(entries)
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("10.1000/182", ""),
-        ("10.1000/ABC", "case"),
-        ("https://doi.org/10.1000/182", "address"),
-        ("https://doi.org/10.1000/ABC", "address+case"),
-        ("doi:10.1000/182", "label"),
-        ("doi:10.1000/ABC", "label+case"),
-    ],
-)
-def test_the_rule_of_a_doi_says_how_it_was_written(text: str, rule: str) -> None:
-    assert [one.rule for one in STANDARD_KINDS.read("doi", text)] == [rule]
