@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from pipelines.doctor.look import Look
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.file_access import restrict_new_files
 from pipelines.humanize import counted
+from pipelines.service.redaction import redact
 from pipelines.settings.loading import find_config, load_settings
 
 STYLES = {
@@ -31,12 +30,6 @@ STYLES = {
     CheckStatus.WARNING: "yellow",
     CheckStatus.PROBLEM: "bold red",
 }
-
-_COMMAND = re.compile("`[^`]*`")
-_NO_BREAK = "\x00"  # no message has it
-
-NARROWEST = 24
-"""The least characters of a message in a line, also on a narrow terminal."""
 
 
 def examine_tenants(config: str | None, tenant: str | None, output: Output) -> ExitStatus:
@@ -94,15 +87,13 @@ def _print(console: Console, examined: Sequence[Examination], general: list[Chec
 
 
 def _print_findings(console: Console, findings: Sequence[CheckResult]) -> None:
-    """A line for each result: status, name and message. Long messages continue in the message column."""
+    """A line for each result, and one for what to do. The terminal breaks long ones, so that a command in them can be pasted."""
     names = max((len(finding.name) for finding in findings), default=0)
-    indent = " " * (2 + len(CheckStatus.WARNING) + 2 + names + 2)
     for finding in findings:
-        document = finding.document
-        lines = _wrapped(document["message"], console.width - len(indent))
-        lines += _wrapped(f"→ {document['todo']}", console.width - len(indent)) if "todo" in document else []
-        begin = f"  {finding.status:<{len(CheckStatus.WARNING)}}", f"  {finding.name:<{names}}  "
-        console.print(Text.assemble((begin[0], STYLES[finding.status]), begin[1], f"\n{indent}".join(lines)))
+        status = f"  {finding.status:<{len(CheckStatus.WARNING)}}", STYLES[finding.status]
+        console.print(Text.assemble(status, f"  {finding.name:<{names}}  {_one_line(finding.message)}"))
+        if finding.todo:
+            console.print(Text(f"{'':<{len(status[0]) + names + 4}}→ {_one_line(finding.todo)}"))
 
 
 def _print_unchecked(console: Console, findings: Sequence[CheckResult]) -> None:
@@ -114,16 +105,12 @@ def _print_unchecked(console: Console, findings: Sequence[CheckResult]) -> None:
     if reasons:
         console.print(Text("\n  Not checked", "bold"))
     for reason, names in reasons.items():
-        lines = _wrapped(f"{', '.join(names)}: {reason}", console.width - 4)
-        console.print(Text("  " + "\n    ".join(lines), "dim"))
+        console.print(Text(f"  {', '.join(names)}: {_one_line(reason)}", "dim"))
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """The lines of a text. A command in it stays in one line, to be pasted; a terminal that is too narrow for it breaks it itself."""
-    plain = "".join(char if char.isprintable() else " " for char in text)
-    whole = _COMMAND.sub(lambda command: command[0].replace(" ", _NO_BREAK), with_command_lines(plain))
-    lines = textwrap.wrap(whole, max(width, NARROWEST), break_on_hyphens=False, break_long_words=False)
-    return [line.replace(_NO_BREAK, " ") for line in lines] or [""]
+def _one_line(text: str) -> str:
+    """A text without secrets, with its commands to paste."""
+    return with_command_lines(" ".join(redact(text).split()))
 
 
 def _print_verdict(console: Console, examined: Sequence[Examination], general: list[CheckResult]) -> None:

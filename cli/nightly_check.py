@@ -31,13 +31,12 @@ def nightly_runs(look: Look) -> CheckResult:
     settings, tenant = look.settings, look.tenant
     home, now = dagster_folder(settings), datetime.now(UTC)
     if not (home / "dagster.yaml").is_file():
-        return note(f"no scheduler: there is no Dagster instance in {home}", _RUN_IT, scheduler=None)
+        return note(f"no scheduler: there is no Dagster instance in {home}", _RUN_IT)
     if tenant in outdated_tenants(settings, now):
         return problem(
             f"`bookferry ui` runs with an earlier {settings.path.name}, which has {tenant} not at all, or otherwise",
             f"{RESTART}.",
             exit_status=ExitStatus.USAGE,
-            scheduler=True,
         )
     newest = newest_complete(open_data(settings, personal_keys(settings)).snapshots(tenant))
     backed_up = {tenant: datetime.fromisoformat(newest.manifest.finished_at)} if newest is not None else {}
@@ -48,19 +47,17 @@ def nightly_runs(look: Look) -> CheckResult:
             f"Dagster's {launcher} may start the runs of a library on several machines, and what they must share is on this one",
             'Write `state = "postgres"`, and a bucket as `data`, into bookferry.toml: docs/several-machines.md.',
             exit_status=ExitStatus.USAGE,
-            launcher=launcher,
         )
     if scheduler is None or failed is None:
-        return note(f"Dagster's history in {home} cannot be read", scheduler=None)
+        return note(f"Dagster's history in {home} cannot be read")
     text = "the scheduler is running" if scheduler else "no scheduler is running"
     if lost := [run for run in failed if run.tenant == tenant and not run.done_again]:
         age = ago((now - lost[-1].ended_at).total_seconds())
         return warning(
             f"Dagster's run of {lost[-1].job} FAILED, {age}; {text}",
             f"`bookferry ui` shows why; `bookferry backup {tenant}` tries again.",
-            scheduler=scheduler,
         )
-    return ok(text, scheduler=True) if scheduler else note(text, _RUN_IT, scheduler=False)
+    return ok(text) if scheduler else note(text, _RUN_IT)
 
 
 NIGHTLY = Check("nightly", nightly_runs)

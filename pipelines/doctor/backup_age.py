@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from pipelines.doctor.findings import CheckResult, note, ok, warning
 from pipelines.humanize import duration
@@ -43,30 +42,26 @@ def last_backup(tenant: str, snapshots: NewestSnapshots, now: datetime) -> Check
     damaged = snapshots.damaged[-1]
     more = f" ({len(snapshots.damaged) - 1:,} more are like that)" if len(snapshots.damaged) > 1 else ""
     todo = f"{damaged.problem}{more} `bookferry snapshots verify {damaged.name}` checks it again. {age.todo}".rstrip()
-    return warning(f"{age.message}; the snapshot {damaged.name} cannot be used", todo, **age.facts)
+    return warning(f"{age.message}; the snapshot {damaged.name} cannot be used", todo)
 
 
 def _age_of_backup(tenant: str, newest: Snapshot | None, complete: Snapshot | None, now: datetime) -> CheckResult:
     if newest is None:
-        return note("there is none yet", f"Run `bookferry backup {tenant}`.", age_seconds=None)
+        return note("there is none yet", f"Run `bookferry backup {tenant}`.")
     if complete is None:
         return warning(
             f"none is complete; the newest partial one is {newest.name}",
             f"`bookferry snapshots show {newest.name}` names its problems.",
-            age_seconds=None,
         )
     past = now - datetime.fromisoformat(complete.manifest.finished_at)
-    facts: dict[str, Any] = {"snapshot": complete.name, "age_seconds": round(past.total_seconds())}
     if past > LATE:
         return warning(
             f"the newest complete snapshot, {complete.name}, is {duration(past.total_seconds())} old",
             f"Does the nightly job run? See `bookferry ui`, or run `bookferry backup {tenant}`.",
-            **facts,
         )
     if newest is not complete:
         return warning(
             f"{complete.name} is complete and {duration(past.total_seconds())} old; a newer one, {newest.name}, is not complete",
             f"`bookferry snapshots show {newest.name}` names its problems.",
-            **facts,
         )
-    return ok(f"{complete.name}, complete, {duration(past.total_seconds())} old", **facts)
+    return ok(f"{complete.name}, complete, {duration(past.total_seconds())} old")

@@ -36,7 +36,7 @@ from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, Sig
 from pipelines.file_access import wrong_entries
 from pipelines.humanize import counted, duration, size
 from pipelines.inventory import DAYS_OF_WARNING, LAST_DAY_OF_V2, NOT_LISTED, RESOURCES, default_resources
-from pipelines.scopes import BACKUP, abilities
+from pipelines.scopes import abilities
 from pipelines.service.end_of_v2 import is_served
 from pipelines.service.redaction import outside_text
 from pipelines.service.sign_in.configured_store import open_tokens
@@ -104,8 +104,7 @@ def V3(look: Look) -> bool:  # noqa: N802  as above
 @check("configuration")
 def configuration(look: Look) -> CheckResult:
     """bookferry.toml has the tenant: it is read before the first check."""
-    facts = {"base_url": look.chosen.base_url, "api": look.api, "config": str(look.settings.path)}
-    return ok(f"{look.settings.path}: {look.chosen.base_url}, {look.api}", **facts)
+    return ok(f"{look.settings.path}: {look.chosen.base_url}, {look.api}")
 
 
 @check("secrets")
@@ -114,7 +113,7 @@ def secrets(look: Look) -> CheckResult:
     look.settings.check_sign_in(look.tenant, look.around.environ)
     key = personal_keys(look.settings, look.around.environ).to_write()
     people = f"; users' data is encrypted with the personal key {key.fingerprint}" if key else ""
-    return ok(f"all that are named can be used{people}", personal_key=key.fingerprint if key else None)
+    return ok(f"all that are named can be used{people}")
 
 
 @check("storage", when=lambda look: look.settings.bucket)
@@ -171,9 +170,8 @@ def access(look: Look) -> CheckResult:
     wrong = [(folder, group, wrong_entries(folder, names, group)) for folder, names, group in folders]
     wrong = [(folder, group, entries) for folder, group, entries in wrong if entries]
     people = f"this user and the group {group}" if group else "this user"
-    facts: dict[str, Any] = {"wrong": sum(len(entries) for _, _, entries in wrong), "group": group}
     if not wrong:
-        return ok(f"{settings.data}: only {people} can open it", **facts)
+        return ok(f"{settings.data}: only {people} can open it")
     opened = [
         f"{'others can open, or the group cannot use' if group else 'other users of this machine can open'} "
         f"{', '.join(entry.name for entry in entries)} in {folder} (mode {stat.S_IMODE(folder.stat().st_mode):04o})"
@@ -181,7 +179,7 @@ def access(look: Look) -> CheckResult:
     ]
     commands = [_closing(folder, group, entries) for folder, group, entries in wrong]
     share = "" if group else " To share data, set `group` in bookferry.toml."
-    return warning("; ".join(opened), f"Run as their owner or as root: {' and '.join(commands)}.{share}", **facts)
+    return warning("; ".join(opened), f"Run as their owner or as root: {' and '.join(commands)}.{share}")
 
 
 OWN_ENTRIES = (
@@ -213,16 +211,15 @@ def disk(look: Look) -> CheckResult:
     last = sum(table.bytes for table in newest.manifest.tables.values()) if newest is not None else 0
     needed = max(2 * last, MIN_FREE_BYTES)
     message = f"{path}: {size(free)} free" + (f", the newest snapshot has {size(last)}" if last else "")
-    facts: dict[str, Any] = {"free_bytes": free, "newest_snapshot_bytes": last}
     todo = (
         "Free some space, or name a folder on another disk as `data` (as `work`, where the data is in a bucket). "
         "`bookferry snapshots list` lists the snapshots."
     )
     if free < needed:
-        return problem(f"{message}; a backup may need {size(needed)}", todo, **facts)
+        return problem(f"{message}; a backup may need {size(needed)}", todo)
     if free < 5 * needed:
-        return warning(f"{message}: space for few more snapshots", todo, **facts)
-    return ok(message, **facts)
+        return warning(f"{message}: space for few more snapshots", todo)
+    return ok(message)
 
 
 MIN_FREE_BYTES = 100 * 1000 * 1000
@@ -245,14 +242,12 @@ def _shared_state(state: PostgresState) -> CheckResult:
         f"the state in {state.place} answers in {server.round_trip * 1000:.1f} ms (Postgres {server.version.split()[0]}, "
         f"synchronous_commit = {server.synchronous_commit})"
     )
-    facts = {"round_trip_ms": round(server.round_trip * 1000, 1), "server_version": server.version}
     if server.fsync != "on":
         return warning(
             f"{message}; it has fsync = {server.fsync}, so a loss of power can cost the journal of writes",
             "Turn fsync on in the server's configuration.",
-            **facts,
         )
-    return ok(message, **facts)
+    return ok(message)
 
 
 @check("last backup", needs=("storage",))
@@ -333,12 +328,8 @@ def token(look: Look) -> CheckResult:
     clock = look.around.clock
     state, now = sign_in_state(look.settings, look.tenant, clock), clock.now().timestamp()
     again = f"Run `bookferry login {look.tenant}`."
-    facts: dict[str, Any] = {
-        "age_seconds": round(now - state.renewed_at) if state.renewed_at is not None else None,
-        "signed_in_at": state.signed_in_at,
-    }
     if state.problem is not None:
-        return problem(state.problem, exit_status=ExitStatus.SIGN_IN, **facts)
+        return problem(state.problem, exit_status=ExitStatus.SIGN_IN)
     with (
         suppress(LockTakenError),  # another process is renewing it now, so it can write
         open_tokens(look.settings, look.tenant).locked(clock, seconds=0.0) as locked,
@@ -346,30 +337,26 @@ def token(look: Look) -> CheckResult:
         locked.write(locked.read())
     if state.refreshing_since is not None:
         lost = f"the response to its renewal at {local_time(state.refreshing_since)} was lost; the next use renews it again"
-        return warning(lost, again, **facts)
+        return warning(lost, again)
     if (advice := sign_in_warning(state, now)) is not None:
-        return warning(advice, again, **facts)
+        return warning(advice, again)
     since = f"; signed in on {local_time(state.signed_in_at)}" if state.signed_in_at is not None else ""
-    return ok(f"can be used, and renewed{since}", **facts)
+    return ok(f"can be used, and renewed{since}")
 
 
 @check("scopes", when=V3, needs=("token",))
 def scopes(look: Look) -> CheckResult:
     """The sign-in has the scopes for the nightly backup; whether it has those for a migration is said, too (service.md#scopes)."""
     granted = sign_in_state(look.settings, look.tenant, look.around.clock).scopes
-    facts: dict[str, Any] = {
-        "scopes": list(granted),
-        "missing": [scope for scope in BACKUP.scopes if scope not in granted],
-    }
     again = f"Run `bookferry login {look.tenant}` and allow them on the consent page."
     if not granted:
-        return note("the library did not name the scopes of the token; the checks below try what it may read", **facts)
+        return note("the library did not name the scopes of the token; the checks below try what it may read")
     backup, migration = abilities(granted)
     if not backup.works:
-        return problem(f"backup: {backup.sentence}", again, exit_status=ExitStatus.SIGN_IN, **facts)
+        return problem(f"backup: {backup.sentence}", again, exit_status=ExitStatus.SIGN_IN)
     if backup.lacks:
-        return warning(f"backup: {backup.sentence}", again, **facts)
-    return ok(f"backup: {backup.sentence}; migration into it: {migration.sentence}", **facts)
+        return warning(f"backup: {backup.sentence}", again)
+    return ok(f"backup: {backup.sentence}; migration into it: {migration.sentence}")
 
 
 # The library
@@ -380,15 +367,13 @@ def rate(look: Look) -> CheckResult:
     """No more requests are sent than the service allows automated access (I1); those of other runs count, too."""
     _, limit = look.settings.budget_of(look.tenant)
     used = look.requests_of_others()
-    facts = {"requests_per_minute": limit, "used_by_others": used}
     usage = f"; {used} of them used by other runs in the last minute" if used else ""
     if limit > REQUESTS_PER_MINUTE:
         return warning(
             f"requests_per_minute is {limit:,}, but the service allows automated access about {REQUESTS_PER_MINUTE}{usage}",
             f"Set requests_per_minute = {REQUESTS_PER_MINUTE} unless the library's operators granted more.",
-            **facts,
         )
-    return ok(f"{limit} requests in any 60 seconds{usage}", **facts)
+    return ok(f"{limit} requests in any 60 seconds{usage}")
 
 
 @check("service", needs=TO_ASK, requests=2)
@@ -398,11 +383,10 @@ def service(look: Look) -> CheckResult:
         page = look.page
     except SignInError:
         return ok("answers")
-    facts: dict[str, Any] = {"http_status": int(page.status)}
     if page.status in REFUSALS:
-        return ok("answers", **facts)
+        return ok("answers")
     if page.error is not None:
-        result = failed(page.error, **facts)
+        result = failed(page.error)
         is_ended = look.v2_has_ended or page.status == HTTPStatus.GONE
         is_lost = V2(look) and not is_ended and look.other_version and not is_served(look.other_version.response)
         return replace(result, todo=NEITHER_VERSION) if is_lost else result
@@ -410,9 +394,8 @@ def service(look: Look) -> CheckResult:
         return problem(
             f"GET {outside_text(page.address)} returned 200, but no list of records.",
             "Is base_url the library's address? Add /api to it and open it in a browser: the library's documentation should appear.",
-            **facts,
         )
-    return ok(f"answers, in {(page.answered_at - page.asked_at) / timedelta(milliseconds=1):,.0f} ms", **facts)
+    return ok(f"answers, in {(page.answered_at - page.asked_at) / timedelta(milliseconds=1):,.0f} ms")
 
 
 NEITHER_VERSION = "Neither version 2 nor version 3 is there. Is base_url the library's address, without /api?"
@@ -422,7 +405,7 @@ NEITHER_VERSION = "Neither version 2 nor version 3 is there. Is base_url the lib
 def sign_in(look: Look) -> CheckResult:
     """The library accepts the sign-in, and lets this account read publications."""
     if look.page.error is not None:
-        return failed(look.page.error, http_status=int(look.page.status))
+        return failed(look.page.error)
     return ok(f"accepted; `bookferry whoami {look.tenant}` says as whom" if V3(look) else "accepted")
 
 
@@ -430,17 +413,16 @@ def sign_in(look: Look) -> CheckResult:
 def end_of_v2(look: Look) -> CheckResult:
     """Version 2 is not shut down soon (service.md#shutdown)."""
     days_left = (LAST_DAY_OF_V2 - look.around.clock.now().date()).days
-    facts: dict[str, Any] = {"days_left": days_left, "last_day": LAST_DAY_OF_V2.isoformat()}
     todo = 'Move to v3: set api = "v3" for this tenant (or for another entry with the same base_url), then run `bookferry login`.'
     if look.v2_has_ended:
         ended = "v2 of this library has ended: it answers no list of publications any more"
-        return problem(ended, todo, exit_status=ExitStatus.USAGE, **facts)
+        return problem(ended, todo, exit_status=ExitStatus.USAGE)
     if days_left < 0:
-        return warning(f"v2 was due to be shut down {-days_left} days ago, and may stop at any moment", todo, **facts)
+        return warning(f"v2 was due to be shut down {-days_left} days ago, and may stop at any moment", todo)
     message = f"v2 is shut down at the end of 2026: {counted(days_left, 'day')} left"
     if days_left > DAYS_OF_WARNING:
-        return note(message, todo, **facts)
-    return warning(message, f"{todo} Make a last backup of v2 before that day.", **facts)
+        return note(message, todo)
+    return warning(message, f"{todo} Make a last backup of v2 before that day.")
 
 
 @check("other lists", needs=SIGNED_IN, requests=6)
@@ -459,19 +441,17 @@ def other_lists(look: Look) -> CheckResult:
         return warning(
             f"this account may not read {', '.join(refused)}{f' ({scope})' if scope else ''}: backups leave them out, and report that",
             "Give the account that right, or sign in again with that scope: `bookferry login`.",
-            lists=statuses,
         )
     if unread := [name for name in has if name not in backed_up]:
         names = ", ".join(f'"{name}"' for name in (*backed_up, *unread))
         return warning(
             f"this library lists {', '.join(unread)}, which v2 does not document: the nightly backup does not read them",
             f"To back them up, write resources = [{names}] into [tenants.{look.tenant}].",
-            lists=statuses,
         )
     if lacks := [f"{name} ({statuses[name]})" if statuses[name] else name for name in asked if name not in has]:
         todo = 'To back them up, add a tenant of the same library with api = "v3".' if V2(look) else ""
-        return note(f"this library does not list {', '.join(lacks)}: backups have none", todo, lists=statuses)
-    return ok(f"{', '.join(has) or 'none'} can be read", lists=statuses)
+        return note(f"this library does not list {', '.join(lacks)}: backups have none", todo)
+    return ok(f"{', '.join(has) or 'none'} can be read")
 
 
 @check("clock", needs=TO_ASK)
@@ -483,11 +463,10 @@ def clock(look: Look) -> CheckResult:
     quickest = min(dated, key=lambda answer: answer.answered_at - answer.asked_at)
     ahead = (quickest.clock_difference or timedelta()).total_seconds()
     if abs(ahead) <= WRONG_SECONDS:
-        return ok("this machine and the service agree", difference_seconds=round(ahead))
+        return ok("this machine and the service agree")
     return warning(
         f"the service's clock is {duration(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} this machine's",
         "Set this machine's clock by NTP (see `timedatectl`). The schedule, token ages and times in manifests depend on it.",
-        difference_seconds=round(ahead),
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from pipelines.errors import BookferryError, ExitStatus
 from pipelines.service.redaction import redact
@@ -22,48 +21,47 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check's result. `facts` are for programs: more may be added."""
+    """One check's result."""
 
     status: CheckStatus
     message: str
     todo: str = ""
     exit_status: ExitStatus = ExitStatus.COMPLETE
-    facts: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     """The check's; whoever runs it writes it in."""
     unchecked: str = ""
     """Why nothing was checked; empty if something was."""
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, str]:
         """The result for --json, with secrets removed from texts of the service (I10)."""
         todo = {"todo": redact(self.todo)} if self.todo else {}
-        return {"name": self.name, "status": str(self.status), "message": redact(self.message), **todo, **self.facts}
+        return {"name": self.name, "status": str(self.status), "message": redact(self.message), **todo}
 
 
-def ok(message: str, **facts: Any) -> CheckResult:
+def ok(message: str) -> CheckResult:
     """Everything is as it should be."""
-    return CheckResult(CheckStatus.OK, message, facts=facts)
+    return CheckResult(CheckStatus.OK, message)
 
 
-def note(message: str, todo: str = "", **facts: Any) -> CheckResult:
+def note(message: str, todo: str = "") -> CheckResult:
     """Information; nothing has to be done."""
-    return CheckResult(CheckStatus.NOTE, message, todo, facts=facts)
+    return CheckResult(CheckStatus.NOTE, message, todo)
 
 
-def warning(message: str, todo: str = "", **facts: Any) -> CheckResult:
+def warning(message: str, todo: str = "") -> CheckResult:
     """The nightly job works today, but may fail later, or keeps less than expected."""
-    return CheckResult(CheckStatus.WARNING, message, todo, facts=facts)
+    return CheckResult(CheckStatus.WARNING, message, todo)
 
 
-def problem(message: str, todo: str = "", *, exit_status: ExitStatus = ExitStatus.FAILED, **facts: Any) -> CheckResult:
+def problem(message: str, todo: str = "", *, exit_status: ExitStatus = ExitStatus.FAILED) -> CheckResult:
     """The nightly job would not work."""
-    return CheckResult(CheckStatus.PROBLEM, message, todo, exit_status, facts)
+    return CheckResult(CheckStatus.PROBLEM, message, todo, exit_status)
 
 
-def failed(error: BookferryError, **facts: Any) -> CheckResult:
+def failed(error: BookferryError) -> CheckResult:
     """The problem in the message of an error, with its remedy."""
-    return problem(str(error), exit_status=error.exit_status, **facts)
+    return problem(str(error), exit_status=error.exit_status)
 
 
 def not_checked(reason: str) -> CheckResult:

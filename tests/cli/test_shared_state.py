@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,12 +48,10 @@ def test_two_machines_count_in_one_budget(address: str, sandbox: SandboxProcess,
     assert taken >= 2
     done = other.run("doctor", "small", "--json", variables=variables)
     checks = {check["name"]: check for check in done.document["tenants"][0]["checks"]}
-    assert checks["rate"]["used_by_others"] == taken
+    assert f"; {taken} of them used by other runs" in checks["rate"]["message"]
     found = checks["database"]
-    assert (found["status"], found["server_version"].split(".")[0].isdigit()) == ("warning", True)
-    assert "answers in" in found["message"]
-    assert "fsync = off" in found["message"]
-    assert found["round_trip_ms"] < 1000
+    assert found["status"] == "warning"
+    assert re.search(r"answers in \d{1,3}\.\d ms \(Postgres \d+.*fsync = off", found["message"])
     assert other.backup("--no-files", variables=variables).status == 0
 
 

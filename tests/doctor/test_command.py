@@ -36,8 +36,8 @@ def doctor(patient: Patient, *arguments: str, **variables: str) -> Outcome:
 
 
 def test_a_healthy_library(patient: Patient) -> None:
-    """Exit 0; the last line is the truth; no line is wider than the terminal."""
-    done = doctor(patient, COLUMNS="80")
+    """Exit 0; the last line is the truth."""
+    done = doctor(patient)
     assert (done.status, done.err) == (0, "")
     assert re.fullmatch(r"Ready: the nightly backup would work for library \(\d+ requests\)\.", done.lines[-1])
     for name in ("sign-in", "clock", "rate", "disk", "database", "page links", "end of v2"):
@@ -112,7 +112,7 @@ def test_what_dagster_knows(patient: Patient) -> None:
     assert "no Dagster instance" in before["nightly"]["message"]
     assert patient.run("backup", "library", "--json", variables=sign_in_of(patient)).status == 0
     after = {check["name"]: check for check in doctor(patient, "--json").document["tenants"][0]["checks"]}
-    assert (after["nightly"]["message"], after["nightly"]["scheduler"]) == ("no scheduler is running", False)
+    assert after["nightly"]["message"] == "no scheduler is running"
     assert after["last backup"]["status"] == "ok"
 
 
@@ -152,7 +152,8 @@ def test_a_launcher_of_several_machines_needs_a_shared_state_and_a_bucket(
     done = doctor(patient, "--json")
     assert done.status == 2
     [found] = [one for one in done.document["tenants"][0]["checks"] if one["name"] == "nightly"]
-    assert (found["status"], found["launcher"]) == ("problem", name)
+    assert found["status"] == "problem"
+    assert name in found["message"]
     assert 'state = "postgres"' in found["todo"]
 
 

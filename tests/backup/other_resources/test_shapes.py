@@ -253,7 +253,7 @@ def test_lists_that_version_2_does_not_document_are_named_and_can_be_read(
 
     examined = run("doctor", "old", "--json", folder=folder, variables=sign_in).document["tenants"][0]["checks"]
     [lists] = [check for check in examined if check["name"] == "other lists"]
-    assert (lists["status"], lists["lists"]["hard_copies"], lists["lists"]["tasks"]) == ("warning", 200, 404)
+    assert lists["status"] == "warning"
     assert 'resources = ["publications", "hard_copies"] into [tenants.old]' in lists["todo"]
 
     runner.config.write_text(
