@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,13 +145,7 @@ def planned(migration: Migration, source: str, target: str, **options: Any) -> P
     """Plan a migration, and tell Dagster of the plan. `options`: those of `Migration.plan`."""
     migration.settings.check_sign_in(target)
     plan = migration.plan(migration.find_source(source), target, **options)
-
-    def results() -> Iterator[Result]:
-        from assets_defs.migration import plan_result  # noqa: PLC0415  with Dagster
-
-        yield plan_result(plan)
-
-    tell_dagster(migration.settings, results, f"plan {plan.name}")
+    _tell(migration, lambda assets: assets.plan_result(plan), f"plan {plan.name}")
     return plan
 
 
@@ -159,13 +153,7 @@ def applied_plan(migration: Migration, plan: Plan, limits: Limits, selection: Se
     """Write a plan, and tell Dagster what was written."""
     migration.settings.check_sign_in(plan.facts.target.tenant)
     applied = migration.apply(plan, limits=limits, selection=selection)
-
-    def results() -> Iterator[Result]:
-        from assets_defs.migration import load_result  # noqa: PLC0415  with Dagster
-
-        yield load_result(plan, applied)
-
-    tell_dagster(migration.settings, results, f"what was written of plan {plan.name}")
+    _tell(migration, lambda assets: assets.load_result(plan, applied), f"what was written of plan {plan.name}")
     return applied
 
 
@@ -176,14 +164,19 @@ def verified(
     target = plan.facts.target.tenant
     migration.settings.check_sign_in(target)
     verification = migration.verify(plan, contents=contents, evidence=evidence)
+    _tell(migration, lambda assets: assets.proof_result(target, verification), f"the verification of plan {plan.name}")
+    return verification
+
+
+def _tell(migration: Migration, result: Callable[[Any], Result], what: str) -> None:
+    """Tell Dagster of a result, which `assets_defs.migration` makes."""
 
     def results() -> Iterator[Result]:
-        from assets_defs.migration import proof_result  # noqa: PLC0415  with Dagster
+        from assets_defs import migration as assets  # noqa: PLC0415  with Dagster
 
-        yield proof_result(target, verification)
+        yield result(assets)
 
-    tell_dagster(migration.settings, results, f"the verification of plan {plan.name}")
-    return verification
+    tell_dagster(migration.settings, results, what)
 
 
 def verify_plan(

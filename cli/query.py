@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
@@ -20,18 +20,12 @@ from cli.output import Output, print_table
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import all_examples, example, examples_folder
 from pipelines.humanize import counted
-from pipelines.records.tables.registry import PERSONAL_TABLES
 from pipelines.records.values import valid_text
 from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import damage_named, open_catalogue
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
-
-_CHANGES = {
-    getattr(duckdb.StatementType, kind) for kind in ("INSERT", "UPDATE", "DELETE", "COPY", "CREATE", "ALTER", "DROP")
-}
-
 
 ENDINGS = (".csv", ".parquet", ".xlsx")
 """Kinds of files that a result may be written to."""
@@ -106,7 +100,7 @@ def answer_query(settings: Settings, sql: str, output: Output, form: OutputForma
 def _write_parquet(
     database: duckdb.DuckDBPyConnection, sql: str, path: Path, output: Output, data: DataFolder
 ) -> ExitStatus:
-    with _query_errors(database, sql), damage_named(data):
+    with _query_errors(data):
         answer = database.sql(sql)
         if answer is None:
             raise ConfigurationError("The query is empty.")
@@ -128,20 +122,14 @@ def ask(
 
     `data`: where a damaged file is looked for after an error.
     """
-
-    @contextmanager
-    def errors() -> Iterator[None]:
-        with _query_errors(database, sql), damage_named(data) if data else nullcontext():
-            yield
-
-    with errors():
+    with _query_errors(data):
         result = database.execute(sql)
         if result is None:
             raise ConfigurationError("The query is empty.")
         columns = _distinct([column[0] for column in result.description or ()])
 
     def batches() -> Iterator[Rows]:
-        with errors():
+        with _query_errors(data):
             while rows := result.fetchmany(BATCH_ROWS):
                 yield rows
 
@@ -174,34 +162,16 @@ def tables_not_read(database: duckdb.DuckDBPyConnection, sql: str) -> dict[str, 
 
 
 @contextmanager
-def _query_errors(database: duckdb.DuckDBPyConnection, sql: str) -> Iterator[None]:
+def _query_errors(data: DataFolder | None = None) -> Iterator[None]:
+    """Explains an error of DuckDB. `data`: where a damaged file is looked for."""
     try:
-        yield
+        with damage_named(data) if data else nullcontext():
+            yield
     except duckdb.Error as error:
-        raise ConfigurationError(f"The query cannot be answered: {error}\n{_advice(database, sql, error)}") from None
-
-
-def _advice(database: duckdb.DuckDBPyConnection, sql: str, error: duckdb.Error) -> str:
-    """Advice after an error. DuckDB's message about a write to a read-only view does not help."""
-    with suppress(duckdb.Error):
-        if not _CHANGES.isdisjoint(statement.type for statement in database.extract_statements(sql)):
-            return "The tables are read-only here: only a backup changes them."
-    missing = re.search(r"Table with name \S+ does not exist", str(error))
-    names = [name for name in _views(database) if not name.endswith(("_history", "_deleted"))] if missing else []
-    tables = f"Tables: {', '.join(names)}. " if missing else ""
-    about_people = " `bookferry query --personal` shows their personal columns." if _names_people(sql) else ""
-    return f"{tables}`bookferry tables` lists tables and columns.{about_people}"
-
-
-def _views(database: duckdb.DuckDBPyConnection) -> list[str]:
-    with suppress(duckdb.Error):
-        views = database.execute("SELECT DISTINCT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1")
-        return [name for (name,) in views.fetchall()]
-    return []
-
-
-def _names_people(sql: str) -> bool:
-    return not PERSONAL_TABLES.isdisjoint(re.findall(r"\w+?(?=(?:_history|_as_of|_deleted)?\b)", sql.lower()))
+        raise ConfigurationError(
+            f"The query cannot be answered: {error}\n`bookferry tables` lists the tables, which are read-only, and their columns; "
+            "`bookferry query --personal` has the personal ones, too."
+        ) from None
 
 
 def print_rows(
