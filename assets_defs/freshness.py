@@ -12,6 +12,7 @@ from typing import NamedTuple
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
+from assets_defs.events import events_of
 from assets_defs.factories import after_backup, cron, now_utc, tenant_key
 from pipelines.doctor.backup_age import LATE, last_backup, newest_snapshots
 from pipelines.doctor.findings import warning
@@ -68,16 +69,7 @@ def freshness_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -
         }
         stale = [age.advice for age in results.values() if not age.recent]
         return dg.SensorResult(
-            asset_events=[
-                dg.AssetCheckEvaluation(
-                    asset_key=tenant_key(tenant, SNAPSHOT),
-                    check_name=CHECK,
-                    passed=age.recent,
-                    severity=age.severity,
-                    description=age.advice,
-                )
-                for tenant, age in results.items()
-            ],
+            asset_events=[*events_of(_result(tenant, age) for tenant, age in results.items())],
             skip_reason=" ".join(stale) or "Every library has a recent complete backup.",
             cursor=json.dumps({tenant: age.since.isoformat() for tenant, age in results.items()}),
         )
@@ -87,7 +79,10 @@ def freshness_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -
 
 def freshness_result(data: DataFolder, tenant: str, now: datetime) -> dg.AssetCheckResult:
     """The same at the end of a backup, whether it published a snapshot or not."""
-    age = _age(data, tenant, now, now)
+    return _result(tenant, _age(data, tenant, now, now))
+
+
+def _result(tenant: str, age: "_Age") -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         asset_key=tenant_key(tenant, SNAPSHOT),
         check_name=CHECK,

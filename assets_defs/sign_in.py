@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets_defs.events import events_of
 from assets_defs.factories import (
     after_backup,
     cron,
@@ -70,8 +71,10 @@ def _sign_in_watch(settings: Settings, tenants: Sequence[str], now: Callable[[],
         data = open_data(settings)
         return dg.SensorResult(
             asset_events=[
-                _evaluation(tenant, states[tenant], warnings[tenant], is_new=not data.snapshots(tenant))
-                for tenant in tenants
+                *events_of(
+                    _result(tenant, states[tenant], warnings[tenant], is_new=not data.snapshots(tenant))
+                    for tenant in tenants
+                )
             ],
             skip_reason=" ".join(text for text in warnings.values() if text) or "No sign-in ends soon.",
         )
@@ -93,10 +96,8 @@ def _sign_in_asset(tenant: str) -> dg.AssetsDefinition:
         keep_alive(backup.settings, tenant, state=backup.data.state)
         state = sign_in_state(backup.settings, tenant, SystemClock())
         advice = warning(state, now_utc().timestamp())
-        yield dg.MaterializeResult(
-            metadata=_metadata(state),
-            check_results=[_result(advice)],
-        )
+        result = _result(tenant, state, advice, is_new=False)
+        yield dg.MaterializeResult(metadata=_metadata(state), check_results=[result])
 
     return sign_in
 
@@ -115,22 +116,12 @@ def _time(seconds: float | None) -> dg.MetadataValue:
     return dg.MetadataValue.null() if seconds is None else dg.MetadataValue.timestamp(seconds)
 
 
-def _result(advice: str | None) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        check_name=CHECK,
-        passed=advice is None,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=advice,
-    )
-
-
-def _evaluation(tenant: str, state: SignInState, advice: str | None, *, is_new: bool) -> dg.AssetCheckEvaluation:
+def _result(tenant: str, state: SignInState, advice: str | None, *, is_new: bool) -> dg.AssetCheckResult:
     """`is_new`: whether the library has no backup yet, so that nothing that was good has become bad."""
-    severity = dg.AssetCheckSeverity.ERROR if state.problem and not is_new else dg.AssetCheckSeverity.WARN
-    return dg.AssetCheckEvaluation(
+    return dg.AssetCheckResult(
         asset_key=tenant_key(tenant, ASSET),
         check_name=CHECK,
         passed=advice is None,
-        severity=severity,
+        severity=dg.AssetCheckSeverity.ERROR if state.problem and not is_new else dg.AssetCheckSeverity.WARN,
         description=advice,
     )

@@ -34,7 +34,6 @@ from assets_defs.metadata import columns_of_all, one_line_each, preview
 from pipelines.backup.flow import Backup
 from pipelines.records.tables.registry import STAGED
 from pipelines.settings.settings import Settings
-from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import RESUME_HOURS
 from resources.run_tags import TENANT
@@ -190,7 +189,7 @@ def _snapshot_result(snapshot: Snapshot, recent: dg.AssetCheckResult) -> dg.Mate
             "complete": manifest.complete,
             "problems": one_line_each(manifest.problems),
             "notes": one_line_each(manifest.notes),
-            **_announcement_metadata(manifest),
+            **({} if manifest.days_left is None else {"days_left": manifest.days_left}),
             "dagster/row_count": sum(snapshot.counts.values()),
             "bytes": sum(table.bytes for table in manifest.tables.values()),
             "requests": manifest.requests,
@@ -217,15 +216,6 @@ def _snapshot_result(snapshot: Snapshot, recent: dg.AssetCheckResult) -> dg.Mate
             recent,
         ],
     )
-
-
-def _announcement_metadata(manifest: Manifest) -> dict[str, Any]:
-    """What the service announces as deprecated, and the days until the end of the version."""
-    metadata: dict[str, Any] = {"news": " ".join(manifest.news)} if manifest.news else {}
-    if manifest.announced:
-        rows = ((announcement.name, announcement.day, announcement.since) for announcement in manifest.announced)
-        metadata["announced"] = preview(("name", "day", "since"), rows)
-    return metadata if manifest.days_left is None else {**metadata, "days_left": manifest.days_left}
 
 
 @contextmanager

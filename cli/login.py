@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -83,16 +83,18 @@ def _obtain_grant(login: Login, question: AuthorizationRequest, output: Output, 
         if browser:
             _open(question.url, output, stack)
         pasted = _input() if paste or _is_terminal() else None
-        grant = _wait(
-            lambda arrival: _grant_from(login, question, output, arrival),
-            listener,
-            pasted,
-            WAIT_SECONDS,
-            needs_input=not browser or listener is None,
-        )
-    if grant is None:
-        raise _timeout_error(WAIT_SECONDS, issued=login.is_issued)
-    return grant
+        arrivals = _arrivals(listener, pasted, needs_input=not browser or listener is None)
+        grants = (_grant_from(login, question, output, arrival) for arrival in arrivals)
+        if grant := next(filter(None, grants), None):
+            return grant
+    # a library that does not know the client shows an error page and does not redirect
+    remedy = "run it with --new-client"
+    if login.is_issued:
+        remedy = "check client_id and redirect_uri of the tenant in bookferry.toml"
+    raise SignInError(
+        f"Nobody answered within {WAIT_SECONDS:.0f} s. Run the same command again. If the library showed an error page instead of its "
+        f"consent page, {remedy}."
+    )
 
 
 def _listener(redirect_uri: str) -> RedirectListener | None:
@@ -164,44 +166,25 @@ def _input() -> int | None:
     return sys.stdin.fileno() if sys.stdin is not None else None
 
 
-def _wait(
-    grant_from: Callable[[AuthorizationResponse], Grant | None],
-    listener: RedirectListener | None,
-    pasted: int | None,
-    seconds: float,
-    *,
-    needs_input: bool,
-) -> Grant | None:
-    """Wait for the answer to our question. Other answers are ignored, with a message. Returns `None` after `seconds`.
+def _arrivals(
+    listener: RedirectListener | None, pasted: int | None, *, needs_input: bool
+) -> Iterator[AuthorizationResponse]:
+    """Yield what arrives within `WAIT_SECONDS`; what is no answer to our question, too.
 
     `needs_input`: the end of the input ends the wait, also if a browser might still bring the answer.
     """
-    until = time.monotonic() + seconds
-    if needs_input and pasted is None:
-        raise SignInError(NO_INPUT)
+    until = time.monotonic() + WAIT_SECONDS
     while True:
+        if needs_input and pasted is None:
+            raise SignInError(NO_INPUT)
         try:
             arrival = next_response(listener, pasted, until - time.monotonic())
         except EOFError:
-            if needs_input:
-                raise SignInError(NO_INPUT) from None
             pasted = None
             continue
         if arrival is None:
-            return None
-        if (grant := grant_from(arrival)) is not None:
-            return grant
-
-
-def _timeout_error(seconds: float, *, issued: bool) -> SignInError:
-    """The error after a wait without an answer. A library that does not know the client shows an error page and does not redirect."""
-    remedy = (
-        "check client_id and redirect_uri of the tenant in bookferry.toml" if issued else "run it with --new-client"
-    )
-    return SignInError(
-        f"Nobody answered within {seconds:.0f} s. Run the same command again. If the library showed "
-        f"an error page instead of its consent page, {remedy}."
-    )
+            return
+        yield arrival
 
 
 def _grant_from(

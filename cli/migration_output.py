@@ -67,8 +67,7 @@ def print_mapping(console: Console, mapping: MappingFile, source: str, target: s
     referred = (field.leads_to for resource in mapping.resources.values() for field in resource.fields.values())
     needed = dict.fromkeys("hard_copies" if name == LOCATIONS else name for name in (*named, *referred))
     names = ",".join(name for name in needed if name in RESOURCES and name != PUBLICATIONS)
-    options = ["--resources", names] if names else []
-    command = command_line("migrate", "plan", source, target, "--newest", *options)
+    command = _plan_command(source, target, names)
     if questions:
         asked = f"{counted(len(questions), 'question')} to answer in {mapping.path}"
         print_verdict(
@@ -79,6 +78,12 @@ def print_mapping(console: Console, mapping: MappingFile, source: str, target: s
         )
     else:
         print_verdict(console, "Mapped:", f"no question is open in {mapping.path}. Read it. Next: {command}", good=True)
+
+
+def _plan_command(source: str, target: str, resources: str) -> str:
+    """The command for a plan from the newest snapshot, with these resources besides the publications."""
+    options = ["--resources", resources] if resources else []
+    return command_line("migrate", "plan", source, target, "--newest", *options)
 
 
 def print_plan(console: Console, plan: Plan) -> None:
@@ -120,9 +125,8 @@ def print_taken_over(console: Console, plan: Plan, result: TakenOver) -> None:
     else:
         print_warning(console, f"The file decides nothing{', and withdraws all' if result.withdrawn else ''}.")
     rest = f"{counted(result.left, 'conflict')} left to decide." if result.left else "No conflict is left to decide."
-    resources = [resource for resource in facts.resources if resource != PUBLICATIONS]
-    options = ["--resources", ",".join(resources)] if resources else []
-    command = command_line("migrate", "plan", facts.source.tenant, facts.target.tenant, "--newest", *options)
+    names = ",".join(resource for resource in facts.resources if resource != PUBLICATIONS)
+    command = _plan_command(facts.source.tenant, facts.target.tenant, names)
     console.print(f"{rest} Next, a plan that follows the decisions: {command}")
 
 

@@ -22,9 +22,7 @@ OF_ITS_TIME = {
     "issues",
     "workbook",
     "preview",
-    "news",
     "notes",
-    "announced",
     "new",
 }
 """Metadata, and checks, that are others for each snapshot."""

@@ -117,8 +117,6 @@ class TestCompleteBackup:
             assert metadata["bytes"] == sum(table.bytes for table in tables.values())
             assert (metadata["problems"], metadata["complete"]) == ("none", True)
             assert "announces for the first time as deprecated: import_state" in metadata["notes"]
-            assert metadata["news"] in metadata["notes"]
-            assert [(row["name"], row["day"]) for row in metadata["announced"]] == [("import_state", "")]
             assert metadata.get("days_left") == snapshot.manifest.days_left
             assert {row["file"] for row in metadata["preview"]} == {table.path for table in tables.values()}
         elif asset == "files":
