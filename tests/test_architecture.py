@@ -223,7 +223,7 @@ def test_decoders_of_types_are_made_at_import() -> None:
 
 RACE = """
 import sys, threading
-from pipelines.service.http.responses import _ERROR_BODY_DECODER
+from pipelines.service.http.failures import _ERROR_BODY_DECODER
 from pipelines.store.snapshots.captures import _CAPTURE_FACTS_DECODER
 from pipelines.store.snapshots.manifest import _MANIFEST_DECODER
 
