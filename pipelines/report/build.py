@@ -1,4 +1,4 @@
-"""Makes the report of a snapshot: three files and a page beside the snapshots, from one pass over its tables.
+"""Makes the report of a snapshot: two tables and a page beside the snapshots, from one pass over its tables.
 
 A report can be made again at any time: it needs the snapshot only, and does not change it. Two processes that make the same report wait
 for each other.
@@ -22,7 +22,7 @@ from pipelines.report.pages import Paths, Report, html_of
 from pipelines.report.tables import open_issue_tables
 from pipelines.store.durable import storage_errors, temporary_folder
 from pipelines.store.findings import open_findings, residue_examples
-from pipelines.store.maintenance.reports import HTML, ISSUE_ROWS, ISSUES, WORKBOOK, remove_report, report_key
+from pipelines.store.maintenance.reports import HTML, ISSUES, WORKBOOK, remove_report, report_key
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 _SPILLED = "spilled"
@@ -43,7 +43,7 @@ def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime, record_u
 
 def _store_report(data: DataFolder, snapshot: Snapshot, report: Report, workdir: Path) -> None:
     """Store the files of a report, whose tables are in `workdir`, beside the snapshots."""
-    for name in (ISSUES, WORKBOOK, ISSUE_ROWS):
+    for name in (ISSUES, WORKBOOK):
         data.objects.replace_file(report_key(snapshot, name), workdir / name)
     data.objects.replace(report_key(snapshot, HTML), html_of(report).encode())
     if report.nights:
@@ -74,7 +74,7 @@ def _collect(data: DataFolder, snapshot: Snapshot, workdir: Path, *, now: dateti
             made_at=now.astimezone(UTC),
         )
     report.residue_examples = residue_examples(data, snapshot, figures.residue, spilled)
-    report.nights = _nights(data, snapshot, report.to_do, workdir / ISSUE_ROWS, spilled)
+    report.nights = _nights(data, snapshot, report.to_do, workdir / ISSUES, spilled)
     return report
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from pipelines.records.identifiers.verdicts import REPAIRED
 from pipelines.report.history import Changes
+from pipelines.report.tables import issue_lines
 from pipelines.store.durable import storage_errors
-from pipelines.store.maintenance.reports import ISSUE_ROWS, report_key
-from pipelines.store.parquet import create_view, escaped, literal, read_parquet
+from pipelines.store.maintenance.reports import ISSUES, report_key
+from pipelines.store.parquet import create_view, escaped, literal
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 _RAW = "raw_publications"
@@ -22,14 +23,14 @@ _OPEN_ISSUES = "CREATE VIEW {view} AS SELECT try_cast(record AS BIGINT) AS recor
 
 def changes_between(data: DataFolder, earlier: Snapshot, snapshot: Snapshot, issues: Path, workdir: Path) -> Changes:
     """What changed since an earlier snapshot of the same library. `issues`: the lines of the later one; `workdir`: for spill files."""
-    key = report_key(earlier, ISSUE_ROWS)
+    key = report_key(earlier, ISSUES)
     has_report = data.objects.size(key) is not None
     with storage_errors(snapshot.address), data.duckdb("192MB", 1, workdir) as database:
         for view, side in (("raw_a", earlier), ("raw_b", snapshot)):
             create_view(database, view, escaped(side.sound_address_of(side.manifest.tables[_RAW])))
         addresses = {"issues_a": data.objects.address_of(key) if has_report else issues, "issues_b": issues}
         for view, address in addresses.items():
-            source = read_parquet([escaped(address)])
+            source = issue_lines(str(address))
             database.execute(_OPEN_ISSUES.format(view=view, source=source, repaired=literal(REPAIRED)))
         for name in ("differences", "issue_differences"):
             database.execute(resources.files("sql").joinpath(f"{name}.sql").read_text(encoding="utf-8"))

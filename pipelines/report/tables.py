@@ -12,14 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from pipelines.records.spreadsheets import safe_cell
 from pipelines.report.workbook import Column, WorkbookWriter, open_workbook
 from pipelines.store.durable import storage_errors
-from pipelines.store.maintenance.reports import ISSUE_ROWS, ISSUES, WORKBOOK
-from pipelines.store.parquet import literal, open_in_duckdb
+from pipelines.store.maintenance.reports import ISSUES, WORKBOOK
+from pipelines.store.parquet import escaped, literal
 
 CACHED_TEXTS = 1000
 """Texts whose safe form is cached, because many records have the same ones."""
@@ -40,11 +37,6 @@ COLUMNS = tuple(column.heading for column in _COLUMNS)
 
 SHEET = "Issues"
 
-_SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
-
-_BATCH = 2_000
-"""Lines in memory at a time."""
-
 
 class IssueLine(NamedTuple):
     """One line of a table of issues. A record that is not a publication is a text, such as `user 12`."""
@@ -63,9 +55,14 @@ def write_lines(columns: Sequence[str], lines: Iterable[Sequence[str | int]], fi
     """Write a table for librarians: its heading, then its lines."""
     file.write("\ufeff" + "\t".join(columns) + "\n")
     for line in lines:
-        file.write("\t".join(cell(str(value)) for value in line) + "\n")
+        _write_line(line, file)
 
 
+def _write_line(line: Sequence[str | int], file: IO[str]) -> None:
+    file.write("\t".join(cell(str(value)) for value in line) + "\n")
+
+
+@lru_cache(CACHED_TEXTS)
 def cell(text: str) -> str:
     """One cell, quoted if it has a quotation mark, which could begin a cell of several lines."""
     safe = safe_cell(text)
@@ -75,10 +72,8 @@ def cell(text: str) -> str:
 class IssueTables:
     """Writes the lines of a table of issues. Made by `open_issue_tables`."""
 
-    def __init__(self, writer: pq.ParquetWriter, workbook: WorkbookWriter) -> None:
-        self._writer, self._workbook = writer, workbook
-        self._safe = lru_cache(CACHED_TEXTS)(safe_cell)
-        self._cells: list[list[str | None]] = []
+    def __init__(self, file: IO[str], workbook: WorkbookWriter) -> None:
+        self._file, self._workbook = file, workbook
 
     @property
     def lines(self) -> int:
@@ -88,30 +83,26 @@ class IssueTables:
     def write(self, line: IssueLine) -> None:
         """Append one line."""
         self._workbook.write(line)
-        self._cells.append([self._safe(str(value)) or None for value in line])
-        if len(self._cells) == _BATCH:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what is in memory."""
-        columns = zip(*self._cells, strict=True) if self._cells else [()] * len(COLUMNS)
-        self._writer.write(pa.table([pa.array(column, pa.string()) for column in columns], schema=_SCHEMA))
-        self._cells = []
+        _write_line(line, self._file)
 
 
 @contextmanager
 def open_issue_tables(folder: Path) -> Iterator[IssueTables]:
-    """The tables of issues in a folder: issues.xlsx, issues.parquet and, made of that, issues.tsv.
+    """The tables of issues in a folder: issues.xlsx and issues.tsv.
 
     Memory does not grow with their lines. Raises `StorageError` where the disk takes no more.
     """
-    rows = folder / ISSUE_ROWS
-    with storage_errors(folder), open_workbook(folder / WORKBOOK, SHEET, _COLUMNS) as workbook:
-        with pq.ParquetWriter(rows, _SCHEMA, compression="zstd") as writer:
-            tables = IssueTables(writer, workbook)
-            yield tables
-            tables.flush()
-        with open_in_duckdb(rows) as database:
-            marked = 'SELECT record AS "\ufeffrecord", * EXCLUDE (record) FROM file'
-            form = "FORMAT csv, HEADER, DELIMITER '\t'"
-            database.execute(f"COPY ({marked}) TO {literal(str(folder / ISSUES))} ({form})")
+    with (
+        storage_errors(folder),
+        open_workbook(folder / WORKBOOK, SHEET, _COLUMNS) as workbook,
+        (folder / ISSUES).open("w", encoding="utf-8", newline="") as file,
+    ):
+        write_lines(COLUMNS, (), file)
+        yield IssueTables(file, workbook)
+
+
+def issue_lines(address: str) -> str:
+    """The SQL source of an issues.tsv."""
+    columns = ", ".join(f"{name}: 'VARCHAR'" for name in COLUMNS)
+    form = "auto_detect = false, header = true, delim = '\t', quote = '\"', escape = '\"'"
+    return f"read_csv({literal(escaped(address))}, columns = {{{columns}}}, {form})"

@@ -41,7 +41,7 @@ def test_it_lies_beside_the_snapshots_and_is_made_anew(stored: DataFolder) -> No
     for _again in range(2):
         report = make_report(stored, snapshot, now=NOW)
         folder = f"reports/tenant=old/snapshot={snapshot.manifest.snapshot}"
-        files = ("issues.parquet", "issues.tsv", "issues.xlsx", "report.html")
+        files = ("issues.tsv", "issues.xlsx", "report.html")
         names = ["reports/tenant=old/history.json", *(f"{folder}/{name}" for name in files)]
         assert [entry.key for entry in stored.objects.below("reports")] == names
         assert report.paths.html == stored.objects.address_of(f"{folder}/report.html")
@@ -82,7 +82,7 @@ def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
     for snapshot in snapshots:
         make_report(data, snapshot, now=NOW)
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=True)
-    assert len(list(data.objects.below("reports"))) == 13
+    assert len(list(data.objects.below("reports"))) == 10
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     left = {entry.key.rpartition("/")[0] for entry in data.objects.below("reports")}
     assert left == {"reports/tenant=old", f"reports/tenant=old/snapshot={snapshots[-1].manifest.snapshot}"}

@@ -26,7 +26,6 @@ from pipelines.records.advice import field_name
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.report.rendering import link_to
 from pipelines.report.tables import CACHED_TEXTS, IssueLine, IssueTables, open_issue_tables
-from pipelines.store.maintenance.reports import ISSUE_ROWS
 
 if TYPE_CHECKING:
     import duckdb
@@ -178,7 +177,6 @@ def summarise(plan: Plan) -> PlanSummary:
     summary.not_moved.lacking.unanswered = plan.facts.unanswered_records
     with open_issue_tables(plan.folder) as tables:
         _write(plan, summary, tables)
-    plan.path(ISSUE_ROWS).unlink()
     counts = summary.not_moved.counts
     for (code, _resource, _field), group in summary.groups.items():
         prefix = "" if group.resource == PUBLICATIONS or not group.field else f"{group.resource}."

@@ -7,9 +7,7 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 REPORTS = "reports"
 
 HTML, ISSUES, WORKBOOK = "report.html", "issues.tsv", "issues.xlsx"
-
-ISSUE_ROWS = "issues.parquet"
-"""The lines of issues.tsv: the next reports compare theirs with them."""
+"""The files of a report. The next reports compare their issues.tsv with this one."""
 
 HISTORY = "history.json"
 """What changed in a library from night to night; it outlives the snapshots."""
