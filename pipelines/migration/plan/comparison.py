@@ -7,14 +7,16 @@ their match stream in 10 s, and in memory that does not grow.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import KEYS, RECORDS, STEP, Form, Side
@@ -94,24 +96,29 @@ _CONTENTS = """
     SELECT publication_id, list({{'kind': kind, 'position': position, 'status': status, 'sha256': sha256, 'bytes': bytes,
         'problem': problem}}) AS contents FROM {files} WHERE publication_id IS NOT NULL GROUP BY ALL
 """
+_PLACES = """
+    CREATE TABLE places AS
+    SELECT s.place, s.id, m.target_id, m.matched_by FROM source AS s LEFT JOIN matched AS m ON m.source_id = s.id
+"""
+_AS_WRITTEN = "SET disabled_optimizers = 'join_order,build_side_probe_side'"
+"""The target's records, by far the widest rows, stream past the table of places. DuckDB would hold them instead."""
+
 _OUTCOMES = """
-    SELECT s.place, m.target_id, m.matched_by, t.form, t.files, w.wanted, w.held, a.reason, a.candidates, d.decision,
-        d.target_id, o.twins, c.contents, f.written
-    FROM source AS s
-    LEFT JOIN matched AS m ON m.source_id = s.id
-    LEFT JOIN target AS t ON t.id = m.target_id
-    LEFT JOIN written AS w ON w.source_id = s.id AND w.target_id = m.target_id
-    LEFT JOIN ambiguous AS a ON a.source_id = s.id
-    LEFT JOIN decisions AS d ON d.source_id = s.id
-    LEFT JOIN twins AS o ON o.source_id = s.id
-    LEFT JOIN contents AS c ON c.publication_id = s.id
+    SELECT p.place, p.target_id, p.matched_by, t.form, t.files, w.wanted, w.held, a.reason, a.candidates, d.decision,
+        d.target_id AS decided_id, o.twins, c.contents, f.written
+    FROM target AS t
+    RIGHT JOIN places AS p ON p.target_id = t.id
+    LEFT JOIN written AS w ON w.source_id = p.id AND w.target_id = p.target_id
+    LEFT JOIN ambiguous AS a ON a.source_id = p.id
+    LEFT JOIN decisions AS d ON d.source_id = p.id
+    LEFT JOIN twins AS o ON o.source_id = p.id
+    LEFT JOIN contents AS c ON c.publication_id = p.id
     LEFT JOIN (
         SELECT source_id, list({{'kind': kind, 'part': part, 'state': state, 'asset_id': asset_id, 'message': message}} ORDER BY number)
             AS written
         FROM written_files GROUP BY source_id
-    ) AS f ON f.source_id = s.id
+    ) AS f ON f.source_id = p.id
     {among}
-    ORDER BY s.place
 """
 
 
@@ -230,10 +237,11 @@ class Comparison:
         condition = ""
         if among is not None:
             create_table(self.database, _AMONG, batches_of(_AMONG, ((number,) for number in among)))
-            condition = "SEMI JOIN among ON among.id = s.id"
+            condition = "SEMI JOIN among ON among.id = p.id"
+        joined = self.database.cursor().sql(_OUTCOMES.format(among=condition)).to_arrow_reader(SLICE)
         outcomes = (
             row
-            for batch in self.database.cursor().sql(_OUTCOMES.format(among=condition)).to_arrow_reader(STEP)
+            for batch in in_places(joined, self._source.folder)
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
         )
         records, decode, decode_target = (
@@ -280,6 +288,32 @@ class Comparison:
         return counts == (len(ids), 1)
 
 
+SLICE = 20_000
+"""Records of the source whose rows are put in order together; so many are in memory."""
+
+
+def in_places(batches: Iterable[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
+    """Yield rows in the order of their column `place`, `STEP` at a time, through a file in `folder` for each `SLICE` of places.
+
+    DuckDB's own sort runs out of memory where such wide rows are twice as large as its limit.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as unordered, ExitStack() as stack:
+        files = dict[str, pa.ipc.RecordBatchStreamWriter]()
+        for batch in batches:
+            slices = pc.divide(batch["place"], SLICE)
+            for number in pc.unique(slices):
+                path = str(Path(unordered, f"{number.as_py():09}"))
+                if path not in files:
+                    files[path] = stack.enter_context(pa.ipc.new_stream(path, batch.schema, options=_COMPRESSED))
+                files[path].write_batch(batch.filter(pc.equal(slices, number)))
+        stack.close()
+        for path in sorted(files):
+            with pa.ipc.open_stream(Path(path).read_bytes()) as rows:
+                yield from rows.read_all().sort_by("place").to_batches(STEP)
+
+
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
+
 _AMONG = Table("among", "Some records of the source.", (), (Column("id", _NUMBER, "The record.", required=True),))
 
 
@@ -306,6 +340,8 @@ def compare(
         create_table(database, DECISIONS, decisions)
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
         match(database, resource.stages)
+        database.execute(_PLACES)
+        database.execute(_AS_WRITTEN)
         twins = (
             _TWINS.format(most=CANDIDATES)
             if resource.resource in MERGEABLE

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pipelines.migration.model import comparison_database
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import KEYS, RECORDS, Side, digest
 from pipelines.migration.model.journal import Journal
@@ -27,6 +28,7 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.clock import SystemClock
 from pipelines.state.local import LocalState
 from pipelines.store.encryption import PersonalKey
+from pipelines.store.parquet import bounded_duckdb
 from tests.records.identifiers.test_real_library import library as real_records
 
 SHIFT = 100_000
@@ -299,3 +301,26 @@ def test_nothing_is_quadratic_in_names_that_all_share(tmp_path: Path, resource: 
     results = compared(tmp_path, TYPES[resource], ours, theirs)
     assert {result.reason for result in results.values()} == {"several_targets"}
     assert {len(result.candidates) for result in results.values()} == {10}
+
+
+RECORDS_OF_200_MB = 40_000
+
+
+@pytest.mark.long
+def test_rows_that_are_larger_than_the_memory_come_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I11: a database of a million records a side has four times as much as it may hold in memory."""
+    monkeypatch.setattr(
+        comparison_database,
+        "bounded_duckdb",
+        lambda _memory, threads, spilled: bounded_duckdb("96MB", threads, spilled),
+    )
+    ours, theirs = (
+        ({"id": number, "name": f"N{number}", "description": f"{number} " * 800} for number in numbers)
+        for numbers in (range(RECORDS_OF_200_MB), range(RECORDS_OF_200_MB - 1, -1, -1))
+    )
+    results = compared(tmp_path, RESOURCE_TYPES["collections"], ours, theirs)
+    assert [(number, result.action, result.target_id) for number, result in results.items()] == [
+        (number, Action.UNCHANGED, number) for number in range(RECORDS_OF_200_MB)
+    ]
