@@ -100,7 +100,7 @@ class ProgressDisplay:
         if at is None:
             return ""
         if at.expected is not None and at.records >= at.expected:
-            return f"{at.records:,} {at.done}, {counted(at.requests, 'request')}; {at.afterwards}"
+            return f"{at.records:,} {at.done}, {counted(at.requests, 'request')}; making the tables"
         of = f" of {at.expected:,}" if at.expected is not None else ""
         return f"{at.records:,}{of}, {self._rate(at):,.0f}/s, {counted(at.requests, 'request')}{self._time_left()}"
 

@@ -58,7 +58,7 @@ class Ending(msgspec.Struct, kw_only=True, frozen=True):
         )
 
     @classmethod
-    def of_verification(cls, verification: SnapshotVerification, run: str = "") -> Ending:
+    def of_verification(cls, verification: SnapshotVerification) -> Ending:
         """The end of a verification that found damage."""
         message = " ".join(verification.problems[:20])
         return cls(
@@ -67,7 +67,6 @@ class Ending(msgspec.Struct, kw_only=True, frozen=True):
             tenant=verification.tenant,
             snapshot=verification.snapshot,
             message=message,
-            run=run,
         )
 
 

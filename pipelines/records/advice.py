@@ -100,9 +100,9 @@ def advice_on_repair(rules: Sequence[str], becomes: str) -> Advice:
     return Advice(sentences, f"Nothing has to be done: it becomes {becomes}.")
 
 
-def list_identifiers(values: Sequence[tuple[str, str]], most: int = 5) -> str:
-    """The first identifiers of a list, as part of a sentence: the ISBN 9780306406157 and the ISSN 0378-5955."""
-    return words_and([f"the {name_of(kind)} {value}" for kind, value in values[:most]], len(values))
+def list_identifiers(values: Sequence[tuple[str, str]]) -> str:
+    """The first five identifiers of a list, as part of a sentence: the ISBN 9780306406157 and the ISSN 0378-5955."""
+    return words_and([f"the {name_of(kind)} {value}" for kind, value in values[:5]], len(values))
 
 
 def words_and(words: list[str], of: int) -> str:

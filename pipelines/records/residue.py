@@ -108,10 +108,10 @@ def residue_counts(residues: Sequence[dict[str, Any]]) -> Counter[str]:
     return counts
 
 
-def bounded(counts: Counter[str], most: int = MAX_RESIDUE_KEYS) -> Counter[str]:
+def bounded(counts: Counter[str]) -> Counter[str]:
     """The most frequent residue keys, and the rest under one name: a hostile library must not fill the manifest."""
-    if len(counts) <= most:
+    if len(counts) <= MAX_RESIDUE_KEYS:
         return counts
-    frequent = Counter(dict(counts.most_common(most)))
+    frequent = Counter(dict(counts.most_common(MAX_RESIDUE_KEYS)))
     frequent["(other keys)"] += counts.total() - frequent.total()
     return frequent

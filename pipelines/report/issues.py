@@ -6,7 +6,7 @@ Every text from a record is one short line without secrets (I10, I13). `tables` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -92,48 +92,43 @@ def count_issues(issues: Iterable[Issue], kinds: dict[tuple[str, str], IssueKind
 
 
 def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
-    """The lines of some findings. The values that one field was repaired to are one line; what was only spelt otherwise is none.
-
-    Texts and advice are cached: like records follow each other, and fields, types and rules are few.
-    """
-    safe = lru_cache(CACHED_TEXTS)(safe_text)
-    advice = lru_cache(CACHED_TEXTS)(_advice_on_likeness)
+    """The lines of some findings. The values that one field was repaired to are one line; what was only spelt otherwise is none."""
     for kind, group in groupby(findings, key=itemgetter(0)):
         if kind == REPAIRED:
-            yield from _repaired_issues(group, safe)
+            yield from _repaired_issues(group)
         elif kind in (INVALID, UNRECOGNISED):
-            yield from (_wrong_value(finding, safe) for finding in group)
+            yield from map(_wrong_value, group)
         else:
             for _kind, record, field, of_type, value, _becomes, detail, records, many, title in group:
-                shown_type = safe(of_type)
-                problem, suggestion = advice(kind, shown_type, records, many)
+                shown_type = _safe(of_type)
+                problem, suggestion = _advice_on_likeness(kind, shown_type, records, many)
                 if kind == "file":
-                    problem = safe(detail) or problem
+                    problem = _safe(detail) or problem
                 issue_kind = (kind, shown_type)
-                yield Issue(record, safe(title or ""), safe(field), safe(value), problem, suggestion, issue_kind)
+                yield Issue(record, _safe(title or ""), _safe(field), _safe(value), problem, suggestion, issue_kind)
 
 
-def _repaired_issues(findings: Iterable[IdentifierFinding], safe: Callable[[str], str]) -> Iterator[Issue]:
+def _repaired_issues(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
     """One line for each field with repaired values."""
     for (record, field, value), same in groupby(
-        findings, key=lambda finding: (finding.record, safe(finding.field), safe(finding.value))
+        findings, key=lambda finding: (finding.record, _safe(finding.field), _safe(finding.value))
     ):
         values = list(same)
         rules = list(dict.fromkeys(rule for finding in values for rule in rule_names(finding.detail)))
         if telling := [rule for rule in rules if rule not in SPELLING]:
-            becomes = list_identifiers([(safe(finding.type), safe(finding.becomes)) for finding in values])
-            title = safe(values[0].title or "")
+            becomes = list_identifiers([(_safe(finding.type), _safe(finding.becomes)) for finding in values])
+            title = _safe(values[0].title or "")
             yield Issue(record, title, field, value, *advice_on_repair(telling, becomes), (REPAIRED, ""))
 
 
-def _wrong_value(finding: IdentifierFinding, safe: Callable[[str], str]) -> Issue:
+def _wrong_value(finding: IdentifierFinding) -> Issue:
     """The line of a value that is not an identifier."""
-    of_type = "" if finding.detail in ("unknown_type", "type_missing") else safe(finding.type)
-    value, part = safe(finding.value), safe(finding.becomes)
+    of_type = "" if finding.detail in ("unknown_type", "type_missing") else _safe(finding.type)
+    value, part = _safe(finding.value), _safe(finding.becomes)
     return Issue(
         finding.record,
-        safe(finding.title or ""),
-        safe(finding.field),
+        _safe(finding.title or ""),
+        _safe(finding.field),
         value,
         *advice_of(finding.detail, of_type),
         issue_kind=(finding.detail, of_type),
@@ -141,6 +136,7 @@ def _wrong_value(finding: IdentifierFinding, safe: Callable[[str], str]) -> Issu
     )
 
 
+@lru_cache(CACHED_TEXTS)
 def _advice_on_likeness(kind: str, of_type: str, records: str, many: int) -> Advice:
     """The advice on records that look alike. `records`: the first of them."""
     ids = "the records " + words_and(records.split(), many)
@@ -151,3 +147,7 @@ def safe_text(text: object, most: int = LONGEST) -> str:
     """Text from a record, safe for display: one short line, no secret (I10), no e-mail address."""
     line = outside_text(text, most)
     return _E_MAIL.sub(MASK, line) if "@" in line else line
+
+
+_safe = lru_cache(CACHED_TEXTS)(safe_text)
+"""The same, cached: like records follow each other, and fields, types and rules are few."""

@@ -56,9 +56,9 @@ class Column(NamedTuple):
 class WorkbookWriter:
     """Writes the rows of one table. Made by `open_workbook`."""
 
-    def __init__(self, book: Workbook, name: str, columns: Sequence[Column], sheet_rows: int) -> None:
+    def __init__(self, book: Workbook, name: str, columns: Sequence[Column]) -> None:
         self.rows = 0
-        self._book, self._name, self._columns, self._sheet_rows = book, name, columns, sheet_rows
+        self._book, self._name, self._columns = book, name, columns
         self._heading = book.add_format({"bold": True, "bg_color": "#E4EAE6", "bottom": 1, "valign": "top"})
         self._whole = book.add_format({"num_format": "0", "align": "left"})
         self._link = book.get_default_url_format()
@@ -67,7 +67,7 @@ class WorkbookWriter:
 
     def write(self, row: Sequence[Cell]) -> None:
         """Append one row: texts, numbers, booleans, or None for an empty cell. Texts are cut at what a spreadsheet takes."""
-        if self._row == self._sheet_rows or self._characters > SHEET_CHARACTERS:
+        if self._row == SHEET_ROWS or self._characters > SHEET_CHARACTERS:
             self.end_sheet()
             self._begin_sheet()
         for place, (value, column) in enumerate(zip(row, self._columns, strict=True)):
@@ -111,9 +111,7 @@ class WorkbookWriter:
 
 
 @contextmanager
-def open_workbook(
-    path: Path, name: str, columns: Sequence[Column], *, sheet_rows: int = SHEET_ROWS
-) -> Iterator[WorkbookWriter]:
+def open_workbook(path: Path, name: str, columns: Sequence[Column]) -> Iterator[WorkbookWriter]:
     """A workbook with one table, whose sheets are called `name`. The file appears when the block ends without an error.
 
     A folder beside the file has it meanwhile. Raises `StorageError` where the disk does not take the rows.
@@ -122,7 +120,7 @@ def open_workbook(
         unfinished = folder / "workbook.xlsx"
         book = Workbook(str(unfinished), {"constant_memory": True, "tmpdir": str(folder)})
         book.set_properties({"created": _NO_DATE})
-        writer = WorkbookWriter(book, name, columns, sheet_rows)
+        writer = WorkbookWriter(book, name, columns)
         yield writer
         writer.end_sheet()
         try:

@@ -13,5 +13,6 @@ def test_what_a_field_becomes() -> None:
     assert problem.startswith("There are several identifiers in one field.")
     assert suggestion == "Nothing has to be done: it becomes the ISBN 9780306406157 and the ISSN 0378-5955."
     assert (
-        advice.list_identifiers([("doi", str(number)) for number in range(9)], 2) == "the DOI 0, the DOI 1 and 7 more"
+        advice.list_identifiers([("doi", str(number)) for number in range(9)])
+        == "the DOI 0, the DOI 1, the DOI 2, the DOI 3, the DOI 4 and 4 more"
     )

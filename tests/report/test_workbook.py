@@ -23,11 +23,9 @@ from tests.report.library import HOSTILE, lines_of
 TWO = (Column("record", 8), Column("link", 40, is_link=True))
 
 
-def written(
-    path: Path, rows: Iterable[Sequence[Cell]], columns: Sequence[Column] = TWO, **options: int
-) -> list[Worksheet]:
+def written(path: Path, rows: Iterable[Sequence[Cell]], columns: Sequence[Column] = TWO) -> list[Worksheet]:
     """The sheets of a workbook with these rows."""
-    with open_workbook(path, "Rows", columns, **options) as book:
+    with open_workbook(path, "Rows", columns) as book:
         for row in rows:
             book.write(row)
     assert [one.name for one in path.parent.iterdir()] == [path.name], "nothing else is left"
@@ -73,9 +71,10 @@ def test_links_can_be_clicked_up_to_a_number(tmp_path: Path, monkeypatch: pytest
     assert linked == ["https://a/1", None, None, None, "https://a/2", None]
 
 
-def test_a_long_table_continues_on_another_sheet(tmp_path: Path) -> None:
+def test_a_long_table_continues_on_another_sheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sheet has the heading and its own filter."""
-    sheets = written(tmp_path / "a.xlsx", ((number, "") for number in range(7)), sheet_rows=4)
+    monkeypatch.setattr(workbook, "SHEET_ROWS", 4)
+    sheets = written(tmp_path / "a.xlsx", ((number, "") for number in range(7)))
     assert [sheet.title for sheet in sheets] == ["Rows", "Rows 2", "Rows 3"]
     assert [[row[0] for row in sheet.iter_rows(values_only=True)] for sheet in sheets] == [
         ["record", 0, 1, 2],
