@@ -164,8 +164,8 @@ def _files(lacking: Lacking) -> Iterator[Loss]:
             kind="files",
             count=count,
             words=", ".join(words),
-            why="the snapshot lacks the content.",
-            remedy=f"The next backup tries to fetch it again; {WORKBOOK} names each.",
+            why="the snapshot lacks the content, or has it packed.",
+            remedy=f"The next backup tries to fetch what is lacking; {WORKBOOK} names each.",
         )
 
 

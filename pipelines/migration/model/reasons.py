@@ -348,7 +348,14 @@ _TABLE = {
             work=Work.ONCE,
         ),
     ),
-    Kind.FILES: (Reason(FILE, *advice_of(FILE)),),
+    Kind.FILES: (
+        Reason(
+            FILE,
+            "Its content could not be fetched.",
+            "Open the file in the library. If it opens, the next backup fetches it, unless the snapshot has it, packed: upload that in the "
+            "target by hand. If not, upload it again, or remove it.",
+        ),
+    ),
     Kind.WRITES: (
         Reason(
             "kept_otherwise",

@@ -112,6 +112,7 @@ def test_every_unsent_value_is_a_line_of_the_issues(usual: Plan) -> None:
         ("2 records", "id", ""),
     ]
     assert lines[0]["problem"] == "404 Not Found"
+    assert "unless the snapshot has it, packed" in lines[0]["suggestion"], "no backup fetches it again"
     assert "check digit" in lines[1]["problem"]
     assert all(line["problem"] and line["suggestion"] for line in lines)
     assert [line["code"] for line in lines] == [
