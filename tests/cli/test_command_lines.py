@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import shlex
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 
 from cli.command_lines import command_line, one_call, remember_config, with_command_lines
 from cli.output import plain_console, print_table
-from tests.cli.command import ROOT, environment, run
+from tests.cli.command import environment, run
 
 ELSEWHERE = "my library/bookferry.toml"
 
@@ -68,17 +67,6 @@ def test_a_command_in_an_error_can_be_pasted(called: str, folder: Path, program:
     assert next_line == line.replace(query, "backup TENANT")
     listed = shell(next_line.replace("backup TENANT", "snapshots list"), folder)
     assert (listed.returncode, listed.stderr) == (0, "")
-
-
-def test_the_shortest_name_of_the_program(monkeypatch: pytest.MonkeyPatch, folder: Path, program: Path) -> None:
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "argv", [str(program)])
-    assert command_line("backup", "old") == ".venv/bin/bookferry backup old"
-    monkeypatch.setenv("PATH", os.pathsep.join([str(program.parent), os.environ["PATH"]]))
-    assert command_line("backup", "old") == "bookferry backup old"
-    monkeypatch.setattr(sys, "argv", [str(ROOT / "bookferry.py")])
-    monkeypatch.setattr(sys, "executable", "/opt/my python/bin/python")
-    assert command_line("backup", "old") == "'/opt/my python/bin/python' -m bookferry backup old"
 
 
 def test_the_configuration_is_added_once() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import bookferry
-from tests.cli.command import PATIENCE, ROOT, Installation, environment
+from tests.cli.command import PATIENCE, Installation, environment
 from tests.cli.conftest import SMALL, BackedUp
 from tests.cli.modes import open_to_others
 from tests.cli.web_interface import WebInterface
@@ -61,13 +61,6 @@ def stranger(tmp_path: Path, sandbox: SandboxProcess) -> Stranger:
         for module in MODULES:
             (tmp_path / name / f"{module}.py").write_text(code)
     return installation
-
-
-@pytest.mark.long
-def test_the_strangers_modules_do_leave_marks(stranger: Stranger) -> None:
-    for name in bookferry.PACKAGES:
-        subprocess.run([sys.executable, "-c", f"import {name}"], cwd=stranger.folder, check=True, env=environment())
-    assert len(stranger.marks) == len(bookferry.PACKAGES)
 
 
 @pytest.mark.long
@@ -125,12 +118,6 @@ def test_a_folder_without_code_hides_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", bookferry.PACKAGES)
-def test_our_packages_carry_the_sign(name: str) -> None:
-    """A package that was installed over ours is in the right place, but lacks it."""
-    assert (ROOT / name / "__init__.py").read_text(encoding="utf-8").startswith(bookferry.SIGN)
-
-
 READING = """
 import sys
 {first}
@@ -166,12 +153,3 @@ def test_an_analysts_own_packages_do_no_harm(first: str, library: BackedUp, tmp_
         check=False,
     )
     assert done.stdout == f"42 True (5445,) {tmp_path / 'pipelines' / '__init__.py'}\n", done.stderr
-
-
-def test_the_import_of_a_script_without_such_packages(library: BackedUp) -> None:
-    """Errors are of the same class, whichever import they come from."""
-    from pipelines.errors import ConfigurationError  # noqa: PLC0415
-
-    with pytest.raises(ConfigurationError, match="no such configuration file"):
-        bookferry.library(library.folder / "other.toml")
-    assert bookferry.library(library.folder / "bookferry.toml").publications.count("*").fetchall() == [(5445,)]

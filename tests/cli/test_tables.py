@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pytest
 
-from cli.output import Output, print_table
 from tests.cli.conftest import BackedUp
 from tests.cli.terminal import printed
 
@@ -53,17 +51,3 @@ def test_what_a_query_finds_can_be_copied(library: BackedUp, columns: int) -> No
     assert max(map(len, lines)) <= columns
     lines = printed("query", f"SELECT '{long}' AS doi, 'a title' AS title", folder=library.folder, columns=columns)
     assert f"doi    {long}" in lines
-
-
-@pytest.mark.parametrize("width", [20, 47, 80, 129])
-def test_every_width_keeps_words_whole(width: int) -> None:
-    """Wide letters, too, which take two columns each."""
-    cells = ("library/20260101T000000Z", "1,234,567", "a title of several words, 東京大学附属図書館 among them")
-    stream = io.StringIO()
-    output = Output(as_json=False, stdout=stream)
-    output._result.width = width
-    output.result(
-        {}, lambda console: print_table(console, ("snapshot", "records", "title"), [cells], right=("records",))
-    )
-    words = {word for cell in cells for word in cell.split()}
-    assert words - set(stream.getvalue().split()) == set()

@@ -13,25 +13,6 @@ import pytest
 from pipelines.settings.loading import load_settings
 from tests.cli.command import environment, run
 
-COMMANDS = (
-    "demo",
-    "init",
-    "backup",
-    "doctor",
-    "status",
-    "login",
-    "whoami",
-    "snapshots list",
-    "snapshots show",
-    "snapshots verify",
-    "snapshots diff",
-    "snapshots prune",
-    "query",
-    "tables",
-    "ui",
-    "sandbox",
-)
-
 
 def test_version(tmp_path: Path) -> None:
     done = run("--version", folder=tmp_path)
@@ -57,25 +38,6 @@ def test_the_version_needs_next_to_nothing(tmp_path: Path) -> None:
     imported = done.stderr.split()
     assert {"typer", "rich", "msgspec", "cli.app"}.isdisjoint(imported)
     assert len(imported) < 200
-
-
-@pytest.mark.long
-def test_help_names_every_command_and_the_exit_statuses(tmp_path: Path) -> None:
-    done = run("--help", folder=tmp_path)
-    assert (done.status, done.err) == (0, "")
-    for word in {command.split()[0] for command in COMMANDS} | {"Exit status", "3 partial"}:
-        assert word in done.out
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_its_help(command: str, tmp_path: Path) -> None:
-    done = run(*command.split(), "-h", folder=tmp_path)
-    assert (done.status, done.err) == (0, "")
-    assert "usage:" in done.out.lower()
-    assert "<bool>" not in done.out
-    assert "--json" in done.out or command == "sandbox"
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("group", [[], ["snapshots"]])

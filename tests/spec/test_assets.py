@@ -84,33 +84,6 @@ def test_the_file_id_is_the_key_without_its_leading_cache(library: Library, clie
     assert client.post("/assets", json=asset_body(key[len("cache/") :])).status_code == 200
 
 
-@pytest.mark.parametrize("publication", [61, 999999, 10**25])
-def test_an_unknown_publication_is_404(library: Library, client: httpx.Client, publication: int) -> None:
-    """service.md#errors: a missing record is 404 `RecordNotFound`. Assumption: the publication is checked before the upload."""
-    file_id = upload(library, presigned(client))
-    for file in (file_id, "nothing"):
-        answer = client.post("/assets", json=asset_body(file, publication))
-        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "RecordNotFound")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {}, {"publication_id": 1}, {"file": {"id": "x", "storage": "cache"}}, [], "x",
-        {"publication_id": "1", "file": {"id": "x", "storage": "cache"}},
-        {"publication_id": 1, "file": "x"}, {"publication_id": 1, "file": {"storage": "cache"}},
-        {"publication_id": 1, "file": {"id": "", "storage": "cache"}},
-        {"publication_id": 1, "file": {"id": "x", "storage": "store"}},
-        {"publication_id": 1, "file": {"id": "x", "storage": "cache", "metadata": []}},
-        {"publication_id": 1, "file": {"id": "x", "storage": "cache"}, "unknown": 1},
-    ],
-)  # fmt: skip
-def test_an_invalid_asset_is_422(client: httpx.Client, body: object) -> None:
-    """service.md#errors: an invalid payload is 422."""
-    answer = client.post("/assets", json=body)
-    assert answer.status_code == 422, answer.text
-
-
 def test_an_asset_can_be_changed(library: Library, client: httpx.Client) -> None:
     """service.md#assets: PATCH /assets/:id changes attributes and answers the asset."""
     asset = created(library, client)
@@ -156,19 +129,6 @@ def test_the_addresses_of_a_file_are_strings(library: Library, client: httpx.Cli
         addresses = [shown[name] for name in URLS]
         assert all(isinstance(address, str) for address in addresses)
         assert [fetch(library, address).content for address in addresses] == [CONTENT] * 3
-
-
-def test_the_name_of_an_asset_is_what_people_read(library: Library, client: httpx.Client) -> None:
-    """service.md#assets: `name` is the display name, any text. Assumption: it is the file's own name unless the payload has one."""
-    assert created(library, client)["name"] == "a file.pdf"
-    for name in ("Appendix B: maps/plans (1888)", "Ünïcode — 図版.pdf", " x "):
-        asset = created(library, client, name=name)
-        assert (asset["name"], asset["file"]["metadata"]["filename"]) == (name, "a file.pdf")
-        renamed = client.patch(f"/assets/{asset['id']}", json={"name": f"{name}!"}).json()
-        assert (renamed["name"], renamed["file"]) == (f"{name}!", asset["file"])
-        listed = client.get("/publications/1").json()["assets"]
-        assert [each["name"] for each in listed if each["id"] == asset["id"]] == [f"{name}!"]
-        assert "a file.pdf" in fetch(library, renamed["url"]).headers["Content-Disposition"]
 
 
 def test_addresses_are_for_readers_of_assets_only(library: Library) -> None:

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from tests.spec.conftest import Library, links
-from tests.spec.uploads import CONTENT, fetch, presigned, upload
 
 PERSON = {"email": "new@library.example", "name": "Nora New", "roles": ["librarian"]}
 V3_FIELDS = ["id", "email", "name", "roles", "avatar"]
@@ -33,39 +32,6 @@ def test_a_create_payload_carries_email_name_and_roles(client: httpx.Client, lib
     stored = library.v3().get(f"/users/{user['id']}").json()
     assert list(stored) == V3_FIELDS
     assert stored == {**user, "avatar": None}
-
-
-def test_a_new_user_gets_a_mail(client: httpx.Client, library: Library) -> None:
-    """service.md#users: creating a user may send that person a mail. The control endpoint lists it."""
-    assert library.control("GET", "mails").json() == []
-    create(client)
-    create(client)
-    mails = library.control("GET", "mails?tenant=library").json()
-    assert [(mail["to"], mail["at"]) for mail in mails] == [(PERSON["email"], library.clock.time)]
-    library.control("POST", "reset", {"parts": ["counts"]})
-    assert library.control("GET", "mails").json() == []
-
-
-@pytest.mark.parametrize("email", ["new@library.example", "NEW@Library.example", "backup@library.example"])
-def test_an_address_belongs_to_one_user(client: httpx.Client, email: str) -> None:
-    """Assumption: a second user with an address is 422, whatever the case of its letters."""
-    create(client)
-    answer = create(client, email=email)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["code"] == "UnprocessableEntity"
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {}, {"email": "a@b"}, {"name": "A"}, {**PERSON, "email": "nobody"}, {**PERSON, "email": "a b@c"},
-        {**PERSON, "name": ""}, {**PERSON, "roles": "admin"}, {**PERSON, "roles": [1]}, {**PERSON, "roles": [""]},
-        {**PERSON, "password": "x"}, [], "x",
-    ],
-)  # fmt: skip
-def test_an_invalid_user_is_422(client: httpx.Client, body: object) -> None:
-    """service.md#errors: an invalid payload is 422."""
-    assert client.post("/users", json=body).status_code == 422
 
 
 def test_roles_are_names(client: httpx.Client) -> None:
@@ -126,20 +92,6 @@ def test_one_patch_changes_everything(library: Library) -> None:
     assert client.patch(path, json={"email": "BACKUP@library.example"}).status_code == 422
     assert client.patch(path, json={"roles": "admin"}).status_code == 422
     assert client.patch("/users/999", json={}).status_code == 404
-
-
-def test_a_picture_is_uploaded_like_a_file(library: Library) -> None:
-    """service.md#users: GET /users/avatar/presign. Assumption: PATCH takes the upload as `avatar`."""
-    client = library.v3()
-    user = create(client).json()
-    form = presigned(client, "/users/avatar/presign", filename="me.png", type="image/png")
-    avatar = {"id": upload(library, form), "storage": "cache"}
-    picture = client.patch(f"/users/{user['id']}", json={"avatar": avatar}).json()["avatar"]
-    assert picture["metadata"] == {"size": len(CONTENT), "filename": "me.png", "mime_type": "image/png"}
-    assert fetch(library, picture["url"]).content == CONTENT
-    assert client.patch(f"/users/{user['id']}", json={"avatar": None}).json()["avatar"] is None
-    wrong = client.patch(f"/users/{user['id']}", json={"avatar": {"id": "nothing", "storage": "cache"}})
-    assert wrong.json()["error"]["code"] == "StorageNotFound"
 
 
 def test_v2_changes_roles_on_a_path_of_their_own(library: Library) -> None:

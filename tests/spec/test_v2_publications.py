@@ -45,29 +45,6 @@ def test_what_one_version_writes_the_other_shows(empty: Library) -> None:
     assert record.keys() == old.keys()
 
 
-def test_a_flat_field_changes_the_identifier_that_it_shows(empty: Library) -> None:
-    """Assumption: a flat field changes the first identifier of its type; the others stay. Null or "" removes all of the type."""
-    v2, v3 = empty.v2(), empty.v3()
-    pairs = [("isbn", "1"), ("handle", "x"), ("isbn", "2"), ("doi", "10.1/1")]
-    number = create(v3, identifiers=[{"type": kind, "value": value} for kind, value in pairs])["id"]
-    address = f"/publications/{number}"
-
-    def after(**fields: str | None) -> list[tuple[str, str]]:
-        assert v2.patch(address, json=fields).status_code == 200
-        return [(each["type"], each["value"]) for each in v3.get(address).json()["identifiers"]]
-
-    assert after(title="x") == pairs
-    assert after(isbn="1") == pairs
-    assert after(isbn="9", pmid="5") == [
-        ("isbn", "9"),
-        ("handle", "x"),
-        ("isbn", "2"),
-        ("doi", "10.1/1"),
-        ("pmid", "5"),
-    ]
-    assert after(isbn=None, doi="") == [("handle", "x"), ("pmid", "5")]
-
-
 def test_authors_are_added_and_destroyed(empty: Library) -> None:
     """service.md#v2: v2 removes entries of lists with `_destroy` markers: authors."""
     client = empty.v2()
@@ -125,13 +102,6 @@ def test_v3_refuses_destroy_markers(empty: Library) -> None:
     assert client.patch(address, json={"authors": []}).json()["authors"] == []
 
 
-def test_v3_has_typed_identifiers(empty: Library) -> None:
-    """service.md#identifiers: v3 has a typed list instead of flat fields."""
-    typed = {"title": "A", "identifiers": [{"type": "doi", "value": "10.1/1"}]}
-    assert empty.v2().post("/publications", json=typed).status_code == 422
-    assert empty.v3().post("/publications", json={"title": "A", "doi": "10.1/1"}).status_code == 422
-
-
 def test_a_category_or_an_organization_that_does_not_exist_is_no_error(empty: Library) -> None:
     """service.md#references: an unknown category or organization is 404 in v3 only."""
     client = empty.v2()
@@ -151,12 +121,3 @@ def test_a_contributor_that_does_not_exist_is_404_in_v2_too(empty: Library) -> N
         "RecordNotFound",
     )
     assert create(client, contributor={"id": 1})["contributor"] == {"id": 1, "name": "Backup"}
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [{}, {"title": None}, {"title": "A", "doi": 1}, {"title": "A", "id": 1}, {"title": "A", "assets": [{"name": "x"}]}],
-)
-def test_an_invalid_payload_is_refused(empty: Library, payload: object) -> None:
-    """service.md#errors: an invalid payload is 422."""
-    assert refusal(empty.v2().post("/publications", json=payload)) == (422, "UnprocessableEntity")

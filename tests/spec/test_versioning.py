@@ -52,16 +52,6 @@ def test_v2_announces_the_flat_fields_that_are_written(empty: Library, sent: lis
     assert [each.headers["X-API-Deprecation"] for each in (created, changed, removed)] == [expected] * 3
 
 
-def test_the_description_of_v2_says_when_it_ends(empty: Library) -> None:
-    """service.md#shutdown: v2 is shut down at the end of 2026; its description says so, and that of v3 does not."""
-    described = {
-        version: yaml.safe_load(empty.client(f"/api/{version}").get("/swagger.yaml").text)["info"]["description"]
-        for version in ("v2", "v3")
-    }
-    assert "shut down at the end of 2026" in described["v2"]
-    assert "shut down" not in described["v3"]
-
-
 @pytest.mark.parametrize("status", [410, 404])
 def test_v2_ends_and_v3_stays(library: Library, status: int) -> None:
     """service.md#shutdown: once v2 has ended it reads, writes and describes nothing; v3 has the same records. Assumption: its status."""
