@@ -1,6 +1,6 @@
 """The ways of loading the tables of one snapshot into Postgres, each in the best configuration that its documentation names.
 
-Every peer ends with the same primary keys, indexes, foreign keys and statistics as Bookferry's tables, made by the same
+Every peer ends with the same primary keys, indexes and statistics as Bookferry's tables, made by the same
 statements, one after another.
 """
 
@@ -22,7 +22,7 @@ import sqlalchemy as sa
 
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import STAGED
-from pipelines.store.postgres.keys import Keyed, add_foreign_keys, add_keys, parts
+from pipelines.store.postgres.keys import Keyed, add_keys, index_names
 from pipelines.store.postgres.loading import Database
 from pipelines.store.postgres.server import Server
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -114,9 +114,9 @@ def _complete_address(address: str) -> str:
 def _keyed(begun: float, address: str, rows: dict[str, int]) -> Load:
     """Make Bookferry's keys and indexes for the tables of a peer, and check their rows."""
     with Server(address).session() as session:
-        keyed, part_names = [Keyed(SCHEMA, table) for table in TABLES], parts(session, SCHEMA)
-        left_out = [sentence for table in keyed for sentence in add_keys(session, table, part_names[table.name])]
-        left_out += [sentence for table in keyed for sentence in add_foreign_keys(session, table, part_names)]
+        present = index_names(session, SCHEMA)
+        keyed = [Keyed(SCHEMA, table) for table in TABLES]
+        left_out = [sentence for table in keyed for sentence in add_keys(session, table, present[table.name])]
     seconds = round(time.perf_counter() - begun, 2)
     assert not left_out
     with Server(address).session() as session:

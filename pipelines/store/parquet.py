@@ -155,11 +155,6 @@ def create_view(database: duckdb.DuckDBPyConnection, view: str, address: str, ke
     database.execute(f"CREATE VIEW {view} AS SELECT * FROM {source}")  # noqa: S608  an address of ours, quoted
 
 
-def known_nulls(column: pq.ColumnChunkMetaData) -> int | None:
-    """The empty values of a column in a row group, by its statistics; None without them."""
-    return None if column.statistics is None else column.statistics.null_count
-
-
 def count_nulls(file: pq.ParquetFile, columns: Sequence[str]) -> dict[str, int]:
     """Counts the rows in which each column is empty: column → rows.
 
@@ -171,7 +166,8 @@ def count_nulls(file: pq.ParquetFile, columns: Sequence[str]) -> dict[str, int]:
 
 
 def _nulls_of_group(file: pq.ParquetFile, group: int, column: str) -> int:
-    nulls = known_nulls(file.metadata.row_group(group).column(file.schema_arrow.get_field_index(column)))
+    statistics = file.metadata.row_group(group).column(file.schema_arrow.get_field_index(column)).statistics
+    nulls = None if statistics is None else statistics.null_count
     return file.read_row_group(group, columns=[column]).column(0).null_count if nulls is None else nulls
 
 

@@ -13,8 +13,8 @@ from pipelines.errors import TemporaryError
 from pipelines.store.postgres.postgres_errors import UNTOUCHED
 from pipelines.store.postgres.server import Session
 
-MOST_LOCK_SECONDS = 0.4
-"""Seconds in which a lock must be acquired: readers queue behind a waiting one."""
+MOST_LOCK_MILLISECONDS = 400
+"""Milliseconds in which a lock must be acquired: readers queue behind a waiting one. The server looks for deadlocks after a second."""
 
 PAUSES = (0.1, 0.2, 0.4, 0.8)
 """Seconds between two tries, the last one repeated. Each is multiplied by a random factor, so that two loads do not collide again."""
@@ -27,13 +27,12 @@ T = TypeVar("T")
 
 def briefly(session: Session, schemas: Iterable[str], seconds: float, work: Callable[[], T]) -> T:
     """Run `work` in a transaction, again for so many seconds while others hold locks. Raises `TemporaryError` that names them."""
-    lock_seconds = _lock_seconds(session)
     until, pauses = time.monotonic() + seconds, iter(PAUSES)
     while True:
         try:
             with session.transaction():
                 session.run(
-                    f"SET LOCAL lock_timeout = {round(lock_seconds * 1000)}",
+                    f"SET LOCAL lock_timeout = {MOST_LOCK_MILLISECONDS}",
                     f"SELECT pg_advisory_xact_lock({VIEWS_LOCK})",
                 )
                 return work()
@@ -41,12 +40,6 @@ def briefly(session: Session, schemas: Iterable[str], seconds: float, work: Call
             if time.monotonic() >= until:
                 raise lock_error(session, schemas, seconds, "Tables and views cannot be changed", "them") from None
             time.sleep(next(pauses, PAUSES[-1]) * random.uniform(1, 2))  # noqa: S311  no secret
-
-
-def _lock_seconds(session: Session) -> float:
-    """Seconds to wait for locks: well below the server's deadlock timeout, after which it might end a waiting reader."""
-    milliseconds: int = session.value("SELECT setting::integer FROM pg_settings WHERE name = 'deadlock_timeout'")
-    return max(0.01, min(MOST_LOCK_SECONDS, milliseconds / 1000 * 0.4))
 
 
 def lock_error(session: Session, schemas: Iterable[str], seconds: float, why: str, what: str) -> TemporaryError:

@@ -134,7 +134,7 @@ def find_newest_changes(session: Session, copy: CopiedTable) -> None:
 def write_newest(session: Session, copy: CopiedTable, snapshot: str) -> int:
     """Write the rows of a snapshot that is the newest one of its table. Returns how many were written or removed.
 
-    Rows are updated, not replaced, so that rows that refer to them stay valid. Foreign keys are checked at the end of the transaction.
+    Rows are updated, not replaced, so that what refers to them in tables of somebody else stays valid.
     """
     name, changes = literal(snapshot), copy.beside("changes")
     own, same_row = column_list(copy.kept, "r"), copy.is_same_key("r", "c")

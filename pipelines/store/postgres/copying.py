@@ -8,10 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pipelines.records.tables.description import Table
-from pipelines.store.parquet import known_nulls, row_batches
+from pipelines.store.parquet import row_batches
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 REPLACEMENT = "\ufffd"
@@ -23,23 +22,24 @@ BATCH_BYTES = 512 * 1024
 _ESCAPED_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
-class CopyProgress:
-    """The state of one copy."""
+class CopiedRows:
+    """What was copied of a table."""
 
     def __init__(self) -> None:
         self.rows = 0
         self.replaced = 0
         """Values with a NUL."""
+        self.keyless = ""
+        """A sentence about rows without a key of their own."""
         self.error: BaseException | None = None
         """An error of making batches. The driver reports such errors in its own words only."""
 
 
-def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapshot: Snapshot) -> CopyProgress:
-    """Append the rows of a table. Columns that the file lacks, or that are empty in all rows, stay empty."""
-    copied = CopyProgress()
+def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapshot: Snapshot) -> CopiedRows:
+    """Append the rows of a table. Columns that the file lacks stay empty."""
+    copied = CopiedRows()
     with data.open_table(snapshot, table.name) as file:
-        filled = _filled_columns(file)
-        columns = [column for column in table.columns if column.name in filled or column.name in table.key]
+        columns = [column for column in table.columns if column.name in file.schema_arrow.names]
         arrow_schema = pa.schema([(column.name, pa.json_() if column.json else column.type) for column in columns])
         batches = row_batches(file, arrow_schema.names)
         stream = pa.RecordBatchReader.from_batches(arrow_schema, _converted_batches(batches, arrow_schema, copied))
@@ -52,23 +52,8 @@ def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapsho
     return copied
 
 
-def _filled_columns(file: pq.ParquetFile) -> set[str]:
-    """The columns with a value in some row, by the file's statistics. A column without statistics may have one."""
-    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    return {
-        name
-        for place, name in enumerate(file.schema_arrow.names)
-        if any(_may_hold_value(group.column(place)) for group in groups)
-    }
-
-
-def _may_hold_value(column: pq.ColumnChunkMetaData) -> bool:
-    nulls = known_nulls(column)
-    return nulls is None or nulls < column.num_values
-
-
 def _converted_batches(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, copied: CopyProgress
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, copied: CopiedRows
 ) -> Iterator[pa.RecordBatch]:
     """Batches in the types of the database."""
     try:
@@ -84,7 +69,7 @@ def _converted_batches(
         raise
 
 
-def _converted_column(values: Any, data_type: pa.DataType, copied: CopyProgress) -> Any:
+def _converted_column(values: Any, data_type: pa.DataType, copied: CopiedRows) -> Any:
     """Converts a column for Postgres."""
     if data_type == pa.json_():
         return pa.ExtensionArray.from_storage(data_type, _replaced(values.cast(pa.string()), r"\u0000", copied))
@@ -98,7 +83,7 @@ def _may_hold_nul(texts: Any) -> bool:
     return content is not None and pc.min(pa.Array.from_buffers(pa.uint8(), content.size, [None, content])).as_py() == 0
 
 
-def _replaced(values: Any, nul: str, copied: CopyProgress) -> Any:
+def _replaced(values: Any, nul: str, copied: CopiedRows) -> Any:
     matches = pc.match_substring(values, nul)
     count = pc.sum(matches).as_py() or 0
     if not count:

@@ -77,9 +77,8 @@ def create_copied(schema: str, table: Table) -> str:
 def create_kept(schema: str, table: Table) -> Iterator[str]:
     """The two tables of a library for a described table, without keys."""
     columns = [f"{quoted(column.name)} {sql_type(column)}" for column in table.columns]
-    filled = {*table.key, *table.required}
     of_rows = [
-        f"{text} NOT NULL" if column.name in filled else text
+        f"{text} NOT NULL" if column.name in table.key else text
         for text, column in zip(columns, table.columns, strict=True)
     ]
     rows, past = quoted(schema, rows_name(table.name)), quoted(schema, past_name(table.name))

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 import psycopg
@@ -29,9 +28,9 @@ from pipelines.store.postgres.changes import (
     write_newest,
     write_older,
 )
-from pipelines.store.postgres.copying import CopyProgress, copy_table
+from pipelines.store.postgres.copying import CopiedRows, copy_table
 from pipelines.store.postgres.definitions import ROWS, create_copied, create_kept, past_name, rows_name
-from pipelines.store.postgres.keys import Keyed, add_foreign_keys, add_keys, dropping, parts
+from pipelines.store.postgres.keys import Keyed, add_keys, dropping, index_names
 from pipelines.store.postgres.loaded import (
     LOADED_TABLES,
     create_lists,
@@ -41,7 +40,7 @@ from pipelines.store.postgres.loaded import (
     write_snapshots,
 )
 from pipelines.store.postgres.observed import loaded_table, observed_of
-from pipelines.store.postgres.postgres_errors import later_connection_errors, statement_errors
+from pipelines.store.postgres.postgres_errors import statement_errors
 from pipelines.store.postgres.schemas import (
     TenantSchemas,
     clear_loading,
@@ -79,13 +78,6 @@ class LoadResult(msgspec.Struct, kw_only=True):
     def rows(self) -> int:
         """Rows of all tables."""
         return sum(self.tables.values())
-
-
-class Copied(NamedTuple):
-    """What was copied of a table, and a sentence about rows without a key of their own."""
-
-    progress: CopyProgress
-    keyless: str
 
 
 class Database:
@@ -138,18 +130,16 @@ class Database:
             finally:
                 with suppress(psycopg.Error):  # the first error is the one to report; the next load clears the schema
                     clear_loading(session, schemas)
-        notes += [
-            _nul_note(name, result.progress.replaced) for name, result in copied.items() if result.progress.replaced
-        ]
+        notes += [_nul_note(name, rows.replaced) for name, rows in copied.items() if rows.replaced]
         return LoadResult(
             tenant=tenant,
             snapshot=snapshot.manifest.snapshot,
             database=self._server.place,
             schema=schemas.main,
-            tables={name: result.progress.rows for name, result in copied.items()},
+            tables={name: rows.rows for name, rows in copied.items()},
             written=written,
             seconds=round(time.monotonic() - begun, 3),
-            left_out=[*(result.keyless for result in copied.values() if result.keyless), *left_out],
+            left_out=[*filter(None, (rows.keyless for rows in copied.values())), *left_out],
             notes=notes + ([] if is_granted else [ROLE_MISSING]),
         )
 
@@ -159,7 +149,6 @@ class Database:
         with (
             statement_errors(trying, self._server.place, self._server.secret, again),
             self._server.session() as session,
-            later_connection_errors(trying, self._server.place, again),
         ):
             yield session
 
@@ -194,22 +183,22 @@ class Database:
 
     def _copy(
         self, session: Session, copies: Sequence[CopiedTable], data: DataFolder, snapshot: Snapshot
-    ) -> dict[str, Copied]:
+    ) -> dict[str, CopiedRows]:
         """Copy the tables and compare them with those that are there, in parallel."""
         loaded = read_loaded(session, copies[0].main)
 
-        def copy(copied: CopiedTable) -> Copied:
+        def copy(copied: CopiedTable) -> CopiedRows:
             name = snapshot.manifest.snapshot
             with self._server.copier() as cursor:
                 cursor.execute(create_copied(copied.loading, copied.table))
-                progress = copy_table(cursor, copied.loading, copied.table, data, snapshot)
+                rows = copy_table(cursor, copied.loading, copied.table, data, snapshot)
             with self._server.session() as beside:
-                keyless = separate_keyless(beside, copied)
+                rows.keyless = separate_keyless(beside, copied)
                 if later := _next_loaded(loaded.get(copied.table.name, ()), name):
                     find_older_rows(beside, copied, name, later)
                 else:
                     find_newest_changes(beside, copied)
-            return Copied(progress, keyless)
+            return rows
 
         with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
             return {copied.table.name: done for copied, done in zip(copies, pool.map(copy, copies), strict=True)}
@@ -222,7 +211,7 @@ class Database:
         data: DataFolder,
         snapshot: Snapshot,
     ) -> dict[str, int]:
-        """Write what differs, in one transaction. A key that the rows do not allow is dropped first."""
+        """Write what differs, in one transaction. An index that the rows do not allow is dropped first."""
         snapshots, damaged = data.examine_snapshots(schemas.tenant)
         unreadable = [entry.id for entry in damaged]
         while True:
@@ -237,7 +226,7 @@ class Database:
                 raise lock_error(
                     session, [schemas.main], self._seconds, "The changes are not written", "the tables"
                 ) from None
-            except (psycopg.errors.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
+            except psycopg.errors.ProgramLimitExceeded as error:
                 statements = [dropping(Keyed(schemas.main, table, ROWS), error) for table in TABLES.values()]
                 statement = next(filter(None, statements), None)
                 if statement is None:
@@ -248,17 +237,16 @@ class Database:
 
     def _add_keys(self, session: Session, schemas: TenantSchemas) -> list[str]:
         """Add the keys and indexes that the tables lack. Returns a sentence for each that the rows do not allow."""
-        part_names = parts(session, schemas.main)
-        keyed = [Keyed(schemas.main, table, ROWS) for name, table in TABLES.items() if rows_name(name) in part_names]
+        present = index_names(session, schemas.main)
+        keyed = [Keyed(schemas.main, table, ROWS) for name, table in TABLES.items() if rows_name(name) in present]
+        lacking = [table for table in keyed if not {table.primary_key, *table.indexes}.issubset(present[table.name])]
 
         def add(table: Keyed) -> list[str]:
             with self._server.session() as beside:
-                return add_keys(beside, table, part_names[table.name])
+                return add_keys(beside, table, present[table.name])
 
         with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
-            lacking = [table for table in keyed if table.lacks_any(part_names[table.name])]
-            left_out = [sentence for sentences in pool.map(add, lacking) for sentence in sentences]
-        return left_out + [sentence for table in keyed for sentence in add_foreign_keys(session, table, part_names)]
+            return [sentence for sentences in pool.map(add, lacking) for sentence in sentences]
 
 
 def _make_table(session: Session, main: str, table: Table, kept: Mapping[str, str] | None) -> None:

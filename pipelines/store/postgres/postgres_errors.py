@@ -45,10 +45,6 @@ _OF_THE_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, CopyOper
 UNTOUCHED = "The previous content of the database is untouched"
 
 
-class UnreachableError(TemporaryError):
-    """A connection failed."""
-
-
 @contextmanager
 def connection_errors(place: str, secret: str) -> Iterator[None]:
     """Converts errors of connecting."""
@@ -60,7 +56,7 @@ def connection_errors(place: str, secret: str) -> Iterator[None]:
             raise ConfigurationError(
                 f"{place} refuses the connection: {message}. Correct the variable that postgres_env names, or the server."
             ) from None
-        raise UnreachableError(
+        raise TemporaryError(
             f"{place} cannot be reached: {message}. Is the server running, and is the address in the variable of postgres_env right?"
         ) from None
 
@@ -76,17 +72,6 @@ def statement_errors(trying: str, place: str, secret: str, again: str) -> Iterat
         code = f" (SQLSTATE {state})" if state else ""
         raise kind(
             f"{trying} {place} failed: {server_message(error, secret)}{code}. {UNTOUCHED}. {remedy} `{again}`."
-        ) from None
-
-
-@contextmanager
-def later_connection_errors(trying: str, place: str, again: str) -> Iterator[None]:
-    """Converts errors of further connections, after the first one succeeded."""
-    try:
-        yield
-    except UnreachableError as error:
-        raise TemporaryError(
-            f"{trying} {place} failed: {error} {UNTOUCHED}. When the server is back, run `{again}`."
         ) from None
 
 

@@ -270,19 +270,6 @@ def test_records_that_ids_do_not_tell_apart_are_there(
     assert_same_views(data, ask, *instants(1), *instants(3))
 
 
-def test_a_reference_that_breaks_is_reported(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """A key that the rows violate is dropped, and comes back when they allow it."""
-    copies = {"hard_copies": {1: {"id": 1, "publication": {"id": 2}}}}
-    loads = [
-        postgres.load(data, library_snapshot(data, versions(*numbers) | payloads(copies), day=day))
-        for day, numbers in enumerate(((1, 1), (1,), (1, 2), (1, 3)))
-    ]
-    absent = "hard_copies: no foreign key from location_id to locations.id, because locations was not loaded with it."
-    broken = "hard_copies: no foreign key from publication_id to publications.id, because some rows name one that is not there."
-    assert [load.left_out for load in loads] == [[absent], [broken, absent], [absent], [absent]]
-    assert_same_views(data, ask, *instants(3))
-
-
 def test_only_what_people_is_about_is_encrypted(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """Changes of encrypted tables are found with the key; without it the tables stay as they are."""
     keyed = DataFolder(data.path, PersonalKeys([PersonalKey(bytes(range(32)))]))
