@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from pipelines.doctor.findings import CheckResult, note, ok, warning
 from pipelines.humanize import duration
-from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot, standing_for_library
 
 LATE = timedelta(hours=26)
 """Greatest age of a nightly backup: a day, and the duration of the backup."""
@@ -29,7 +29,7 @@ class NewestSnapshots:
 def newest_snapshots(data: DataFolder, tenant: str) -> NewestSnapshots:
     """The newest snapshots of a tenant."""
     every, damaged = data.examine_snapshots(tenant)
-    snapshots = [snapshot for snapshot in every if snapshot.holds_publications] or every
+    snapshots = standing_for_library(every)
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     return NewestSnapshots(snapshots[-1] if snapshots else None, complete[-1] if complete else None, damaged)
 

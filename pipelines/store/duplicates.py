@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def drop_duplicates(path: Path, resource: str, key: PersonalKey | None, *, text_
         database.execute("SELECT place FROM rows JOIN repeated USING (key) WHERE place <> newest ORDER BY place")
         dropped = pa.array(database.fetchnumpy()["place"], pa.int64())
     if len(dropped):
-        _rewrite_without(path, dropped, resource, key)
+        _rewrite(path, resource, key, [(path, dropped, False)])
     return len(dropped)
 
 
@@ -46,15 +46,7 @@ def add_missing(path: Path, earlier: Path, resource: str, key: PersonalKey | Non
         )
         missing = pa.array(database.fetchnumpy()["place"], pa.int64())
     if len(missing):
-        import pyarrow.compute as pc  # noqa: PLC0415  see `_rewrite_without`
-
-        rewritten = path.with_suffix(".rewritten")
-        with storage_errors(path), table_writer(rewritten, raw_table(resource), key) as writer:
-            for source, places_kept in ((path, None), (earlier, missing)):
-                for start, rows in _row_groups(source, key):
-                    kept = pa.array(range(start, start + rows.num_rows), pa.int64())
-                    writer.write(rows if places_kept is None else rows.filter(pc.is_in(kept, places_kept)))
-        rewritten.replace(path)
+        _rewrite(path, resource, key, [(path, missing[:0], False), (earlier, missing, True)])
     return len(missing)
 
 
@@ -72,13 +64,14 @@ def _row_groups(path: Path, key: PersonalKey | None) -> Iterator[tuple[int, pa.T
             start += rows.num_rows
 
 
-def _rewrite_without(path: Path, dropped: pa.Array[Any], resource: str, key: PersonalKey | None) -> None:
-    """Rewrite a raw file without some rows, one row group at a time."""
+def _rewrite(path: Path, resource: str, key: PersonalKey | None, parts: Sequence[tuple[Path, Any, bool]]) -> None:
+    """Rewrite a raw file, one row group at a time. `parts`: a file, some places in it, and whether these are kept, or all others."""
     import pyarrow.compute as pc  # noqa: PLC0415  its import takes long, and hardly a list has duplicates
 
     rewritten = path.with_suffix(".rewritten")
     with storage_errors(path), table_writer(rewritten, raw_table(resource), key) as writer:
-        for start, rows in _row_groups(path, key):
-            places = pa.array(range(start, start + rows.num_rows), pa.int64())
-            writer.write(rows.filter(pc.invert(pc.is_in(places, dropped))))
+        for source, places, keeps_them in parts:
+            for start, rows in _row_groups(source, key):
+                is_named = pc.is_in(pa.array(range(start, start + rows.num_rows), pa.int64()), places)
+                writer.write(rows.filter(is_named if keeps_them else pc.invert(is_named)))
     rewritten.replace(path)

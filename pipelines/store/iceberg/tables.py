@@ -7,7 +7,7 @@ it, so that everything can be repeated. Tables about people stay out: whoever re
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -171,33 +171,43 @@ class IcebergTables:
 
     def _add(self, catalog: Catalog, name: str, file: _StagedFile) -> bool:
         """Add a file unless its snapshot is there. Returns whether it was added."""
-        for _ in range(TRIES):
+
+        def add() -> bool:
             table = self._table(catalog, name)
-            with suppress(CommitFailedException):  # somebody else committed: look again
-                _extend_schema(catalog, table, file.columns)
-                if _is_there(table, file):
-                    return False
-                named = {"bookferry.tenant": file.tenant, "bookferry.snapshot": file.snapshot}
-                with table.transaction() as change, change.update_snapshot(named).fast_append() as append:
-                    append.append_data_file(file.data_file(table.metadata))
-                return True
-        raise StorageError(f"Others change the Iceberg table {name} all the time. Run `bookferry stage` again later.")
+            _extend_schema(catalog, table, file.columns)
+            if _is_there(table, file):
+                return False
+            named = {"bookferry.tenant": file.tenant, "bookferry.snapshot": file.snapshot}
+            with table.transaction() as change, change.update_snapshot(named).fast_append() as append:
+                append.append_data_file(file.data_file(table.metadata))
+            return True
+
+        return _committed(name, add)
 
     def _keep_only(self, catalog: Catalog, name: str, kept: Mapping[str, Collection[str]]) -> bool:
         removed = " or ".join(f"({_others(tenant, snapshots)})" for tenant, snapshots in sorted(kept.items()))
-        for _ in range(TRIES):
+
+        def remove() -> bool:
             try:
                 table = catalog.load_table(self._identifier(name))
             except NoSuchTableError:
                 return False
             if not _has_rows(table, removed):
                 return False
-            with suppress(CommitFailedException):
-                with table.transaction() as change, change.update_snapshot().delete() as delete:
-                    delete.delete_by_predicate(parse(removed))
-                table.maintenance.expire_snapshots().older_than(datetime.now(UTC)).commit()
-                return True
-        raise StorageError(f"Others change the Iceberg table {name} all the time. Prune again later.")
+            with table.transaction() as change, change.update_snapshot().delete() as delete:
+                delete.delete_by_predicate(parse(removed))
+            table.maintenance.expire_snapshots().older_than(datetime.now(UTC)).commit()
+            return True
+
+        return _committed(name, remove)
+
+
+def _committed(name: str, change: Callable[[], bool]) -> bool:
+    """Returns what `change` returns. Where somebody else commits meanwhile, it looks again."""
+    for _ in range(TRIES):
+        with suppress(CommitFailedException):
+            return change()
+    raise StorageError(f"Others change the Iceberg table {name} all the time. Run the same command again later.")
 
 
 class _StagedFile:

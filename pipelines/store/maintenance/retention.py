@@ -32,7 +32,7 @@ from pipelines.store.snapshots.capture_copies import copied_captures, remove_lef
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.leases import REMOVAL, removal
 from pipelines.store.snapshots.manifest import MANIFEST, SNAPSHOT_FORMAT
-from pipelines.store.snapshots.snapshots import BLOBS, DataFolder, Snapshot, busy_error
+from pipelines.store.snapshots.snapshots import BLOBS, DataFolder, Snapshot, busy_error, standing_for_library
 
 _BLOB = re.compile(rf"{BLOBS}/([0-9a-f]{{2}})/(\1[0-9a-f]{{62}}|\.\1[0-9a-f]{{62}}\.[0-9.]+)")
 """A blob, or the leftover of a killed process that was writing one."""
@@ -70,7 +70,8 @@ def reasons_to_keep(snapshots: Sequence[Snapshot], policy: Policy, zone: ZoneInf
     The snapshots behind the views of library.duckdb always stay: the newest complete snapshot of each resource.
     """
     newest_first = sorted(snapshots, key=lambda snapshot: snapshot.manifest.snapshot, reverse=True)
-    good = {snapshot.name for snapshot in _good(snapshots)}
+    complete = (snapshot for snapshot in snapshots if snapshot.manifest.complete)
+    good = {snapshot.name for snapshot in standing_for_library(complete)}
     reasons = _newest_of_each_resource(newest_first)
     for name, count, period_of in policy.periods(zone):
         for period, snapshot in _representatives(newest_first, count, good, period_of):
@@ -88,12 +89,6 @@ def _newest_of_each_resource(newest_first: Sequence[Snapshot]) -> dict[str, list
     for resource, name in newest.items():
         resources_of.setdefault(name, []).append(resource)
     return {name: [f"newest complete of {', '.join(resources)}"] for name, resources in resources_of.items()}
-
-
-def _good(snapshots: Iterable[Snapshot]) -> list[Snapshot]:
-    """The complete snapshots; where one of them has the publications, only those that do: users alone do not stand for the library."""
-    complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
-    return [snapshot for snapshot in complete if snapshot.holds_publications] or complete
 
 
 def _representatives(
@@ -169,7 +164,7 @@ def prune(
     killed removal is continued.
     """
     with nullcontext() if dry_run else removal(data, clock):
-        selected = _tenants(data) if tenant is None else [tenant]
+        selected = data.tenants() if tenant is None else [tenant]
         busy = [] if dry_run else sorted(data.leased(selected))
         if busy and tenant is not None:
             raise busy_error(tenant)
@@ -190,7 +185,7 @@ def prune(
         data.fence(REMOVAL)  # a snapshot that another machine published meanwhile is not among those that stay
         before_removal(_ids_by_tenant(selected, kept))
         _remove(data, selected, superfluous)
-        if busy := sorted(data.leased({*tenants, *_tenants(data)})):
+        if busy := sorted(data.leased({*tenants, *data.tenants()})):
             pruning.notes.append(
                 f"Blobs were left as they are until the next time: {', '.join(busy)} may need them, where other runs are at work."
             )
@@ -215,13 +210,6 @@ def _check_file_tables(data: DataFolder, snapshots: Iterable[Snapshot]) -> None:
 
 def _file_table(snapshot: Snapshot) -> str:
     return f"{snapshot.key}/{snapshot.manifest.tables[PUBLICATION_FILES.name].path}"
-
-
-def _tenants(data: DataFolder) -> list[str]:
-    snapshots, damaged = data.examine_snapshots()
-    return sorted(
-        {snapshot.manifest.tenant for snapshot in snapshots} | {snapshot.name.partition("/")[0] for snapshot in damaged}
-    )
 
 
 def _select(

@@ -13,7 +13,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.store.durable import storage_error, sync_file, sync_folder, write_atomically
+from pipelines.store.durable import replacing, storage_error, sync_file, sync_folder, write_atomically
 from pipelines.store.objects.objects import ObjectInfo, checked_key
 
 if TYPE_CHECKING:
@@ -81,27 +81,12 @@ class Folder:
             write_atomically(target, content)
 
     def replace_file(self, key: str, path: Path) -> None:
-        """One rename where the file is on the same disk; else a copy and a rename."""
+        """A copy, then one rename."""
         target = self.path_of(key)
         with _folder_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            sync_file(path)
-            try:
-                path.replace(target)
-            except OSError as error:
-                if error.errno != errno.EXDEV:
-                    raise
-                self._replace_by_copy(path, target)
-            sync_folder(target.parent)
-
-    def _replace_by_copy(self, path: Path, target: Path) -> None:
-        temporary = _temporary_path(target)
-        try:
-            shutil.copyfile(path, temporary)
-            sync_file(temporary)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+            with path.open("rb") as content, replacing(target) as file:
+                shutil.copyfileobj(content, file)
 
     def read(self, key: str) -> bytes:
         """The file's content."""

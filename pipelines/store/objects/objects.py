@@ -51,7 +51,7 @@ class Objects(Protocol):
         ...
 
     def replace_file(self, key: str, path: Path) -> None:
-        """Store a file under a key, as `replace` does; memory does not grow with the file (I11). The file may be moved."""
+        """Store a file under a key, as `replace` does; memory does not grow with the file (I11)."""
         ...
 
     def read(self, key: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 BLOBS = "files/sha256"
+PARALLEL_READS = 16
+"""Manifests that are read in parallel: in a bucket, each takes tens of milliseconds."""
 
 LOOK_SECONDS = 0.2
 """`leased` has the lock for well under a millisecond; nobody takes that for a run."""
@@ -316,10 +319,6 @@ class DataFolder:
                 f"'{name}' has no complete snapshot in {self.objects.address}; the newest partial one is {of_tenant[-1].name}: "
                 "name it to see it."
             )
-        if not snapshots:
-            raise ConfigurationError(
-                f"There is no snapshot '{name}' in {self.objects.address}, and no other one yet. `bookferry backup TENANT` makes one."
-            )
         names = {name for snapshot in snapshots for name in (snapshot.name, snapshot.manifest.tenant)}
         raise ConfigurationError(
             f"There is no snapshot '{name}' in {self.objects.address}{did_you_mean(name, names)}. `bookferry snapshots list` shows what "
@@ -360,9 +359,14 @@ def blob_key(sha256: str) -> str:
 
 def newest_complete(snapshots: Iterable[Snapshot]) -> Snapshot | None:
     """The newest complete one of a tenant's snapshots, given oldest first. One without the publications counts if there is no other."""
-    complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
-    chosen = [snapshot for snapshot in complete if snapshot.holds_publications] or complete
+    chosen = standing_for_library(snapshot for snapshot in snapshots if snapshot.manifest.complete)
     return chosen[-1] if chosen else None
+
+
+def standing_for_library(snapshots: Iterable[Snapshot]) -> list[Snapshot]:
+    """Those with the publications; where none has them, all: users alone do not stand for the library."""
+    candidates = list(snapshots)
+    return [snapshot for snapshot in candidates if snapshot.holds_publications] or candidates
 
 
 def snapshot_id(moment: datetime) -> str:
@@ -373,31 +377,16 @@ def snapshot_id(moment: datetime) -> str:
 def read_snapshots(objects: Objects, keys: Sequence[str]) -> list[Snapshot | DamagedSnapshot]:
     """The snapshots in these folders, without those that have no manifest. A store that cannot be reached is no damage."""
 
-    def read(key: str) -> bytes | BookferryError | None:
+    def read(key: str) -> Snapshot | DamagedSnapshot | None:
         try:
-            return objects.read(f"{key}/{MANIFEST}")
+            return as_snapshot(objects, key, objects.read(f"{key}/{MANIFEST}"))
         except FileNotFoundError:
             return None  # removed meanwhile, or not yet published
         except (StorageError, ConfigurationError) as error:
-            return error
+            return DamagedSnapshot(key, error)
 
-    contents: list[bytes | BookferryError | None]
-    try:
-        contents = [*objects.read_all(f"{key}/{MANIFEST}" for key in keys)]
-    except (StorageError, ConfigurationError):  # of one of them: now each by itself
-        contents = [*map(read, keys)]
-    return [
-        _examined(objects, key, content) for key, content in zip(keys, contents, strict=True) if content is not None
-    ]
-
-
-def _examined(objects: Objects, key: str, content: bytes | BookferryError) -> Snapshot | DamagedSnapshot:
-    if isinstance(content, BookferryError):
-        return DamagedSnapshot(key, content)
-    try:
-        return as_snapshot(objects, key, content)
-    except StorageError as error:
-        return DamagedSnapshot(key, error)
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        return [snapshot for snapshot in pool.map(read, keys) if snapshot is not None]
 
 
 def as_snapshot(objects: Objects, key: str, content: bytes) -> Snapshot:
