@@ -39,6 +39,7 @@ from pipelines.service.redaction import keep_secret
 from pipelines.service.sign_in.bearer import BearerAuth, TokenTransport, open_refresher
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.settings import Settings
+from pipelines.shapes.documents import MAX_BYTES
 from pipelines.state.store import State
 from pipelines.version import VERSION
 
@@ -164,15 +165,14 @@ class LibraryClient:
         params: dict[str, Any] | None = None,
         *,
         signed_in: bool = True,
-        most_bytes: int | None = None,
     ) -> httpx.Response:
         """Return the response to one GET, whatever its status, for a probe of the service: tried twice at most, and not again after a 429.
 
         Raises the errors of `get`, except for a status that waiting would not change: that response is returned. Without a sign-in there is
-        nothing to protect (I2), so any page of the library, such as `{base_url}/api`, may be requested. `most_bytes`: a larger body is a
-        `ProtocolError`.
+        nothing to protect (I2), so any page of the library, such as `{base_url}/api`, may be requested; it need not be JSON, and a body
+        that is larger than a description may be is a `ProtocolError`.
         """
-        limits = {} if most_bytes is None else {MOST_BYTES: most_bytes}
+        limits = {} if signed_in else {MOST_BYTES: MAX_BYTES}
         request = httpx.Request("GET", url, params=params, headers={**_HEADERS, "accept": "*/*"}, extensions=limits)
         try:
             if signed_in:

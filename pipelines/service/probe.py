@@ -134,19 +134,17 @@ class Probe:
         """Requests sent so far."""
         return self._client.requests
 
-    def ask_at(
-        self, address: str, *, signed_in: bool = True, most_bytes: int | None = None, **params: Any
-    ) -> ProbeResponse | None:
+    def ask_at(self, address: str, *, signed_in: bool = True, **params: Any) -> ProbeResponse | None:
         """Return the response to a GET of an address on the library's own origin; `None` if there is none.
 
-        An address on another origin is not requested. A body of more than `most_bytes` is not read.
+        An address on another origin is not requested.
         """
         second_try_allowed = self.requests + 2 <= self._most
         if len(self.failures) >= MAX_FAILURES or not second_try_allowed or _origin(address) != self._origin:
             return None
         asked_at = self._clock.now()
         try:
-            response = self._client.ask(address, params or None, signed_in=signed_in, most_bytes=most_bytes)
+            response = self._client.ask(address, params or None, signed_in=signed_in)
         except TemporaryError as error:
             self.failures += [error] * (MAX_FAILURES if "429" in str(error) else 1)
             return None

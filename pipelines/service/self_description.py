@@ -11,7 +11,6 @@ from pipelines.errors import BookferryError
 from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service.redaction import outside_text
 from pipelines.shapes.description import read_description
-from pipelines.shapes.documents import MAX_BYTES
 from pipelines.shapes.model import Description
 
 MOST_REQUESTS = 4
@@ -25,7 +24,7 @@ def ask_description(probe: Probe, api: str, learned_at: str) -> Description:
         answer, description = _ask(probe, address, learned_at)
         if description is not None and not description.problem:
             return description
-        page = probe.ask_at(f"{probe.base_url}/api", signed_in=False, most_bytes=MAX_BYTES)
+        page = probe.ask_at(f"{probe.base_url}/api", signed_in=False)
         for link in _linked(page, api) if page is not None and page.status == HTTPStatus.OK else ():
             return _ask(probe, link, learned_at)[1] or _missing(link, learned_at, None)
     except BookferryError as error:
@@ -44,7 +43,7 @@ def ask_again(probe: Probe, earlier: Description, learned_at: str) -> Descriptio
 
 def _ask(probe: Probe, address: str, learned_at: str) -> tuple[ProbeResponse | None, Description | None]:
     """The response of an address, and the description in it; None where the answer is no success."""
-    answer = probe.ask_at(address, signed_in=False, most_bytes=MAX_BYTES)
+    answer = probe.ask_at(address, signed_in=False)
     if answer is None or answer.status != HTTPStatus.OK:
         return answer, None
     return answer, read_description(answer.content, address=address, learned_at=learned_at)

@@ -62,9 +62,7 @@ class SignedIn:
             client_secret=None,
             auth="none",
             redirect_uris=("http://127.0.0.1:1/callback",),
-            scopes=scopes,
             asked=scopes,
-            registered_at=0,
         )
         self.store(StoredSignIn(self._base_url, "library", registration, replace(kept, **grant), **(connection or {})))
 

@@ -7,12 +7,9 @@ the last byte of the form has left.
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
 import re
 import secrets
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -20,7 +17,7 @@ from typing import Any, BinaryIO, Self
 
 import httpx
 
-from pipelines.errors import ProtocolError, RefusedError, StorageError
+from pipelines.errors import ProtocolError, StorageError
 from pipelines.service.http.urls import url_of
 from pipelines.service.redaction import outside_text, redact
 
@@ -80,39 +77,11 @@ class PresignResponse:
         """The key without its leading `cache/` (service.md#upload)."""
         return self.fields["key"].removeprefix(CACHE)
 
-    def check_size(self, size: int) -> None:
-        """Raise `RefusedError` if the form's policy does not allow so many bytes, before gigabytes are sent for nothing."""
-        least, most = _sizes(self.fields.get("policy", ""))
-        if not least <= size <= most:
-            code, allowed = (
-                ("EntityTooLarge", f"at most {most:,}") if size > most else ("EntityTooSmall", f"at least {least:,}")
-            )
-            raise RefusedError(
-                f"The file has {size:,} bytes, and the library's form for it allows {allowed} ({code}). It was not sent.",
-                status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                code=code,
-                detail=f"{allowed} bytes are allowed",
-            )
-
     def redacted(self, text: str) -> str:
         """Return a text of the storage service without any field that gives a right."""
         return outside_text(
             redact(text, *(value for name, value in self.fields.items() if name.lower() not in _HARMLESS_FIELDS))
         )
-
-
-def _sizes(policy: str) -> tuple[int, int]:
-    """Returns the smallest and the largest size that an S3 policy allows: `["content-length-range", least, most]` among its conditions.
-
-    A policy without such a condition allows any size.
-    """
-    try:
-        for condition in json.loads(base64.b64decode(policy))["conditions"]:
-            if isinstance(condition, list) and condition[0] == "content-length-range":
-                return int(condition[1]), int(condition[2])
-    except (ValueError, TypeError, LookupError, RecursionError):
-        pass  # the storage service checks the size itself
-    return 0, sys.maxsize
 
 
 class PresignedForm:

@@ -33,7 +33,6 @@ class Announcements:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._read: set[str] = set()
         self._found: dict[str, str] = {}
 
     @property
@@ -46,12 +45,9 @@ class Announcements:
         """Note the announcements of a response, whatever its status."""
         if HEADER not in response.headers:
             return
-        lines, endpoint = response.headers.get_list(HEADER), _endpoint(response.request)
+        announced = announced_names(response.headers.get_list(HEADER), _endpoint(response.request))
         with self._lock:
-            if (key := f"{endpoint} {lines}") in self._read or len(self._read) > MAX_NAMES:
-                return
-            self._read.add(key)
-            for name, day in announced_names(lines, endpoint).items():
+            for name, day in announced.items():
                 if name in self._found or len(self._found) < MAX_NAMES:
                     self._found[name] = day or self._found.get(name, "")
 

@@ -36,6 +36,29 @@ RECORDS = "records"
 """Response extension of a page of records: the JSON of each record. The check for valid JSON cuts them out anyway."""
 
 
+_UNDONE = (b"content-encoding", b"content-length", b"transfer-encoding")
+"""Headers that describe the body as it was sent, not as it is here."""
+
+
+def whole_response(response: httpx.Response, request: httpx.Request, clock: Clock) -> httpx.Response:
+    """Returns the response with its body in memory, as `read_body` reads it, and closes the connection's."""
+    response.request = request
+    try:
+        body = read_body(response, clock)
+    finally:
+        response.close()
+    return httpx.Response(
+        response.status_code,
+        headers=[(name, value) for name, value in response.headers.raw if name.lower() not in _UNDONE],
+        content=body,
+        request=request,
+        extensions={
+            "reason_phrase": response.reason_phrase.encode("ascii", errors="replace"),
+            RECORDS: response.extensions.get(RECORDS),
+        },
+    )
+
+
 def read_body(response: httpx.Response, clock: Clock) -> bytes:
     """Returns the whole body, unpacked; if it is a page, its records go to the extension `RECORDS`.
 

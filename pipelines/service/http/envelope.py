@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -56,9 +56,10 @@ def split_records(body: bytes) -> list[msgspec.Raw]:
     try:
         return _cut(body)
     except msgspec.ValidationError:
-        return _split_other_envelope(body)
+        return _split_envelope(body, _MEMBERS.decode, _ARRAY.decode)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return [msgspec.Raw(record.encode()) for record in _split_leniently(body.decode("utf-8-sig"))]
+        page = body.decode("utf-8-sig").encode()
+        return _elements(page) if page.lstrip().startswith(b"[") else _split_envelope(page, _members, _elements)
 
 
 def _cut(body: bytes) -> list[msgspec.Raw]:
@@ -66,16 +67,22 @@ def _cut(body: bytes) -> list[msgspec.Raw]:
     return decoded.records if isinstance(decoded, _Envelope) else decoded
 
 
-def _split_other_envelope(body: bytes) -> list[msgspec.Raw]:
-    """Returns the records of an envelope whose array is not called `records`: its only array, all of objects."""
-    members = _MEMBERS.decode(body)
+def _split_envelope(
+    body: bytes,
+    members_of: Callable[[bytes], dict[str, msgspec.Raw]],
+    elements_of: Callable[[bytes], list[msgspec.Raw]],
+) -> list[msgspec.Raw]:
+    """Returns the records of an envelope: those of its array `records`, or of its only array, all of objects."""
+    members = members_of(body)
+    if "records" in members and _begins(members["records"], b"["):
+        return elements_of(bytes(members["records"]))
     arrays = [name for name, value in members.items() if _begins(value, b"[")]
     objects = [name for name, value in members.items() if _begins(value, b"{")]
     name = _envelope_of(members, arrays, objects)
     if name in objects:
-        members = _MEMBERS.decode(bytes(members[name]))
+        members = members_of(bytes(members[name]))
         name = _only_array(members, [name for name in _INSIDE & members.keys() if _begins(members[name], b"[")])
-    records = _ARRAY.decode(members[name])
+    records = elements_of(bytes(members[name]))
     if all(_begins(record, b"{") for record in records):
         return records
     raise ValueError(_NO_LISTING)
@@ -108,49 +115,33 @@ def check_leniently(body: bytes) -> None:
     _LENIENT.decode(body.decode("utf-8-sig"))
 
 
-def _split_leniently(text: str) -> list[str]:
+def _members(value: bytes) -> dict[str, msgspec.Raw]:
+    """The members of an object, read leniently."""
+    text, members = value.decode(), dict[str, msgspec.Raw]()
     at = _skip(text, 0)
-    if text[at : at + 1] == "[":
-        return list(_elements(text, at + 1))
-    members = {str(key): (start, value) for key, start, value in _members(text, at)}
-    start, value = members.get("records", (0, None))
-    if not isinstance(value, list):
-        arrays = [name for name, (_, value) in members.items() if isinstance(value, list)]
-        objects = [name for name, (_, value) in members.items() if isinstance(value, dict)]
-        name = _envelope_of(members, arrays, objects)
-        if name in objects:
-            members = {str(key): (start, value) for key, start, value in _members(text, members[name][0])}
-            name = _only_array(
-                members, [name for name in _INSIDE & members.keys() if isinstance(members[name][1], list)]
-            )
-        start, value = members[name]
-        if not (isinstance(value, list) and all(isinstance(record, dict) for record in value)):
-            raise ValueError(_NO_LISTING)
-    return list(_elements(text, start + 1))
-
-
-def _members(text: str, at: int) -> Iterator[tuple[object, int, object]]:
-    """Yields key, start of the value and value of each member of the object at `at`."""
     if not isinstance(_LENIENT.raw_decode(text, at)[0], dict):
         raise ValueError("it is neither an object nor an array")  # noqa: TRY004  callers catch one kind of error
     at = _skip(text, at + 1)
     while text[at] != "}":
         key, at = _LENIENT.raw_decode(text, at)
         start = _skip(text, _skip(text, at) + 1)
-        value, at = _LENIENT.raw_decode(text, start)
-        yield key, start, value
-        at = _skip(text, at)
+        _value, end = _LENIENT.raw_decode(text, start)
+        members[str(key)] = msgspec.Raw(text[start:end].encode())
+        at = _skip(text, end)
         at = _skip(text, at + 1) if text[at] == "," else at
+    return members
 
 
-def _elements(text: str, at: int) -> Iterator[str]:
-    """Yields the text of each element of the array that begins before `at`."""
-    at = _skip(text, at)
+def _elements(value: bytes) -> list[msgspec.Raw]:
+    """The elements of an array, read leniently."""
+    text, elements = value.decode(), list[msgspec.Raw]()
+    at = _skip(text, _skip(text, 0) + 1)
     while text[at : at + 1] != "]":
         _value, end = _LENIENT.raw_decode(text, at)
-        yield text[at:end]
+        elements.append(msgspec.Raw(text[at:end].encode()))
         at = _skip(text, end)
         at = _skip(text, at + 1) if text[at : at + 1] == "," else at
+    return elements
 
 
 def _skip(text: str, at: int) -> int:

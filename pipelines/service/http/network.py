@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import logging
 import os
-import re
 import socket
 import ssl
 import threading
 import urllib.request
 import weakref
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -43,7 +40,9 @@ class NetworkTransport(httpx.HTTPTransport):
 
     def __init__(self, base_url: str) -> None:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEPALIVE_SECONDS)
-        proxy, certificates = proxy_for(base_url), _trusted(base_url)
+        proxy = proxy_for(base_url)
+        is_encrypted = httpx.URL(base_url).scheme == "https"  # else, on this machine, no certificate matters
+        certificates = _certificates(*(os.environ.get(name, "") if is_encrypted else "" for name in _CERTIFICATES))
         try:
             super().__init__(verify=certificates, proxy=proxy, limits=limits)
         except (ValueError, ImportError, httpx.InvalidURL):
@@ -96,49 +95,20 @@ class NetworkTransport(httpx.HTTPTransport):
             raise TemporaryError("The run was stopped before this request was sent. Run the same command again.")
 
 
-def _trusted(base_url: str) -> ssl.SSLContext:
-    """The certificates to trust. Without TLS, on this machine, it does not matter that the environment's cannot be read."""
-    named = [os.environ.get(name) for name in _CERTIFICATES]
-    try:
-        return _certificates(*named)
-    except ConfigurationError:
-        if httpx.URL(base_url).scheme == "http":
-            return _certificates(None, None)
-        raise
-
-
 @functools.cache
-def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
+def _certificates(file: str, folder: str) -> ssl.SSLContext:
     """Httpx's TLS settings, made once for all transports: reading the certificates takes longer than a request.
 
-    Raises `ConfigurationError` if there are no certificates where the environment says: no server could be trusted.
+    `file`, `folder`: what the environment names, or nothing. Raises `ConfigurationError` where the file cannot be used.
     """
-    variable, place = next(
-        ((name, value) for name, value in zip(_CERTIFICATES, (file, folder), strict=True) if value), ("", "")
-    )
-    if not variable:
-        return httpx.create_ssl_context(trust_env=False)
     try:
-        if variable == "SSL_CERT_DIR" and not any(map(_is_looked_up, place.split(os.pathsep))):
-            raise FileNotFoundError(
-                errno.ENOENT, "no certificate is there by the name that OpenSSL looks for: run `openssl rehash` on it"
-            )
-        return httpx.create_ssl_context()
+        return httpx.create_ssl_context(trust_env=bool(file or folder))
     except OSError as error:  # `ssl.SSLError` is one: a file without a certificate
         reason = "it has no certificate" if isinstance(error, ssl.SSLError) else (error.strerror or "it cannot be read")
         raise ConfigurationError(
-            f"The environment variable {variable} names certificates that cannot be used: {outside_text(place)}: {reason}. "
+            f"The environment variable SSL_CERT_FILE names certificates that cannot be used: {outside_text(file)}: {reason}. "
             "Correct it, or unset it to trust the usual authorities."
         ) from None
-
-
-def _is_looked_up(folder: str) -> bool:
-    """Whether a folder has a certificate under such a name as OpenSSL looks for, which is a hash of its owner's."""
-    with suppress(FileNotFoundError):
-        return any(
-            re.fullmatch(r"[0-9a-f]{8}\.[0-9]+", entry.name) and entry.is_file() for entry in Path(folder).iterdir()
-        )
-    return False
 
 
 def proxy_for(base_url: str) -> str | None:

@@ -56,7 +56,7 @@ def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) 
     Raises `PageAddressError` if the address of the next page cannot be understood. Whether it may be requested is not checked here.
     """
     header = parse_links(response.headers.get_list("link"))
-    links = _page_links(header.links, url)
+    links = _page_links(header.links)
     totals = _totals(response.headers.get_list("x-total"))
     return PagingHeaders(
         url=url,
@@ -69,27 +69,14 @@ def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) 
     )
 
 
-def _page_links(links: Iterable[Link], page: httpx.URL) -> dict[str, str]:
-    """Returns relation → address, for the links about this page; the first address if there are several."""
+def _page_links(links: Iterable[Link]) -> dict[str, str]:
+    """Returns relation → address, for the links from this page; the first address if there are several."""
     targets: dict[str, str] = {}
     for link in links:
-        names = _PAGING.intersection(link.relations)
-        if names and _is_about(link, page):
-            for name in names:
+        if link.parameter("anchor") is None:  # with one, it starts elsewhere (RFC 8288, 3.2)
+            for name in _PAGING.intersection(link.relations):
                 targets.setdefault(name, link.target)
     return targets
-
-
-def _is_about(link: Link, page: httpx.URL) -> bool:
-    """Whether a link starts at this page. One with the `anchor` of something else starts there (RFC 8288, 3.2)."""
-    anchor = link.parameter("anchor")
-    if anchor is None:
-        return True
-    try:
-        start = page.join(anchor)
-    except (httpx.InvalidURL, ValueError):
-        return False
-    return not start.fragment and same_page(start.copy_with(fragment=None), page)
 
 
 def _totals(lines: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from tenacity import RetryCallState, Retrying, wait_exponential_jitter
 
 from pipelines.errors import TemporaryError
 from pipelines.service.clock import Clock
-from pipelines.service.http.bodies import RECORDS, read_body
+from pipelines.service.http.bodies import whole_response
 from pipelines.service.http.failures import (
     is_permanent,
     is_temporary,
@@ -129,23 +129,10 @@ class RetryTransport(httpx.BaseTransport):
         request.extensions = {**request.extensions, ANSWERED: None}
         response = self._inner.handle_request(request)
         request.extensions[ANSWERED] = response.status_code
-        response.request = request
         left_at = response.extensions.get(LEFT_AT, self._clock.monotonic())
-        try:
-            body = read_body(response, self._clock)
-        finally:
-            response.close()
-        return httpx.Response(
-            response.status_code,
-            headers=[(name, value) for name, value in response.headers.raw if name.lower() not in _UNDONE],
-            content=body,
-            request=request,
-            extensions={
-                "reason_phrase": response.reason_phrase.encode("ascii", errors="replace"),
-                SECONDS: self._clock.monotonic() - left_at,
-                RECORDS: response.extensions.get(RECORDS),
-            },
-        )
+        whole = whole_response(response, request, self._clock)
+        whole.extensions[SECONDS] = self._clock.monotonic() - left_at
+        return whole
 
     def _report(self, request: httpx.Request, state: RetryCallState) -> None:
         request.extensions[UNCLEAR] = request.extensions.get(UNCLEAR, False) or not _had_no_effect(state)
@@ -181,13 +168,6 @@ def _advice(request: httpx.Request, state: RetryCallState) -> str:
 
 
 _API = "/api/v"
-
-
-_UNDONE = (
-    b"content-encoding",
-    b"content-length",
-    b"transfer-encoding",
-)  # they describe the body as it was sent, not as it is here
 
 
 def _may_pass(state: RetryCallState) -> bool:

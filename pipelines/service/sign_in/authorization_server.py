@@ -18,7 +18,7 @@ from tenacity import retry_if_exception_type, retry_if_result, stop_after_attemp
 
 from pipelines.errors import ConfigurationError
 from pipelines.service.clock import Clock
-from pipelines.service.http.bodies import read_body
+from pipelines.service.http.bodies import whole_response
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.failures import is_permanent, status_line
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
@@ -94,7 +94,7 @@ class AuthorizationServer:
         response = self._send(self._request("clients", json=metadata), is_registration=True)
         if not response.is_success:
             raise registration_refused(response, self._clock.now())
-        return read_registration(read_object(response), redirect_uris, scopes, auth, self._clock)
+        return read_registration(read_object(response), redirect_uris, scopes, auth)
 
     def authorize_url(self, client: OAuthClient, redirect_uri: str, scopes: Iterable[str], challenge: Challenge) -> str:
         """Return the address for the person's browser (service.md#oauth). It contains no secret."""
@@ -184,7 +184,7 @@ class AuthorizationServer:
         where = f"POST {outside_text(request.url)}"
         request.extensions = {"timeout": TIMEOUT.as_dict(), ON_LEAVE: before_sending}
         try:
-            return self._read(self._rings.handle_request(request), request)
+            response = whole_response(self._rings.handle_request(request), request, self._clock)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
             if is_permanent(error):
                 raise ConfigurationError(
@@ -199,21 +199,9 @@ class AuthorizationServer:
             raise LostResponseError(
                 f"{where} was sent, and its response did not arrive ({type(error).__name__}: {outside_text(error)})."
             ) from None
-
-    def _read(self, response: httpx.Response, request: httpx.Request) -> httpx.Response:
-        response.request = request
-        try:
-            body = read_body(response, self._clock)
-        finally:
-            response.close()
-        headers = [(name, value) for name, value in response.headers.multi_items() if name in _KEPT_HEADERS]
-        whole = httpx.Response(response.status_code, headers=headers, content=body, request=request)
-        if response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
-            raise LostResponseError(f"POST {outside_text(request.url)} answered {status_line(whole)}.")
-        return whole
-
-
-_KEPT_HEADERS = frozenset({"retry-after", "date", "location"})
+        if response.is_server_error:
+            raise LostResponseError(f"{where} answered {status_line(response)}.")
+        return response
 
 
 def _authenticated(client: OAuthClient, form: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:

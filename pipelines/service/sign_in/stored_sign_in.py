@@ -21,11 +21,8 @@ class Registration:
     client_secret: str | None = field(repr=False)
     auth: str
     redirect_uris: tuple[str, ...]
-    scopes: tuple[str, ...]
-    """The scopes that the server stored."""
     asked: tuple[str, ...]
-    """The scopes that we requested, which may be more."""
-    registered_at: float
+    """The scopes that we requested; the server may have granted fewer."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import httpx
 import msgspec
 
 from pipelines.errors import ProtocolError
-from pipelines.service.clock import Clock
 from pipelines.service.http.failures import status_line
 from pipelines.service.redaction import keep_secret, outside_text
 from pipelines.service.sign_in.oauth_errors import (
@@ -52,33 +51,30 @@ def read_object(response: httpx.Response) -> dict[str, Any]:
 
 
 def read_registration(
-    answer: Mapping[str, Any], redirect_uris: Sequence[str], scopes: Iterable[str], auth: str, clock: Clock
+    answer: Mapping[str, Any], redirect_uris: Sequence[str], scopes: Iterable[str], auth: str
 ) -> Registration:
     """Returns the registration that the server stored; it may differ from the request (RFC 7591, 3.2.1)."""
     client_id, secret = answer.get("client_id"), answer.get("client_secret")
-    if not isinstance(client_id, str) or not client_id:
-        raise ProtocolError("POST /oauth/clients answered without a client_id. Is base_url the library's address?")
-    method = answer.get("token_endpoint_auth_method", auth)
-    if method not in ("none", "client_secret_basic", "client_secret_post"):
+    method, stored_uris = answer.get("token_endpoint_auth_method", auth), answer.get("redirect_uris")
+    has_secret = isinstance(secret, str) or method == "none"
+    if not isinstance(client_id, str) or not client_id or method not in _METHODS or not has_secret:
         raise ProtocolError(
-            f"POST /oauth/clients registered the method {outside_text(method)}, which is not documented."
+            "POST /oauth/clients answered with a registration that cannot be used: client_id, client_secret or a documented method is "
+            "missing. Is base_url the library's address?"
         )
-    if method != "none" and not isinstance(secret, str):
-        raise ProtocolError("POST /oauth/clients registered a confidential client and gave it no client_secret.")
-    stored_uris = answer.get("redirect_uris")
-    asked = tuple(scopes)
     usable = [each for each in redirect_uris if isinstance(stored_uris, list) and each in stored_uris]
-    stored = _scopes(answer.get("scope"))
     keep_secret(secret if isinstance(secret, str) else "")
     return Registration(
         client_id=client_id,
         client_secret=secret if method != "none" else None,
         auth=method,
         redirect_uris=tuple(usable or redirect_uris),
-        scopes=stored if stored is not None else asked,
-        asked=asked,
-        registered_at=clock.now().timestamp(),
+        asked=tuple(scopes),
     )
+
+
+_METHODS = ("none", "client_secret_basic", "client_secret_post")
+"""How a client authenticates (service.md#clients)."""
 
 
 def read_token_response(answer: Mapping[str, Any], asked: float) -> TokenResponse:

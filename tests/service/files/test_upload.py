@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
-import json
 import re
 import socket
 import struct
@@ -239,17 +237,13 @@ def _boundaries(*sent: Received) -> tuple[bytes, bytes]:
         ("http://storage.example/", 1),
         ("https://user:secret@storage.example/", 1),
         ("http://[", 1),
-        ("{library}/%61pi/v3/publications?signature=secret", 1),
-        ("{library}/oauth/token", 1),
     ],
 )
 def test_a_redirect_that_leads_nowhere_fails_its_file_alone(
     serve: Serve, client_for: ClientFor, location: str, requests: int
 ) -> None:
     """The addresses are checked as those of a form; a `RefusedError` is about one file."""
-    headers = dict[str, str]()
-    place = Place(serve, client_for, Answer(b"", status=307, headers=headers))
-    headers["Location"] = location.replace("{library}", place.library.url)
+    place = Place(serve, client_for, Answer(b"", status=307, headers={"Location": location}))
     with pytest.raises(RefusedError) as caught:
         place.upload()
     assert len(place.storage.received) == requests
@@ -314,36 +308,6 @@ def test_a_kept_file_that_is_another_one_is_never_uploaded(serve: Serve, client_
         place.upload(open_file=opened(content), sha256=hashlib.sha256(CONTENT).hexdigest())
     assert len(place.library.received) == 1
     assert all(len(one.body) < int(one.headers["content-length"]) for one in place.storage.received)
-
-
-def policy(*conditions: Any) -> dict[str, str]:
-    return {"policy": base64.b64encode(json.dumps({"expiration": "2027", "conditions": conditions}).encode()).decode()}
-
-
-@pytest.mark.parametrize(("least", "most", "code"), [(0, 10, "EntityTooLarge"), (10**9, 10**10, "EntityTooSmall")])
-def test_a_file_that_the_policy_does_not_allow_is_not_sent(
-    *, serve: Serve, client_for: ClientFor, least: int, most: int, code: str
-) -> None:
-    """A file that will be refused is not sent; the message names the allowed size."""
-    place = Place(serve, client_for, STORED)
-    place.changes = policy({"key": "x"}, ["content-length-range", least, most])
-    with pytest.raises(RefusedError, match=rf"has {len(CONTENT):,} bytes.*{code}") as caught:
-        place.upload()
-    assert (caught.value.status, caught.value.code) == (413, code)
-    assert place.storage.received == []
-
-
-@pytest.mark.parametrize(
-    "odd", [{}, {"policy": "%"}, policy([]), policy(["content-length-range", "x", []]), policy(None)]
-)
-def test_a_policy_that_cannot_be_read_is_the_storages_business(
-    serve: Serve, client_for: ClientFor, odd: dict[str, Any]
-) -> None:
-    """It is sent back as it is."""
-    place = Place(serve, client_for, STORED)
-    place.changes = odd
-    place.upload()
-    assert len(place.storage.received) == 1
 
 
 class Drain:
