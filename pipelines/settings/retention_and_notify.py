@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import checked_hook_address
-from pipelines.settings.value_types import VARIABLE
+from pipelines.settings.value_types import VARIABLE, variable_value
 
 Count = Annotated[int, Field(ge=0, strict=True)]
 
@@ -83,11 +83,11 @@ class NotifySettings(BaseModel):
             return None
         if isinstance(receiver, tuple):
             return Hook(command=receiver)
-        where = f"{occasion} of the table notify in bookferry.toml names the environment variable {receiver}"
-        if not environ.get(receiver):
-            state = "empty" if receiver in environ else "not set"
-            raise ConfigurationError(f"{where}, which is {state}. Set it, for example: export {receiver}=https://...")
+        where = f"{occasion} of the table notify in bookferry.toml"
+        address = variable_value(receiver, where, environ, "https://...")
         try:
-            return Hook(address=checked_hook_address(environ[receiver]))
+            return Hook(address=checked_hook_address(address))
         except ValueError as error:
-            raise ConfigurationError(f"{where}, whose value {error}. Correct it.") from None
+            raise ConfigurationError(
+                f"{where} names the environment variable {receiver}, whose value {error}. Correct it."
+            ) from None

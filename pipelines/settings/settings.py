@@ -23,6 +23,7 @@ from pipelines.settings.retention_and_notify import NotifySettings, RetentionSet
 from pipelines.settings.storage import IcebergSettings, PostgresSettings, state_home
 from pipelines.settings.tenant import TenantSettings
 from pipelines.settings.validation_messages import did_you_mean
+from pipelines.settings.value_types import variable_state, variable_value
 
 
 @dataclass(frozen=True)
@@ -117,13 +118,8 @@ class Settings:
         """Return the address of the database that `postgres_env` names; `None` if there is none."""
         if self.postgres_env is None:
             return None
-        address, where = environ.get(self.postgres_env, ""), f"{self.path}: postgres_env"
-        if not address:
-            state = "empty" if self.postgres_env in environ else "not set"
-            raise ConfigurationError(
-                f"{where} names the environment variable {self.postgres_env}, which is {state}. Set it, for example: "
-                f"export {self.postgres_env}=postgresql://host/database"
-            )
+        where = f"{self.path}: postgres_env"
+        address = variable_value(self.postgres_env, where, environ, "postgresql://host/database")
         if not SCHEME.match(address.strip()):
             raise ConfigurationError(
                 f"{where} names the environment variable {self.postgres_env}, whose value is not an address such as "
@@ -189,15 +185,12 @@ class Settings:
             raise ConfigurationError(
                 f"{where}: the environment variable that it names contains {problem}. Correct its value."
             )
-        state = "empty" if variable in environ else "not set"
         if key != "username_env" and not variable.isupper():
             raise ConfigurationError(
                 f"{where} must be the name of an environment variable with the secret, never the secret itself. The variable it names is "
-                f"{state}. Name it in capitals, for example {key.upper()}, and export it."
+                f"{variable_state(variable, environ)}. Name it in capitals, for example {key.upper()}, and export it."
             )
-        raise ConfigurationError(
-            f"{where} names the environment variable {variable}, which is {state}. Set it, for example: export {variable}=..."
-        )
+        return variable_value(variable, where, environ)
 
 
 _ALLOWED_VALUES = {

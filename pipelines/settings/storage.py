@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import checked_bucket
-from pipelines.settings.value_types import VariableName
+from pipelines.settings.value_types import VariableName, variable_value
 
 POSTGRES_TIMEOUTS = {
     "connect_timeout": "10",
@@ -87,15 +87,11 @@ class IcebergSettings(BaseModel):
 
     def secrets(self, path: Path, environ: Mapping[str, str]) -> dict[str, str]:
         """Returns the properties that variables hold. A missing variable is a `ConfigurationError`."""
-        for key, variable in self.variables.items():
-            if not environ.get(variable):
-                where = "uri_env" if key == "uri" else f"properties_env.{key}"
-                state = "empty" if variable in environ else "not set"
-                raise ConfigurationError(
-                    f"{path}: iceberg.{where} names the environment variable {variable}, which is {state}. Set it, for example: export "
-                    f"{variable}=..."
-                )
-        return {key: environ[variable] for key, variable in self.variables.items()}
+        where = f"{path}: iceberg"
+        return {
+            key: variable_value(variable, f"{where}.{'uri_env' if key == 'uri' else f'properties_env.{key}'}", environ)
+            for key, variable in self.variables.items()
+        }
 
 
 def storage_locations(path: Path, data: str, work: str | None, environ: Mapping[str, str]) -> tuple[str | None, Path]:

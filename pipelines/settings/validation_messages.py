@@ -8,8 +8,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pipelines.settings.former_keys import FORMER_KEYS
-
 KnownKeys = Callable[[Sequence[str]], Iterable[str]]
 """Returns the keys that a table of the file may have; the argument is the path of the table, empty for the whole file."""
 
@@ -49,11 +47,8 @@ def _explain_one(
 
 
 def _refused_key(parts: Sequence[str], known_keys: KnownKeys) -> str:
-    key, unnamed = ".".join(parts), [*parts[:1], *parts[2:]] if parts[0] in ("tenants", "identifiers") else parts
-    if instead := FORMER_KEYS.get(".".join(unnamed)):
-        return f"{key} is no longer a setting. {instead}"
     names = sorted(known_keys(parts[:-1]))
-    return f"unknown key {key}{did_you_mean(parts[-1], names)}. Known keys here: {', '.join(names)}."
+    return f"unknown key {'.'.join(parts)}{did_you_mean(parts[-1], names)}. Known keys here: {', '.join(names)}."
 
 
 def _form_of_secret(parts: Sequence[str]) -> str | None:

@@ -18,7 +18,6 @@ from sqlalchemy import make_url
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.service.redaction import redact
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
-from pipelines.settings.former_keys import FORMER_KEYS
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.password_command import first_line
 from pipelines.settings.settings import Settings
@@ -172,18 +171,6 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
     assert expected in message
     assert not any(secret in message for secret in ("correct horse", "12345"))
     assert redact(message) == message, "a word of the message looks like a secret: nobody could read it"
-
-
-@pytest.mark.parametrize("key", FORMER_KEYS)
-def test_a_former_key_says_what_to_do_instead(tmp_path: Path, key: str) -> None:
-    """Whatever its value is."""
-    table, _, name = f".{key}".rpartition(".")
-    heading = re.sub(r"^\.(tenants|identifiers)", r"\1.some", table).strip(".")
-    path = tmp_path / "bookferry.toml"
-    path.write_text(f"[{heading}]\n{name} = 1" if heading else f"{name} = 1")
-    with pytest.raises(ConfigurationError) as caught:
-        load_settings(path)
-    assert f"{name} is no longer a setting. {FORMER_KEYS[key]}" in str(caught.value)
 
 
 def test_types_of_identifiers(load: Load) -> None:
