@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cli.output import Output, print_table
 from cli.progress import say_wait
-from pipelines.doctor.described_fields import DescribedField, DescribedResource, describe, report
+from pipelines.doctor.described_fields import DescribedResource, describe, report
 from pipelines.doctor.look import Look
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
@@ -55,7 +55,7 @@ def _document(look: Look, resources: Sequence[DescribedResource], file: Path | N
                 "records": each.shape.records,
                 "sampled": each.shape.sampled,
                 "described": bool(each.schema.record or each.schema.create),
-                "fields": [dict(zip(DescribedField._fields, field, strict=True)) for field in each.fields()],
+                "fields": [field._asdict() for field in each.fields()],
             }
             for each in resources
         },

@@ -208,8 +208,7 @@ def list_examples(output: Output) -> ExitStatus:
         print_table(console, ("example", "question"), rows)
         console.print(
             f"`bookferry query --example NAME` runs an example. To change one, copy NAME.sql from {examples_folder()}, and run your copy "
-            "with --file. The same SQL runs on Postgres.",
-            soft_wrap=True,
+            "with --file. The same SQL runs on Postgres."
         )
 
     output.result(document, render)

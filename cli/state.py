@@ -29,8 +29,6 @@ def _print(console: Console, moved: MovedState, settings: Settings, setting: str
         done = (
             f"Moved {counted(moved.writes, 'write')} of the journal of {of} from {moved.origin} to {moved.destination}."
         )
-    console.print(done, markup=False, soft_wrap=True)
+    console.print(done)
     if setting is not None:
-        console.print(
-            f"Now write {setting} at the top of {settings.path}: until then every run is refused.", markup=False
-        )
+        console.print(f"Now write {setting} at the top of {settings.path}: until then every run is refused.")

@@ -46,7 +46,10 @@ def verify_snapshots(settings: Settings, name: str | None, read_data: str, outpu
         _save(data, results[-1], output)
     if name is None or name in settings.tenants:  # of the newest snapshots, whose age Dagster shows
         tell_dagster(settings, partial(_dagster_results, settings, results), "these verifications")
-    missing = {} if name else {tenant: _nothing_complete(tenant) for tenant in tenants_without_complete(data)}
+    missing = {
+        tenant: f"{tenant} has snapshots, but no complete one. Run `bookferry backup {tenant}`."
+        for tenant in ([] if name else tenants_without_complete(data))
+    }
     for tenant, text in missing.items():
         report_ending(settings, Ending(job="verification", result="failed", tenant=tenant, message=text), output)
     problems = [*(text for result in results for text in result.problems), *missing.values()]
@@ -62,10 +65,6 @@ def _dagster_results(settings: Settings, verified: Sequence[SnapshotVerification
     for tenant in settings.tenants:
         if of_tenant := [result for result in verified if result.tenant == tenant]:
             yield from verification_results(tenant, of_tenant)
-
-
-def _nothing_complete(tenant: str) -> str:
-    return f"{tenant} has snapshots, but no complete one. Run `bookferry backup {tenant}`."
 
 
 def _save(data: DataFolder, result: SnapshotVerification, output: Output) -> None:

@@ -485,7 +485,7 @@ def backup_list(look: Look) -> CheckResult:
         return warning("/publications/all did not answer", todo)
     if look.backup_list.records is None:
         return ok(f"begins with /publications: /publications/all is not offered ({look.backup_list.status})")
-    total, plain = total_of(look.backup_list), look.total
+    total, plain = total_of(look.backup_list), total_of(look.first)
     if total is not None and plain is not None and total < plain:
         return warning(
             f"/publications/all has {counted(total, 'record')} and /publications {plain:,}",

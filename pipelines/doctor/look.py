@@ -159,19 +159,9 @@ class Look:
         return self.ask("publications/all", page=1, per_page=PER_PAGE)
 
     @property
-    def has_list(self) -> bool:
-        """Whether the first page is one of records."""
-        return self.first is not None and self.first.records is not None
-
-    @property
     def records(self) -> list[dict[str, Any]]:
         """The publications of the first page."""
         return (self.first.records if self.first is not None else None) or []
-
-    @property
-    def total(self) -> int | None:
-        """The number of publications that the first page gives."""
-        return total_of(self.first)
 
     @property
     def other_version(self) -> ProbeResponse | None:
@@ -182,7 +172,7 @@ class Look:
     @property
     def v2_has_ended(self) -> bool:
         """Whether this is a tenant of version 2, and that has ended."""
-        if self.api != "v2" or self.first is None or self.has_list or self.first.status in REFUSALS:
+        if self.api != "v2" or self.first is None or self.first.records is not None or self.first.status in REFUSALS:
             return False
         other = self.other_version
         described = self.ask("swagger.yaml", signed_in=False) if self.first.status == HTTPStatus.NOT_FOUND else None
