@@ -21,6 +21,7 @@ from pipelines.records.shapes.field_names import (
     words_of,
 )
 from pipelines.records.shapes.observation import ANY_KEY
+from pipelines.records.values import decode_json
 
 MOST_VALUES = 10_000
 """Different numbers of a field that are compared."""
@@ -29,9 +30,13 @@ MOST_OF_ADDRESS = 500
 """Characters of a text that may be the address of a record."""
 
 _ADDRESS = re.compile(
-    r"(?P<scheme>https?:|//)?(?:\S*[/:])?(?P<name>[A-Za-z_-]+)[/:][^/:?#\s]*[0-9][^/:?#\s]*(?:[/?#]\S*)?"
+    r"(?P<scheme>https?:|//)?(?:\S*[/:])?(?P<name>[A-Za-z_-]+)[/:#][^/:?#\s]*[0-9][^/:?#\s]*(?:[/?#]\S*)?"
 )
-"""Matches a text that ends in a name and an id: `/books/3`, `https://library/api/v2/users/7`, `gid://app/Publication/3`, `urn:user:3`."""
+"""Matches a text that ends in a name and an id: `/books/3`, `https://library/api/v2/users/7`, `gid://app/Publication/3`, `urn:user:3`,
+`Publication#3`."""
+
+_QUERY = re.compile(r"(?P<scheme>https?:|//)?\S*[?&](?P<name>[A-Za-z_-]+)=[0-9]+")
+"""Matches a text that ends in a name and an id as a parameter: `?collection=3`."""
 
 _API = re.compile(r"/api/v[0-9]+/", re.IGNORECASE)
 
@@ -85,10 +90,13 @@ def _owners(by_path: Mapping[Path, AbstractSet[int]], listings: Mapping[str, Tar
 
 def _addressed_resource(text: str) -> str | None:
     """The resource of the record whose address a text is. An address in the web is one only below a path of the API."""
-    address = _ADDRESS.fullmatch(text) if len(text) <= MOST_OF_ADDRESS else None
-    if address is None or (address["scheme"] and not _API.search(text)):
-        return None
-    return resource_named(stem_of(address["name"]))
+    for form in (_ADDRESS, _QUERY) if len(text) <= MOST_OF_ADDRESS else ():
+        address = form.fullmatch(text)
+        if address is None or (address["scheme"] and not _API.search(text)):
+            continue
+        if (resource := resource_named(stem_of(address["name"]))) is not None:
+            return resource
+    return None
 
 
 def _values(path: Path, value: object) -> Iterator[tuple[Path, object]]:
@@ -106,8 +114,22 @@ def _values(path: Path, value: object) -> Iterator[tuple[Path, object]]:
         for entry in value:  # `order: [7, 3]` is no quantity
             is_ordered = words_of(path[-1])[-1:] in _ORDERS and not isinstance(entry, dict | list)
             yield from _values((*path, "ids") if is_ordered else path, entry)
+    elif isinstance(value, str) and value[:1] in _JSON and (inside := _decoded(value)) is not None:
+        yield from _values(path, inside)
     elif value not in _NONE or value is False:
         yield path, value
+
+
+_JSON = ("{", "[")
+"""The beginnings of objects and lists."""
+
+
+def _decoded(text: str) -> object:
+    """The object or list that a text is, in JSON; `None` if it is none."""
+    try:
+        return decode_json(text.encode())
+    except ValueError:
+        return None
 
 
 def _numbers(value: object) -> list[int]:

@@ -153,8 +153,11 @@ _RECORDS = frozenset(
 def is_quantity(name: str) -> bool:
     """Whether a whole number in a field of this name counts, measures, orders, dates or classifies, and is no number of a record."""
     words = words_of(name)
+    if words[-1:] in _COUNTS:  # `edition_no` is a quantity, as `no` alone; `titel_nr` may be the number of a record
+        words.pop()
     last = {form for word in words[-1:] for form in (word, _singular(word))}
-    return not is_named_as_id(name) and not _names_number_of_record(name) and not _QUANTITIES.isdisjoint(last)
+    is_measured = not words or not _QUANTITIES.isdisjoint(last)
+    return is_measured and not is_named_as_id(name) and not _names_number_of_record(name)
 
 
 def _names_number_of_record(path: str) -> bool:
@@ -173,11 +176,14 @@ _NUMBERS = frozenset({"identifier", "key", "no", "nr", "num", "number", "pk", "r
 _QUANTITIES = frozenset({
     "age", "amount", "cent", "class", "code", "column", "copy", "count", "counter", "day", "depth", "duration", "edition", "extent",
     "flag", "floor", "grade", "height", "hour", "index", "issue", "kind", "length", "level", "limit", "line", "maximum", "minimum",
-    "minute", "mode", "month", "no", "nr", "number", "order", "page", "part", "percent", "phase", "position", "price", "priority",
+    "minute", "mode", "month", "order", "page", "part", "percent", "phase", "position", "price", "priority",
     "quantity", "rank", "rating", "row", "score", "second", "seq", "sequence", "size", "sort", "stage", "star", "state", "status", "step",
     "sum", "total", "type", "version", "volume", "week", "weight", "width", "year",
 })  # fmt: skip
 """Last words, in singular, of names of plain numbers."""
+
+_COUNTS = (["no"], ["nr"], ["number"])
+"""Last words of names whose word before says what is counted."""
 
 
 def named_kind(value: object) -> str | None:

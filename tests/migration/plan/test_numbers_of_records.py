@@ -42,12 +42,16 @@ FORMS: dict[str, Form] = {
     "address": lambda ids: f"https://library.example.org/api/v3/hard_copies/locations/{ids[0]}",
     "path": lambda ids: f"/locations/{ids[0]}",
     "URI": lambda ids: f"gid://library/Location/{ids[0]}",
+    "kind and sign": lambda ids: f"Location#{ids[0]}",
+    "query": lambda ids: f"?location={ids[0]}",
+    "JSON": lambda ids: json.dumps({"at": {"those": ids}}),
+    "number in objects": lambda ids: {"work": {"number": ids[0]}},
     "URN": lambda ids: f"urn:library:location:{ids[0]}",
 }
 
 NAMES = (
     *("location", "location_id", "locationIds", "home-location", "Location.ID", "LOCATIONS"),
-    *("shelf", "held_at", "seeAlso", "of", "part-of", "main", "Target"),
+    *("shelf", "titel_nr", "held_at", "seeAlso", "of", "part-of", "main", "Target"),
 )
 """Some lead to locations by their words, others nowhere."""
 
