@@ -88,7 +88,7 @@ def _nights(data: DataFolder, snapshot: Snapshot, to_do: int, issues: Path, spil
     if (older := of_last_week(earlier, snapshot)) is not None:
         is_same = older is earlier[-1]
         night.last_week = night.last_night if is_same else changes_between(data, older, snapshot, issues, spilled)
-    return recent_nights(data, earlier, snapshot, night)
+    return recent_nights(data, snapshot, night)
 
 
 @contextmanager

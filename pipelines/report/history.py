@@ -1,12 +1,11 @@
 """What changed from night to night: a small file for each library beside its reports, so that no report reads ninety snapshots.
 
-Each report adds its night. A snapshot that is pruned leaves its numbers here; of one that has no report, the manifest has the number of
-records. Only complete snapshots are compared.
+Each report adds its night. A snapshot that is pruned leaves its numbers here. Only complete snapshots are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -49,7 +48,7 @@ class Night(msgspec.Struct, kw_only=True, omit_defaults=True):
     snapshot: str
     publications: int
     issues: int | None = None
-    """Open issues; None without a report."""
+    """Open issues."""
     last_night: Changes | None = None
     last_week: Changes | None = None
 
@@ -102,18 +101,11 @@ def remember(data: DataFolder, snapshot: Snapshot, night: Night) -> None:
     data.objects.replace(history_key(snapshot.manifest.tenant), msgspec.json.encode(history))
 
 
-def recent_nights(data: DataFolder, earlier: Sequence[Snapshot], snapshot: Snapshot, night: Night) -> list[Night]:
-    """The nights of the last `SHOWN_DAYS` up to this one, oldest first. Those without a report have the number of their records only."""
+def recent_nights(data: DataFolder, snapshot: Snapshot, night: Night) -> list[Night]:
+    """The nights of the last `SHOWN_DAYS` that have a report, up to this one, oldest first."""
     first = night.moment - timedelta(days=SHOWN_DAYS)
-    nights = dict(_counts(earlier))
-    nights |= {past.snapshot: past for past in _read(data, snapshot.manifest).nights}
-    nights[night.snapshot] = night
+    nights = {past.snapshot: past for past in _read(data, snapshot.manifest).nights} | {night.snapshot: night}
     return [nights[name] for name in sorted(nights) if name <= night.snapshot and nights[name].moment > first]
-
-
-def _counts(earlier: Sequence[Snapshot]) -> Iterator[tuple[str, Night]]:
-    for past in earlier:
-        yield past.manifest.snapshot, Night(snapshot=past.manifest.snapshot, publications=past.counts["publications"])
 
 
 def _read(data: DataFolder, manifest: Manifest) -> History:

@@ -123,7 +123,7 @@ def _context(report: Report) -> dict[str, Any]:
         "problems": [] if manifest.complete else problems,
         "notes": [safe_text(note, 1000) for note in manifest.notes],
         "tiles": _tiles(report),
-        "changes": changes_context(report.nights, complete=manifest.complete),
+        "changes": changes_context(report.nights),
         "to_do": counted(report.to_do, "issue"),
         "repaired_lines": _repaired_lines(report.repaired),
         "issue_kinds": issue_kinds,

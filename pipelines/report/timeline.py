@@ -26,11 +26,11 @@ _PANELS: Sequence[_Sides] = (
 """What comes above the line of each panel and what goes below it: number of a night, its colour, its meaning."""
 
 
-def changes_context(nights: Sequence[Night], *, complete: bool) -> dict[str, Any]:
-    """The variables of the section on changes. `nights`: the recent ones, that of the report last."""
+def changes_context(nights: Sequence[Night]) -> dict[str, Any]:
+    """The variables of the section on changes. `nights`: the recent ones, that of the report last; none for a partial snapshot."""
     if not nights:
         reason = "This snapshot is partial, so it is not compared: what it lacks may still be in the library."
-        return {"sentences": [] if complete else [reason], "since": [], "nights": [], "panels": []}
+        return {"sentences": [reason], "since": [], "nights": [], "panels": []}
     night = nights[-1]
     named = (("since the backup before", night.last_night), ("since a week before", night.last_week))
     since = [

@@ -25,7 +25,7 @@ def nights(*changes: tuple[int, int, int, int, int] | None) -> list[Night]:
 
 def test_the_columns_of_the_nights() -> None:
     """Oldest first, above or below their line; the table has the same numbers, newest first."""
-    changes = changes_context(nights(None, (1, 2, 3, 4, 5), (1, 0, 0, 0, 0)), complete=True)
+    changes = changes_context(nights(None, (1, 2, 3, 4, 5), (1, 0, 0, 0, 0)))
     records, issues = changes["panels"]
     assert records["columns"] == [
         [[("plain", 0), ("unrecognised", 0)], [("invalid", 0)]],
