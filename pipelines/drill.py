@@ -45,8 +45,6 @@ TENANT = "drill"
 
 _SANDBOX = ("--tenant", f"{TENANT}=empty", "--requests-per-minute", "0", "--port", "0")
 
-"""A drill reports everything that cannot be put back."""
-
 _NOT_PUT_BACK = {
     AT_MISSING_LOCATION: "The snapshot does not have its location.",
     REFERENCE_MISSING: "The snapshot does not have the record to which it refers.",

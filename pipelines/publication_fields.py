@@ -111,14 +111,16 @@ IDENTIFIER_FIELDS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
 PUBLICATION_KEYS = frozenset(entry.name for entry in PUBLICATION_FIELDS if entry.name != IDENTIFIER_LIST)
 """Fields of a publication in both versions; only version 3 has the list of identifiers (service.md#publications)."""
 
+ADDRESSES = frozenset({"url", "thumb_url", "preview_url"})
+"""Addresses of files in responses (service.md#assets); ignored by name."""
+
 AUTHOR_KEYS = frozenset({"name", "type"})
 CATEGORY_KEYS = frozenset({"id", "name"})
 IDENTIFIER_KEYS = frozenset({"type", "value"})
 REFERENCE_KEYS = frozenset({"id", "name"})
-_ADDRESSES = frozenset({"url", "thumb_url", "preview_url"})
 METADATA_KEYS = frozenset({"size", "filename", "mime_type"})
-STORED_KEYS = _ADDRESSES | {"id", "storage", "metadata"}
-ASSET_KEYS = _ADDRESSES | {"id", "publication_id", "name", "content_type", "file"}
+STORED_KEYS = ADDRESSES | {"id", "storage", "metadata"}
+ASSET_KEYS = ADDRESSES | {"id", "publication_id", "name", "content_type", "file"}
 """Members of the objects inside a publication: an author, a category, an entry of `identifiers`, a contributor or organization, and a
 stored file with its metadata, which an asset has as its `file` (service.md#publications, service.md#assets). Any other member is
 residue, or is reported as not sent."""

@@ -12,13 +12,11 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from pipelines.publication_fields import ADDRESSES
 from pipelines.records.values import compact_json, valid_text
 
-ADDRESSES = frozenset({"url", "thumb_url", "preview_url"})
-"""Addresses of files in responses (service.md#assets); ignored by name."""
-
 IGNORED = ADDRESSES | {"avatar_url", "avatar_thumb_url", "avatar_preview_url"}
-"""The same, and the names that the address of a person's picture may have."""
+"""Addresses of files, and the names that the address of a person's picture may have."""
 
 PICTURES = frozenset({"cover", "avatar"})
 """Keys under which a service may send the bare address of a picture instead of an object."""

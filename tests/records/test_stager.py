@@ -15,11 +15,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.publication_fields import IDENTIFIER_FIELDS
+from pipelines.publication_fields import ADDRESSES, IDENTIFIER_FIELDS
 from pipelines.records.batches import StagedBatch
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.residue import (
-    ADDRESSES,
     MAX_KEY_CHARACTERS,
     MAX_RESIDUE_KEYS,
     bounded,

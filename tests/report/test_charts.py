@@ -8,8 +8,6 @@ from pipelines.report.history import Changes, Night
 from pipelines.report.timeline import changes_context
 from tests.store.snapshot_factory import STARTED_AT
 
-"""The colours of light, dark and paper."""
-
 
 def nights(*changes: tuple[int, int, int, int, int] | None) -> list[Night]:
     names = ("added", "changed", "removed", "new", "solved")
