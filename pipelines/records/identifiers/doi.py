@@ -31,13 +31,18 @@ _RESOLVER = (
     r"(?:(?:https?:/{0,2})?(?:www\.)?(?:(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?|hdl\.handle\.net)(?::[0-9]+)?/+(?:doi:)?"
     rf"|(?:https?:/{{0,2}})?(?:www\.)?{REGISTRIES}doi[:/]+)"
 )
-_NAME = r"(?:info:doi/|urn:doi:|doi(?:\s*name)?\s*[:=/\uff1a]+\s*|doi\s*(?=10[./])|[al]id\s*-\s*(?=10\.))"
+_NAME = (
+    r"(?:info:doi/|urn:doi:|doi(?:\s*name)?\s*[:=/\uff1a]+\s*|doi\s*(?=10[./])|[al]id\s*-\s*(?=10\.)"
+    r"|isbn-a(?:\s*:)?\s*(?=10\.97|https?:))"
+)
 """The name of a DOI; AID and LID are PubMed's."""
 
 _OPEN = r"[\[(<{\"']?"
 _STARTS = rf"{_OPEN}(?:{_RESOLVER}|{_NAME})*(?:{_PREFIX}(?:/|%2f)|{_SHORT}(?![^\s;,|]))"
 _NO_NAME = "".join(
-    rf"(?<!{before}{name})" for before in ("^", r"[\s;,|(\[]") for name in ("doi", "doi:", "[al]id-", "[al]id -")
+    rf"(?<!{before}{name})"
+    for before in ("^", r"[\s;,|(\[]")
+    for name in ("doi", "doi:", "[al]id-", "[al]id -", "isbn-a", "isbn-a:")
 )
 _BREAK = re.compile(
     rf"(?:\s*[;,|]\s+|{_NO_NAME}\s+(?:(?:and|&)\s+)?|[;,|](?={_OPEN}(?:{_RESOLVER}|{_NAME})*{_PREFIX}/))(?={_STARTS})"
