@@ -12,15 +12,17 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from email.utils import formatdate
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
-from sandbox.clock import ShiftedClock
 from sandbox.errors import ApiError, unprocessable
 from sandbox.responses import error_response
-from sandbox.state.publications import Publications
 from sandbox.validation import at_least, nested_object, one_of, with_changes
+
+if TYPE_CHECKING:
+    from sandbox.tenants import Tenant
+
 
 # How far in the future the date of `retry_after` `http-date` is
 _DATE_AHEAD_SECONDS = 2
@@ -146,23 +148,15 @@ def parse_fault(body: Mapping[str, Any]) -> Fault:
     return fault
 
 
-class FaultTarget(Protocol):
-    """The parts of a tenant that a fault changes."""
-
-    clock: ShiftedClock
-    faults: FaultQueue
-    publications: Publications
-
-
-def apply_fault(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+def apply_fault(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
     """Answers wrongly. ``proceed`` returns the real response and has the request's effect."""
-    return FAULT_KINDS[fault.fault](fault, proceed, target)
+    return FAULT_KINDS[fault.fault](fault, proceed, tenant)
 
 
-def _status(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+def _status(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
     if fault.when == "after":
         proceed()
-    headers = {} if fault.retry_after is None else {"Retry-After": _retry_after(fault.retry_after, target.clock.now())}
+    headers = {} if fault.retry_after is None else {"Retry-After": _retry_after(fault.retry_after, tenant.clock.now())}
     return error_response(ApiError(fault.status, fault.code, "This answer was ordered", headers))
 
 
@@ -170,13 +164,13 @@ def _retry_after(value: int | str, now: float) -> str:
     return formatdate(now + _DATE_AHEAD_SECONDS, usegmt=True) if value == "http-date" else str(value)
 
 
-def _reset(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:  # noqa: ARG001  # every kind has one signature
+def _reset(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:  # noqa: ARG001  # every kind has one signature
     if fault.when == "after":
         proceed()
     raise ConnectionReset("reset by a fault")
 
 
-def _cut(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:  # noqa: ARG001
+def _cut(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:  # noqa: ARG001
     response = proceed()
     body = response.get_data()
     response.response = _half_of(body)
@@ -188,31 +182,31 @@ def _half_of(body: bytes) -> Iterator[bytes]:
     raise BrokenBody("cut off by a fault")
 
 
-def _garble(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:  # noqa: ARG001
+def _garble(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:  # noqa: ARG001
     response = proceed()
     body = response.get_data()
     response.set_data(body[: len(body) // 2] + b'\x1b<garbled "')
     return response
 
 
-def _hang(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
-    target.clock.sleep(max(0.0, fault.seconds))
+def _hang(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
+    tenant.clock.sleep(max(0.0, fault.seconds))
     return proceed()
 
 
-def _late(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+def _late(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
     """The effect comes in a thread of its own, or in that of a later request, where the sender is answered before it."""
-    seconds = target.faults.seconds_of(fault)
+    seconds = tenant.faults.seconds_of(fault)
     if fault.answer == "held":
-        target.clock.sleep(seconds)
+        tenant.clock.sleep(seconds)
         return proceed()
 
     def take_effect() -> None:
-        target.clock.sleep(seconds)
+        tenant.clock.sleep(seconds)
         proceed()
 
     if fault.behind:
-        target.faults.hold(fault, proceed)
+        tenant.faults.hold(fault, proceed)
     else:
         threading.Thread(target=take_effect, name="late effect", daemon=True).start()
     if fault.answer == "reset":
@@ -220,17 +214,17 @@ def _late(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     return error_response(ApiError(fault.status, fault.code, "This answer was ordered; the effect follows"))
 
 
-def _edit(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
-    target.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
+def _edit(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
+    tenant.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
     return proceed()
 
 
-def _jump(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
-    target.clock.ahead += fault.seconds
+def _jump(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
+    tenant.clock.ahead += fault.seconds
     return proceed()
 
 
-FAULT_KINDS: Mapping[str, Callable[[Fault, Proceed, FaultTarget], Response]] = {
+FAULT_KINDS: Mapping[str, Callable[[Fault, Proceed, Tenant], Response]] = {
     "status": _status,
     "reset": _reset,
     "cut": _cut,

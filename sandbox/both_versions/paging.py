@@ -13,14 +13,10 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.urls import iri_to_uri
 from werkzeug.wrappers import Request
 
-from sandbox.both_versions.link_forms import LINK_FORMS, PageLink
 from sandbox.settings import Variations
 
 DEFAULT_PER_PAGE = 25
 MAX_DIGITS = 9
-
-# How many pages beyond the last one the traps of ``link_form`` are
-_FAR_BEYOND = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +49,17 @@ def _positive(text: str | None) -> int | None:
     return int(text) if len(text) <= MAX_DIGITS else 10**MAX_DIGITS
 
 
-def page_headers(request: Request, page: Page, total: int, variations: Variations) -> dict[str, str | list[str]]:
+def page_headers(request: Request, page: Page, total: int, variations: Variations) -> dict[str, str]:
     """Returns ``X-Total`` and ``Link``, if the variations send them."""
-    headers: dict[str, str | list[str]] = {}
+    headers: dict[str, str] = {}
     if variations.x_total != "absent":
-        headers["X-Total"] = _totals(max(0, total + variations.x_total_error), variations)
+        headers["X-Total"] = str(max(0, total + variations.x_total_error))
     if variations.link != "none":
-        links = [
-            PageLink(rel, _address(request, number, rel, variations))
-            for rel, number in _links(page, total, loop=variations.link == "loop")
-        ]
-        trap = _address(request, page.last(total) + _FAR_BEYOND, "trap", variations)
-        headers["Link"] = LINK_FORMS[variations.link_form](links, trap)
+        links = _links(page, total, loop=variations.link == "loop")
+        headers["Link"] = ", ".join(
+            f'<{_address(request, number, rel, variations)}>; rel="{rel}"' for rel, number in links
+        )
     return headers
-
-
-def _totals(total: int, variations: Variations) -> list[str]:
-    """Returns the header lines of ``X-Total``."""
-    other = total + 1
-    forms = {
-        "repeated": [f"{total}", f"{total}"],
-        "two_lines": [f"{total}", f"{other}"],
-        "one_line": [f"{total}, {other}"],
-    }
-    return forms.get(variations.x_total, [str(total)])
 
 
 def _links(page: Page, total: int, *, loop: bool) -> Iterator[tuple[str, int]]:

@@ -1,12 +1,10 @@
 """Management of issued clients, grants and tokens at the control endpoint. The service's own endpoints are not shown.
 
-service.md#clients has the facts: at most two secrets, a changeover window, PKCE on by default, the surface chosen at creation.
-Assumptions: a rotation that would make a third secret is refused, so that it interrupts nobody; a rotation without a window ends
-every older secret and always works.
+service.md#clients has the facts: PKCE on by default, the surface chosen at creation, a secret that is shown once, and a revocation that
+ends all connections. Secrets are not rotated here.
 
 | POST | /_control/tokens | an access token without OAuth |
-| GET, POST | /_control/oauth/clients | list the issued clients; issue one with its metadata, `pkce` and `surface` |
-| POST | /_control/oauth/clients/rotate | `client_id`, `changeover_seconds`: a new secret |
+| POST | /_control/oauth/clients | issue a client with its metadata, `pkce` and `surface` |
 | POST | /_control/oauth/clients/revoke | `client_id`, of any client |
 | GET | /_control/oauth/grants | the active grants |
 | POST | /_control/oauth/grants/end | end the grants of `client_id`, of `person` (an e-mail address), or of both |
@@ -18,19 +16,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.errors import ApiError, record_not_found, unprocessable
+from sandbox.errors import record_not_found, unprocessable
 from sandbox.oauth import tokens
 from sandbox.oauth.errors import OAuthError
 from sandbox.oauth.registration import client_record, new_client, new_secret
 from sandbox.oauth.scopes import with_asset_scopes
 from sandbox.oauth.surfaces import MCP_SERVER, REST_API
 from sandbox.permissions import SCOPES
-from sandbox.state.clients import Client, TooManySecrets
 from sandbox.state.grants import Grant
 from sandbox.tenants import Tenant
-from sandbox.validation import at_least, one_of, with_changes
-
-MAX_SECRETS = 2
+from sandbox.validation import one_of, with_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +38,9 @@ class _IssueOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """A client, and what is done with it; ``person``: whose grants end."""
+    """A client, or a person, or both."""
 
     client_id: str = ""
-    changeover_seconds: float = at_least(0, 86400.0)
     person: str = ""
 
 
@@ -75,15 +69,8 @@ def issue_token(tenant: Tenant, body: Mapping[str, Any]) -> object:
     return {"access_token": tokens.issue(tenant, person, scopes, options.surface)}
 
 
-def list_clients(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001  # one signature for all
-    """Returns the issued clients without their secrets."""
-    return [_issued_client_record(tenant, client) for client in tenant.clients.issued()]
-
-
 def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Issues a client; its secret is shown here only."""
-    if tenant.settings.oauth.issued_clients == "closed":
-        raise ApiError(403, "Forbidden", "The plan of this library has no clients issued by administrators")
     options = with_changes(_IssueOptions(), {name: body[name] for name in ("pkce", "surface") if name in body})
     now = tenant.clock.now()
     try:
@@ -93,23 +80,8 @@ def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
     if client.is_public:
         raise unprocessable("token_endpoint_auth_method: a client issued by an administrator is always confidential")
     secret = new_secret()
-    tenant.clients.issue(client, secret)
+    tenant.clients.add(client, secret)
     return {**client_record(client, secret), "pkce": client.pkce, "surface": client.surface}
-
-
-def rotate(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """Issues a new secret; the one before it stays valid for the changeover window."""
-    options, now = with_changes(_Selection(), body), tenant.clock.now()
-    client = _issued(tenant, options.client_id)
-    secret = new_secret()
-    try:
-        tenant.clients.rotate(
-            client.id, secret, now=now, old_until=now + options.changeover_seconds, at_most=MAX_SECRETS
-        )
-    except TooManySecrets:
-        message = f"{MAX_SECRETS} secrets are valid; wait until the older one ends, or rotate without a window"
-        raise ApiError(409, "TooManySecrets", message) from None
-    return {"client_id": client.id, "client_secret": secret, **_issued_client_record(tenant, client)}
 
 
 def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:
@@ -121,7 +93,7 @@ def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:
     return {"client_id": options.client_id, "revoked": True}
 
 
-def list_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001
+def list_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001  # one signature for all
     """Returns the active grants."""
     return [
         {
@@ -147,31 +119,11 @@ def _matches(grant: Grant, options: _Selection) -> bool:
     return options.client_id in {"", grant.client_id} and options.person.lower() in {"", grant.person.email.lower()}
 
 
-def _issued(tenant: Tenant, client_id: str) -> Client:
-    client = tenant.clients.find(client_id)
-    if client is None or not client.issued:
-        raise record_not_found()
-    return client
-
-
-def _issued_client_record(tenant: Tenant, client: Client) -> dict[str, Any]:
-    valid = tenant.clients.secrets(client.id, tenant.clock.now())
-    return {
-        **client_record(client),
-        "pkce": client.pkce,
-        "surface": client.surface,
-        "revoked_at": client.revoked_at,
-        "secrets": [{"created_at": each.created_at, "expires_at": each.expires_at} for each in valid],
-    }
-
-
 Administration = Callable[[Tenant, Mapping[str, Any]], object]
 
 ACTIONS: Mapping[tuple[str, str], Administration] = {
     ("POST", "/_control/tokens"): issue_token,
-    ("GET", "/_control/oauth/clients"): list_clients,
     ("POST", "/_control/oauth/clients"): issue_client,
-    ("POST", "/_control/oauth/clients/rotate"): rotate,
     ("POST", "/_control/oauth/clients/revoke"): revoke,
     ("GET", "/_control/oauth/grants"): list_grants,
     ("POST", "/_control/oauth/grants/end"): end_grants,

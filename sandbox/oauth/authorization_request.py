@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sandbox.oauth import redirect_uris, surfaces
+from sandbox.oauth import surfaces
 from sandbox.oauth.errors import OAuthError, UntrustedRequest, invalid_request, invalid_scope
 from sandbox.oauth.parameters import Parameters
 from sandbox.oauth.scopes import intersection, is_valid_scope
-from sandbox.settings import OAuth
 from sandbox.state.clients import Client
 from sandbox.tenants import Tenant
 
@@ -50,16 +49,15 @@ def find_redirect_target(parameters: Parameters, tenant: Tenant) -> RedirectTarg
     address = parameters.get("redirect_uri")
     if address is None:
         raise UntrustedRequest("The request has no return address.")
-    any_port = tenant.settings.oauth.loopback_port == "any"
-    if not redirect_uris.is_registered(address, client.redirect_uris, any_loopback_port=any_port):
+    if address not in client.redirect_uris:
         raise UntrustedRequest("The program did not register the return address of the request.")
     return RedirectTarget(client, address)
 
 
-def check_request(parameters: Parameters, to: RedirectTarget, rules: OAuth, base_url: str) -> AuthorizationRequest:
+def check_request(parameters: Parameters, to: RedirectTarget, base_url: str) -> AuthorizationRequest:
     """Returns the checked request, or raises the error for the redirect address."""
     for check in _CHECKS:
-        check(parameters, to.client, rules)
+        check(parameters, to.client)
     return AuthorizationRequest(
         redirect_target=to,
         scopes=_scopes(parameters, to.client),
@@ -69,25 +67,14 @@ def check_request(parameters: Parameters, to: RedirectTarget, rules: OAuth, base
     )
 
 
-def needs_pkce(client: Client, rules: OAuth) -> bool:
-    """Returns whether a challenge is required (service.md#clients).
-
-    Every public client needs one. A confidential one needs one by default: support can lift it for clients that registered
-    themselves, and an administrator chooses it for an issued client.
-    """
-    if client.is_public:
-        return True
-    return client.pkce if client.issued else rules.pkce_of_confidential == "required"
-
-
-def _nothing_twice(parameters: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001  # one signature for all
+def _nothing_twice(parameters: Parameters, client: Client) -> None:  # noqa: ARG001  # one signature for all
     if "resource" in parameters.repeated:
         raise OAuthError("invalid_target", "A token has exactly one resource")
     if parameters.repeated:
         raise invalid_request(f"{parameters.repeated[0]} occurs more than once")
 
 
-def _response_type(parameters: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001
+def _response_type(parameters: Parameters, client: Client) -> None:
     response_type = parameters.get("response_type")
     if response_type is None:
         raise invalid_request("response_type is missing")
@@ -95,10 +82,11 @@ def _response_type(parameters: Parameters, client: Client, rules: OAuth) -> None
         raise OAuthError("unsupported_response_type", "response_type must be code")
 
 
-def _challenge(parameters: Parameters, client: Client, rules: OAuth) -> None:
+def _challenge(parameters: Parameters, client: Client) -> None:
+    """An administrator may have issued the client without PKCE; every other one needs it (service.md#clients)."""
     challenge, method = parameters.get("code_challenge"), parameters.get("code_challenge_method")
     if challenge is None:
-        if needs_pkce(client, rules) or method is not None:
+        if client.pkce or method is not None:
             raise invalid_request("code_challenge is missing")
         return
     if method != "S256":
@@ -107,7 +95,7 @@ def _challenge(parameters: Parameters, client: Client, rules: OAuth) -> None:
         raise invalid_request("code_challenge must be 43 characters of base64url")
 
 
-def _scope(parameters: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001
+def _scope(parameters: Parameters, client: Client) -> None:
     scope = parameters.get("scope")
     if scope is not None and not is_valid_scope(scope):
         raise invalid_scope("scope must be names separated by one space each")
@@ -121,4 +109,4 @@ def _scopes(parameters: Parameters, client: Client) -> tuple[str, ...]:
     return intersection(client.scopes if scope is None else scope.split(" "), client.scopes)
 
 
-_CHECKS: tuple[Callable[[Parameters, Client, OAuth], None], ...] = (_nothing_twice, _response_type, _challenge, _scope)
+_CHECKS: tuple[Callable[[Parameters, Client], None], ...] = (_nothing_twice, _response_type, _challenge, _scope)

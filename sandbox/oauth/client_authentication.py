@@ -18,7 +18,7 @@ def authenticate(request: Request, form: Parameters, tenant: Tenant) -> Client:
     client = tenant.clients.find(client_id) if client_id else None
     if client is None or client.auth_method != method:
         raise invalid_client(tenant.name)
-    if secret is not None and not tenant.clients.has_secret(client.id, secret, tenant.clock.now()):
+    if secret is not None and not tenant.clients.has_secret(client.id, secret):
         raise invalid_client(tenant.name)
     return client
 

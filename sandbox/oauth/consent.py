@@ -95,7 +95,7 @@ def _checked(request: Request, tenant: Tenant, proceed: Callable[[AuthorizationR
     except UntrustedRequest as problem:
         return _html("refused.html", {"problem": str(problem), "library": tenant.name}, status=400)
     try:
-        return proceed(check_request(parameters, to, tenant.settings.oauth, tenant.base_url(request.host_url)))
+        return proceed(check_request(parameters, to, tenant.base_url(request.host_url)))
     except OAuthError as refusal:
         return _redirect(to, parameters.get("state"), refusal.body())
 

@@ -1,8 +1,7 @@
 """Redirect addresses: which may be registered, and which may be requested (service.md#oauth).
 
 Plain http needs a loopback IP literal with an explicit port. Assumptions: ``localhost`` is a name and is rejected with a port,
-too; schemes other than http and https are rejected; the port is compared unless ``loopback_port`` is ``any`` (RFC 8252,
-section 7.3).
+too; schemes other than http and https are rejected; a request names a registered address character by character, port included.
 """
 
 from __future__ import annotations
@@ -56,22 +55,6 @@ def _is_loopback(parts: SplitResult) -> bool:
     except ValueError:
         return False
     return host == "::1" if address.version == 6 else address in _LOOPBACK  # noqa: PLR2004  # IPv6
-
-
-def is_registered(address: str, registered: Iterable[str], *, any_loopback_port: bool) -> bool:
-    """Returns whether a request may name this address; it is compared character by character."""
-    registered = list(registered)
-    if address in registered:
-        return True
-    return any_loopback_port and _portless(address) in {_portless(each) for each in registered} - {None}
-
-
-def _portless(address: str) -> SplitResult | None:
-    """Returns a loopback address without its port; None for any other."""
-    parts = None if redirect_uri_problem(address) else _split(address)
-    if parts is None or parts.scheme != "http":
-        return None
-    return parts._replace(netloc=parts.netloc.rpartition(":")[0])
 
 
 def with_parameters(address: str, answer: Iterable[tuple[str, str]]) -> str:

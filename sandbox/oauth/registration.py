@@ -57,8 +57,7 @@ def register(request: Request, tenant: Tenant) -> Response:
     at_most, now = tenant.settings.oauth.registrations_per_day, client.created_at
     oldest = tenant.clients.register(client, secret, at_most=at_most, since=now - DAY_SECONDS)
     if oldest is not None:
-        wait = oldest + DAY_SECONDS - now if tenant.settings.oauth.registration_wait == "sent" else None
-        raise _too_many(at_most, wait)
+        raise _too_many(at_most, oldest + DAY_SECONDS - now)
     return json_response(client_record(client, secret), status=201, headers={"Cache-Control": "no-store"})
 
 
@@ -124,9 +123,7 @@ def _invalid(description: str) -> OAuthError:
     return OAuthError("invalid_client_metadata", description)
 
 
-def _too_many(at_most: int, wait: float | None) -> ApiError:
-    """Returns 429 with the error body of the API; ``Retry-After`` has the seconds to wait, if they are given."""
+def _too_many(at_most: int, wait: float) -> ApiError:
+    """Returns 429 with the error body of the API; ``Retry-After`` has the seconds to wait."""
     message = f"At most {at_most} clients may register in a day; store the client_id and reuse it"
-    return ApiError(
-        429, "TooManyRequests", message, {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
-    )
+    return ApiError(429, "TooManyRequests", message, {"Retry-After": str(max(1, math.ceil(wait)))})

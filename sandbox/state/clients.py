@@ -14,7 +14,7 @@ from sandbox.state.database import Database
 
 _COLUMNS = (
     "clients.id, clients.name, auth_method, redirect_uris, grant_types, response_types, clients.scopes, issued, "
-    "pkce, clients.surface, clients.created_at, clients.revoked_at"
+    "pkce, clients.surface, clients.created_at"
 )
 
 
@@ -37,7 +37,6 @@ class Client:
     pkce: bool
     surface: str | None
     created_at: float
-    revoked_at: float | None = None
 
     @property
     def is_public(self) -> bool:
@@ -45,16 +44,8 @@ class Client:
         return self.auth_method == "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
-    """When a secret was issued and when it expires; None until it is rotated."""
-
-    created_at: float
-    expires_at: float | None
-
-
 class Clients:
-    """The clients of a tenant. The state has digests of their secrets only."""
+    """The clients of a tenant. The state has the digest of a client's secret only."""
 
     def __init__(self, database: Database, tenant: int) -> None:
         self._database = database
@@ -68,14 +59,6 @@ class Clients:
                 (self._tenant, client_id),
             ).fetchone()
         return _client(row) if row else None
-
-    def issued(self) -> list[Client]:
-        """Returns the issued clients, revoked ones too, oldest first."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM clients WHERE tenant = ? AND issued ORDER BY key", (self._tenant,)
-            ).fetchall()
-        return [_client(row) for row in rows]
 
     def register(self, client: Client, secret: str | None, *, at_most: int, since: float) -> float | None:
         """Stores a client that registers itself, unless ``at_most`` others registered after ``since``.
@@ -92,41 +75,21 @@ class Clients:
             _add(connection, self._tenant, client, secret)
         return None
 
-    def issue(self, client: Client, secret: str) -> None:
+    def add(self, client: Client, secret: str) -> None:
         """Stores an issued client."""
         with self._database.write() as connection:
             _add(connection, self._tenant, client, secret)
 
-    def has_secret(self, client_id: str, secret: str, now: float) -> bool:
-        """Returns whether this is a valid secret of the client."""
+    def has_secret(self, client_id: str, secret: str) -> bool:
+        """Returns whether this is the secret of the client."""
         with self._database.read() as connection:
-            digests = connection.execute(
-                "SELECT digest FROM client_secrets JOIN clients ON clients.key = client "
-                "WHERE tenant = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)",
-                (self._tenant, client_id, now),
-            ).fetchall()
-        given_digest = digest(secret)
-        return any(hmac.compare_digest(stored_digest, given_digest) for (stored_digest,) in digests)
-
-    def secrets(self, client_id: str, now: float) -> list[Secret]:
-        """Returns the valid secrets, oldest first."""
-        with self._database.read() as connection:
-            return _secrets(connection, self._tenant, client_id, now)
-
-    def rotate(self, client_id: str, secret: str, *, now: float, old_until: float, at_most: int) -> None:
-        """Adds a secret; older ones expire at ``old_until`` at the latest. Raises ``TooManySecrets``."""
-        with self._database.write() as connection:
-            connection.execute(
-                "UPDATE client_secrets SET expires_at = min(coalesce(expires_at, ?), ?) WHERE client = "
-                "(SELECT key FROM clients WHERE tenant = ? AND id = ?)",
-                (old_until, old_until, self._tenant, client_id),
-            )
-            if len(_secrets(connection, self._tenant, client_id, now)) >= at_most:
-                raise TooManySecrets
-            _add_secret(connection, self._tenant, client_id, secret, now)
+            (stored_digest,) = connection.execute(
+                "SELECT secret FROM clients WHERE tenant = ? AND id = ?", (self._tenant, client_id)
+            ).fetchone()
+        return hmac.compare_digest(stored_digest, digest(secret))
 
     def revoke(self, client_id: str, now: float) -> None:
-        """Ends the client, its secrets and its grants at once."""
+        """Ends the client and its grants at once."""
         with self._database.write() as connection:
             connection.execute(
                 "UPDATE clients SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL",
@@ -139,10 +102,6 @@ class Clients:
             )
 
 
-class TooManySecrets(Exception):  # noqa: N818  # a refusal, not an error of the program
-    """The client has as many valid secrets as are allowed."""
-
-
 def digest(secret: str) -> str:
     """Returns the stored form of a secret or token. They are long and random, so one round of SHA-256 hides them."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
@@ -151,7 +110,7 @@ def digest(secret: str) -> str:
 def _add(connection: sqlite3.Connection, tenant: int, client: Client, secret: str | None) -> None:
     connection.execute(
         "INSERT INTO clients (tenant, id, name, auth_method, redirect_uris, grant_types, response_types, scopes, issued, "
-        "pkce, surface, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "pkce, surface, created_at, secret) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             tenant,
             client.id,
@@ -162,27 +121,9 @@ def _add(connection: sqlite3.Connection, tenant: int, client: Client, secret: st
             client.pkce,
             client.surface,
             client.created_at,
+            None if secret is None else digest(secret),
         ),
     )
-    if secret is not None:
-        _add_secret(connection, tenant, client.id, secret, client.created_at)
-
-
-def _add_secret(connection: sqlite3.Connection, tenant: int, client_id: str, secret: str, now: float) -> None:
-    connection.execute(
-        "INSERT INTO client_secrets (digest, client, created_at) "
-        "SELECT ?, key, ? FROM clients WHERE tenant = ? AND id = ?",
-        (digest(secret), now, tenant, client_id),
-    )
-
-
-def _secrets(connection: sqlite3.Connection, tenant: int, client_id: str, now: float) -> list[Secret]:
-    rows = connection.execute(
-        "SELECT client_secrets.created_at, expires_at FROM client_secrets JOIN clients ON clients.key = client "
-        "WHERE tenant = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?) ORDER BY client_secrets.created_at",
-        (tenant, client_id, now),
-    )
-    return [Secret(*row) for row in rows]
 
 
 def _json_list(values: Iterable[str]) -> str:
@@ -190,7 +131,7 @@ def _json_list(values: Iterable[str]) -> str:
 
 
 def _client(row: tuple[Any, ...]) -> Client:
-    identity, name, method, *lists, issued, pkce, surface, created_at, revoked_at = row
+    identity, name, method, *lists, issued, pkce, surface, created_at = row
     redirects, grants, responses, scopes = (tuple(json.loads(each)) for each in lists)
     return Client(
         id=identity,
@@ -204,5 +145,4 @@ def _client(row: tuple[Any, ...]) -> Client:
         pkce=bool(pkce),
         surface=surface,
         created_at=created_at,
-        revoked_at=revoked_at,
     )

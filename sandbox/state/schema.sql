@@ -145,17 +145,10 @@ CREATE TABLE clients (
     pkce INTEGER NOT NULL,   -- whether an issued client has to use it
     surface TEXT,            -- of an issued client
     created_at REAL NOT NULL,
+    secret TEXT, -- null for a public client
     revoked_at REAL,
     UNIQUE (tenant, id)
 );
-
-CREATE TABLE client_secrets (
-    digest TEXT PRIMARY KEY,
-    client INTEGER NOT NULL REFERENCES clients ON DELETE CASCADE,
-    created_at REAL NOT NULL,
-    expires_at REAL -- null until it is rotated
-) WITHOUT ROWID;
-CREATE INDEX client_secrets_by_client ON client_secrets (client);
 
 CREATE TABLE grants (
     key INTEGER PRIMARY KEY,
