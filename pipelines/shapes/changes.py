@@ -6,15 +6,15 @@ records had can be missed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 from pipelines.humanize import counted
 from pipelines.records.residue import IGNORED
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, RecordShape
-from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
+from pipelines.shapes.model import Description
 
 MOST_SENTENCES = 12
-"""Changes of one resource that are named; the others are counted."""
+"""Changes of one resource, or of the description, that are named; the others are counted."""
 
 MOST_LEVELS = 2
 """Fields below each other that are compared."""
@@ -46,17 +46,19 @@ def changed_records(before: RecordShape, now: RecordShape) -> list[str]:
     return _limited(said)
 
 
-def changed_description(before: Description | None, now: Description | None) -> dict[str, list[str]]:
-    """Resource → what changed in its description; "" for the description as a whole. Nothing where either could not be read."""
+def changed_description(before: Description | None, now: Description | None) -> list[str]:
+    """What changed in the service's description: its operations, and the resources of which it says something else.
+
+    Nothing where either could not be read.
+    """
     if before is None or now is None or before.problem or now.problem or before.sha256 == now.sha256:
-        return {}
-    changes = {"": _operations(before.operations, now.operations)}
-    for resource in {**before.resources, **now.resources}:
-        earlier, current = (description.resources.get(resource, ResourceSchema()) for description in (before, now))
-        changes[resource] = _limited(
-            [*_fields(earlier.record, current.record), *_needs(earlier.create, current.create)]
-        )
-    return {resource: said for resource, said in changes.items() if said}
+        return []
+    earlier, current = {*before.operations}, {*now.operations}
+    names = {**before.resources, **now.resources}
+    other = [name for name in names if before.resources.get(name) != now.resources.get(name)]
+    said = [f"new operation {name}" for name in sorted(current - earlier)]
+    said += [f"operation {name} is gone" for name in sorted(earlier - current)]
+    return _limited([*said, *(f"other fields or values of {name}" for name in other)])
 
 
 def _named(shape: RecordShape) -> dict[tuple[str, ...], FieldShape]:
@@ -98,31 +100,3 @@ def _path(path: tuple[str, ...]) -> str:
 def _limited(said: list[str]) -> list[str]:
     more = len(said) - MOST_SENTENCES
     return said if more <= 0 else [*said[:MOST_SENTENCES], f"{counted(more, 'further change')}"]
-
-
-def _operations(before: Iterable[str], now: Iterable[str]) -> list[str]:
-    earlier, current = {*before}, {*now}
-    said = [f"new operation {name}" for name in sorted(current - earlier)]
-    return _limited([*said, *(f"operation {name} is gone" for name in sorted(earlier - current))])
-
-
-def _needs(before: PayloadSchema | None, now: PayloadSchema | None) -> Iterator[str]:
-    if before is None or now is None:
-        return
-    for name in sorted({*now.required} - {*before.required}):
-        yield f"a new record needs `{name}` now"
-    for name in sorted({*before.required} - {*now.required}):
-        yield f"a new record needs `{name}` no more"
-
-
-def _fields(before: Mapping[str, FieldSchema], now: Mapping[str, FieldSchema]) -> Iterator[str]:
-    for name in sorted(now.keys() - before.keys()):
-        yield f"new field `{name}`"
-    for name in sorted(before.keys() - now.keys()):
-        yield f"no field `{name}` any more"
-    for name in sorted(before.keys() & now.keys()):
-        gone = sorted({*before[name].choices} - {*now[name].choices})
-        if gone and now[name].choices:
-            yield f"`{name}` takes {', '.join(gone)} no more"
-        if before[name].types != now[name].types:
-            yield f"`{name}` has {' or '.join(now[name].types) or 'any value'} now"

@@ -205,16 +205,15 @@ def _notes_of_shapes(facts: CaptureFacts, before: Sequence[Manifest]) -> list[st
     """What changed in the service's records and in its description since the newest snapshot that has the same resource."""
     descriptions = (manifest.description for manifest in reversed(before))
     described = next((each for each in descriptions if each is not None and not each.problem), None)
-    news = changed_description(described, facts.description)
-    notes = [f"{NEW} the service's description changed: {'; '.join(news.pop(''))}."] if "" in news else []
+    said = changed_description(described, facts.description)
+    notes = (
+        [f"{NEW} the service's description changed: {'; '.join(said)} (`bookferry describe` shows it)."] if said else []
+    )
     for resource, shape in facts.shapes.items():
         earlier = next((manifest for manifest in reversed(before) if resource in manifest.shapes), None)
         changes = changed_records(earlier.shapes[resource], shape) if earlier else []
         if earlier is not None and changes:
             notes.append(f"{NEW} {resource} changed since {earlier.snapshot}: {'; '.join(changes)}.")
-    notes += [
-        f"{NEW} {resource}, by the service's description: {'; '.join(changes)}." for resource, changes in news.items()
-    ]
     return [note if len(note) <= MOST_OF_NOTE else f"{note[:MOST_OF_NOTE]}…" for note in notes]
 
 

@@ -102,7 +102,7 @@ def test_the_next_night_says_what_changed(serve: Serve) -> None:
     service.description = DESCRIPTION.replace(b"required: [type]", b"required: [type, name]").replace(b"Person, ", b"")
     second = runner.back_up("authorities", "hard_copies", run="second", learn=True)
     assert second.manifest.complete
-    of_copies, of_authorities, of_description = second.manifest.news
+    of_description, of_copies, of_authorities = second.manifest.news
     since = first.manifest.snapshot
     assert of_copies == f"NEW: hard_copies changed since {since}: `due` is text now, before it was date."
     assert of_authorities == (
@@ -110,7 +110,7 @@ def test_the_next_night_says_what_changed(serve: Serve) -> None:
         "no record has `kind` any more (before, 3 of 3 had it)."
     )
     assert of_description == (
-        "NEW: authorities, by the service's description: `type` takes Person no more; a new record needs `name` now."
+        "NEW: the service's description changed: other fields or values of authorities (`bookferry describe` shows it)."
     )
     third = runner.back_up("authorities", "hard_copies", run="third", learn=True)
     assert third.manifest.news == []
