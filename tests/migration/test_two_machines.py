@@ -15,7 +15,7 @@ from pipelines.migration.decide.take_over import take_over
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS
 from pipelines.migration.model.plan_folders import all_plans, find_plan
-from pipelines.migration.model.shared_plans import OTHERS, PLANS
+from pipelines.migration.model.shared_plans import PLANS
 from pipelines.scopes import SCOPES
 from pipelines.settings.loading import load_settings
 from pipelines.store.stores import open_data
@@ -123,7 +123,9 @@ def test_what_is_decided_on_one_machine_counts_for_the_plan_of_another(
     assert (again.facts.count(Action.CONFLICT), again.facts.decisions) == (0, 1)
 
 
-def test_decisions_of_two_machines_are_put_together_by_a_person(machine: Callable[[str], LibraryPair]) -> None:
+def test_decisions_of_two_machines_are_put_together_by_a_person(
+    machine: Callable[[str], LibraryPair], tmp_path: Path
+) -> None:
     one, other = machine("one"), machine("other")
     plan = one.plan(one.back_up())
 
@@ -144,11 +146,12 @@ def test_decisions_of_two_machines_are_put_together_by_a_person(machine: Callabl
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="was edited on this machine and on another one"):
             plans(other)
-    assert "publications\t2" in (there.parent / OTHERS).read_text()
+    mine = there.rename(tmp_path / "mine.tsv")
+    assert "publications\t2" in plans(other).read_text()
+    assert mine.read_text().endswith("publications\t3\t\t\t\t\tskip\n")
     there.write_text(here.read_text() + "publications\t3\t\t\t\t\tskip\n")
     plans(other)
     assert plans(one).read_text() == there.read_text()
-    assert not (there.parent / OTHERS).exists()
 
 
 def test_a_plan_is_there_as_a_whole_or_not_at_all(machine: Callable[[str], LibraryPair]) -> None:

@@ -23,9 +23,6 @@ from pipelines.store.objects.objects import Objects
 from pipelines.store.snapshots.snapshots import DataFolder
 
 PLANS = "plans"
-OTHERS = "conflicts-of-the-other-machine.tsv"
-"""The decisions of another machine, put beside those of this one where both were edited."""
-
 _KNOWN = ".compared.json"
 _SUFFIX = ".json"
 
@@ -102,7 +99,10 @@ def _compare(objects: Objects, folder: Path, leased: Collection[str]) -> None:
             _download(objects, f"{PLANS}/{folder.name}/{name}", folder / name, theirs)
         elif mine is not None:
             if theirs not in (before, None) and name == CONFLICTS:
-                _check_merged(objects, folder, theirs)
+                raise ConfigurationError(
+                    f"{folder / name} was edited on this machine and on another one. Move it elsewhere, run the same command again to get "
+                    "that of the other machine, and copy into it what you want of yours."
+                )
             objects.replace_file(f"{PLANS}/{folder.name}/{name}", folder / name)
             updated[name] = mine
     if updated != shared:
@@ -119,25 +119,11 @@ def _target(folder: Path) -> str:
         return ""
 
 
-def _check_merged(objects: Objects, folder: Path, theirs: str | None) -> None:
-    """Raise unless a person has put the decisions of both machines together, since the last time that this was asked for."""
-    mine, copy = folder / CONFLICTS, folder / OTHERS
-    with storage_errors(folder):
-        if copy.exists() and sha256_of(copy) == theirs and mine.stat().st_mtime_ns > copy.stat().st_mtime_ns:
-            copy.unlink()
-            return
-    _download(objects, f"{PLANS}/{folder.name}/{CONFLICTS}", copy, theirs or "")
-    raise ConfigurationError(
-        f"{mine} was edited on this machine and on another one. The decisions of the other one are now in {copy}: copy what you want of "
-        f"them into {CONFLICTS}, save it, and run the same command again."
-    )
-
-
 def _files(folder: Path) -> Iterator[str]:
     """The names of a plan's files, with folders. What is hidden, as the folders of a running command are, is left out."""
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
-        if path.is_file() and not any(part.startswith(".") for part in parts) and parts != (OTHERS,):
+        if path.is_file() and not any(part.startswith(".") for part in parts):
             yield "/".join(parts)
 
 
