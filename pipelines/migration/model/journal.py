@@ -72,33 +72,19 @@ class Journal:
 
     def sent(self, *numbers: int) -> None:
         """Store durably that a request of these entries leaves now."""
-        with self._store.transaction() as db:
-            db.executemany(
-                "UPDATE migration_writes SET sent_at = ? WHERE number = ?",
-                [(self._now(), number) for number in numbers],
-            )
+        self._update(numbers, sent_at=self._now())
 
     def answered(self, *numbers: int) -> None:
         """The response to the last request of these entries is known: it has no effect that is still to come."""
-        with self._store.transaction() as db:
-            db.executemany(
-                "UPDATE migration_writes SET sent_at = NULL WHERE number = ?", [(number,) for number in numbers]
-            )
+        self._update(numbers, sent_at=None)
 
     def accepted(self, number: int, message: str, status: int) -> None:
         """The service answered a create with success, and not with what it made. It stays intended, and is never sent again."""
-        with self._store.transaction() as db:
-            db.execute(
-                "UPDATE migration_writes SET status = ?, message = ? WHERE number = ?", (status, message, number)
-            )
+        self._update([number], status=status, message=message)
 
     def absent(self, number: int) -> None:
         """The write had no effect, and none is to come: it may be sent again."""
-        with self._store.transaction() as db:
-            db.execute(
-                "UPDATE migration_writes SET state = ?, sent_at = NULL, message = NULL WHERE number = ?",
-                (WriteState.INTENDED, number),
-            )
+        self._update([number], state=WriteState.INTENDED, sent_at=None, message=None)
 
     def done(
         self,
@@ -111,40 +97,34 @@ class Journal:
         message: str | None = None,
     ) -> None:
         """The write happened. `message`: what the target did not take or keep of it. `wanted`: what was written, if not what was meant."""
-        values = {"target_id": target_id, "asset_id": asset_id, "held": _json(held)}
-        if wanted is not None:
-            values["wanted"] = _json(wanted)
-        self._settle(number, WriteState.DONE, **values, status=None, message=message)
+        values: dict[str, Any] = {} if wanted is None else {"wanted": _json(wanted)}
+        values |= {"target_id": target_id, "asset_id": asset_id, "held": _json(held), "message": message}
+        self._update([number], **values, state=WriteState.DONE, status=None, sent_at=None, ended_at=self._now())
 
     def refused(self, number: int, message: str, status: int | None = None) -> None:
         """The service refused the write; nothing was written."""
-        self._settle(number, WriteState.REFUSED, message=message, status=status)
+        values: dict[str, Any] = {"message": message, "status": status}
+        self._update([number], **values, state=WriteState.REFUSED, sent_at=None, ended_at=self._now())
 
     def parked(self, number: int, message: str) -> None:
         """It is unknown whether the write happened."""
-        self._settle(number, WriteState.PARKED, message=message)
+        self._update([number], state=WriteState.PARKED, message=message, ended_at=self._now())
 
     def undone(self, *numbers: int) -> None:
         """The writes were taken back; all entries change at once."""
-        with self._store.transaction() as db:
-            db.executemany(
-                "UPDATE migration_writes SET state = ?, ended_at = ?, sent_at = NULL WHERE number = ?",
-                [(WriteState.UNDONE, self._now(), number) for number in numbers],
-            )
+        self._update(numbers, state=WriteState.UNDONE, sent_at=None, ended_at=self._now())
 
     def withdraw(self, number: int) -> None:
         """Remove an intended entry whose request had no effect."""
         with self._store.transaction() as db:
             db.execute("DELETE FROM migration_writes WHERE number = ? AND state = ?", (number, WriteState.INTENDED))
 
-    def _settle(self, number: int, state: WriteState, **columns: Any) -> None:
-        if state != WriteState.PARKED:
-            columns["sent_at"] = None
-        changes = ", ".join(f"{name} = ?" for name in ("state", *columns, "ended_at"))
+    def _update(self, numbers: Iterable[int], **columns: Any) -> None:
+        changes = ", ".join(f"{name} = ?" for name in columns)
         with self._store.transaction() as db:
-            db.execute(
+            db.executemany(
                 f"UPDATE migration_writes SET {changes} WHERE number = ?",  # noqa: S608  our own names
-                (state, *columns.values(), self._now(), number),
+                [(*columns.values(), number) for number in numbers],
             )
 
     def of_record(self, resource: str, source_id: int) -> list[JournalEntry]:
