@@ -332,7 +332,7 @@ class Migration:
             forms = RequestForms(
                 target,
                 self.settings.tenant(target).requests,
-                facts.description or None,
+                facts.description,
                 types,
                 journal,
                 records.current,

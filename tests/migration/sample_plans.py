@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
-from pipelines.migration.model.plan import ROWS, End, FileCounts, Plan, PlanFacts, PlanRow
+from pipelines.migration.model.plan import ROWS, End, FileCounts, Plan, PlanFacts, PlanRow, stored_row
 from pipelines.migration.model.plan_folders import seal_plan
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.publication_type import publication_type
@@ -101,12 +99,8 @@ def facts(name: str = "old-to-new-20261121T203000Z", **values: Any) -> PlanFacts
 def plan_of(folder: Path, rows: Iterable[PlanRow] = (), **values: Any) -> Plan:
     """A sealed plan in a folder."""
     folder.mkdir(parents=True)
-    lines = [[_stored(getattr(one, column.name), json=column.json) for column in PLAN.columns] for one in rows]
+    lines = [*map(stored_row, rows)]
     with table_writer(folder / ROWS, PLAN) as writer:
         if lines:
             writer.write(batch_of_rows(PLAN, lines))
     return seal_plan(folder, facts(folder.name, rows_sha256=sha256_of(folder / ROWS), **values))
-
-
-def _stored(value: Any, *, json: bool) -> Any:
-    return (msgspec.json.encode(value).decode() if value else None) if json else value

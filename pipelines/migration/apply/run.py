@@ -27,7 +27,7 @@ from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileActio
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.journal_entries import WriteKind, is_done
+from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.report.issues import safe_text
 from pipelines.service.client import Waiting
@@ -291,12 +291,8 @@ class ApplyRun:
         """Whether only the links of a row are to be written."""
         if not links_of(row):
             return False
-        done = self._done(row)
+        done = self._journal.done_writes(self._plan.name, row.resource, [row.source_id]).get(row.source_id, set())
         return (WriteKind.LINK, "") not in done and is_written(row, done)
-
-    def _done(self, row: PlanRow) -> set[tuple[WriteKind, str]]:
-        entries = self._journal.of_record(row.resource, row.source_id)
-        return {(entry.kind, entry.part) for entry in entries if entry.plan == self._plan.name and is_done(entry)}
 
     def _write(self, result: RowResult) -> None:
         try:

@@ -15,7 +15,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import SOURCE, Plan, PlanRow
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, WRITING_ORDER, ResourceType, adopts
 from pipelines.migration.model.target_reading import TargetNow
-from pipelines.migration.plan.comparison import Comparison, Match, compare, decision_batches
+from pipelines.migration.plan.comparison import Comparison, Match, compare
 from pipelines.migration.plan.conflicts import RecordDecision
 from pipelines.migration.plan.record_rows import compared_fields, outcome_of
 from pipelines.migration.plan.target_ids import TargetIds
@@ -41,7 +41,7 @@ def check_fresh(
     any publication was written, new authorities may be from the service itself, and are adopted.
     """
     adopting = adopts(plan.facts.counts) and any(entry.resource == PUBLICATIONS for entry in journal.of_plan(plan.name))
-    stale, count = [*_lost_fields(plan, now, begun), *dict.fromkeys(_described_otherwise(plan, description))], 0
+    stale, count = [*dict.fromkeys(_described_otherwise(plan, description))], 0
     check = _Check(plan, now, workdir, journal, ids, begun, {AUTHORITIES} if adopting else set())
     for resource in () if stale else WRITING_ORDER:
         if resource in now:
@@ -61,21 +61,8 @@ def check_fresh(
     )
 
 
-def _lost_fields(plan: Plan, now: Mapping[str, TargetNow], begun: Collection[tuple[str, int]]) -> list[str]:
-    """Fields that the plan is still to write and that no record of the target has any more: the service would refuse or ignore them."""
-    resources = [resource for resource, reading in now.items() if reading.gone]
-    lost = {
-        (row.resource, name)
-        for row in (plan.rows(Action.CREATE, Action.PATCH, resources=resources) if resources else ())
-        if (row.resource, row.source_id) not in begun
-        for name in now[row.resource].gone
-        if name in row.payload or name in row.references
-    }
-    return [f"{plural(resource)} have no `{name}` any more, and the plan writes it" for resource, name in sorted(lost)]
-
-
 def _described_otherwise(plan: Plan, now: Description | None) -> Iterator[str]:
-    """Yield what the target takes otherwise, by its description, of the resources that the plan writes."""
+    """Yield the resources that the plan writes and that the target takes otherwise now, by its description."""
     before = plan.facts.description
     if not before or now is None or before.sha256 == now.sha256:
         return
@@ -85,17 +72,14 @@ def _described_otherwise(plan: Plan, now: Description | None) -> Iterator[str]:
             *(description.resources.get(resource, ResourceSchema()) for description in (before, now)),
         )
         for asked, asks in ((earlier.create, later.create), (earlier.change, later.change)):
-            if asked is None or asks is None or asked == asks:
+            if asked is None or asks is None:
                 continue
-            where = f"{plural(resource)}, by the target's description,"
-            for name in fields:
-                if name in asked.fields and name not in asks.fields:
-                    yield f"{where} have no `{name}` any more"
-                elif asked.fields.get(name) != asks.fields.get(name):
-                    yield f"{where} take other values in `{name}`"
-            yield from (f"{where} need `{name}`" for name in asks.required if name not in (*asked.required, *fields))
-            if (asked.method, asked.wrapped_in) != (asks.method, asks.wrapped_in):
-                yield f"{where} are written in another form"
+            if (
+                any(asked.fields.get(name) != asks.fields.get(name) for name in fields)
+                or not {*asks.required} <= {*asked.required, *fields}
+                or (asked.method, asked.wrapped_in) != (asks.method, asks.wrapped_in)
+            ):
+                yield f"it takes {plural(resource)} otherwise, by its description"
 
 
 @dataclass(frozen=True)
@@ -125,7 +109,7 @@ class _Check:
             self.workdir,
             journal=self.journal,
             find_target=self.ids.target_of,
-            decisions=decision_batches(self._decided(resource), resource),
+            decisions=self._decided(resource),
             same_library=plan.facts.same_library,
         ) as comparison:
             matches = comparison.matches(chain([first], numbers))

@@ -17,6 +17,7 @@ import msgspec
 
 from pipelines.inventory import noun, plural
 from pipelines.migration.model.comparable import Form
+from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.formatting import SHORT, cut_both, display_pair, display_text, value_of
 from pipelines.migration.model.plan import CONFLICTS, Plan, PlanRow
 from pipelines.migration.model.reasons import decisions_about
@@ -28,7 +29,6 @@ from pipelines.migration.plan.conflicts import (
     headings,
     read_decisions,
 )
-from pipelines.migration.plan.rows import in_steps
 from pipelines.records.advice import field_name
 from pipelines.records.matching import comparable
 from pipelines.records.tables.registry import PERSONAL
@@ -100,7 +100,7 @@ class PageRows:
                 "pages": {
                     side: end.record_url
                     for side, end in (("source", facts.source), ("target", facts.target))
-                    if link_to(end.record_url or "", 1)
+                    if link_to(end.record_url, 1)
                 },
                 "columns": headings(facts),
                 "file": CONFLICTS,

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
 
-from pipelines.migration.model.comparable import Side
+from pipelines.migration.model.comparable import STEP, Side
 from pipelines.records.batches import Row, batch_of_rows
-from pipelines.records.tables.description import Table
+from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import bounded_duckdb
+
+_Row = TypeVar("_Row")
 
 
 @contextmanager
@@ -27,20 +31,35 @@ def comparison_database(folder: Path, sides: Mapping[str, Side]) -> Iterator[duc
         yield database
 
 
-def create_table(database: duckdb.DuckDBPyConnection, table: Table, batches: Iterable[pa.RecordBatch] = ()) -> None:
-    """Create a table with these rows."""
-    _from_batches(database, f"CREATE OR REPLACE TABLE {table.name} AS FROM given", table, batches)
+def scratch_table(name: str, columns: Mapping[str, pa.DataType]) -> Table:
+    """A table for the length of a comparison."""
+    return Table(name, "", (), tuple(Column(column, kind, "") for column, kind in columns.items()))
 
 
-def append_rows(database: duckdb.DuckDBPyConnection, table: Table, rows: list[Row]) -> None:
+def create_table(database: duckdb.DuckDBPyConnection, table: Table, rows: Iterable[Row] = ()) -> None:
+    """Create a table with these rows, whose values are in the order of its columns."""
+    _from_rows(database, f"CREATE OR REPLACE TABLE {table.name} AS FROM given", table, rows)
+
+
+def append_rows(database: duckdb.DuckDBPyConnection, table: Table, rows: Iterable[Row]) -> None:
     """Append rows to a table."""
-    batch = batch_of_rows(table, rows)
-    _from_batches(database, f"INSERT INTO {table.name} FROM given", table, [batch])
+    _from_rows(database, f"INSERT INTO {table.name} FROM given", table, rows)
 
 
-def _from_batches(
-    database: duckdb.DuckDBPyConnection, statement: str, table: Table, batches: Iterable[pa.RecordBatch]
-) -> None:
-    database.register("given", pa.RecordBatchReader.from_batches(table.schema, iter(batches)))
+def _from_rows(database: duckdb.DuckDBPyConnection, statement: str, table: Table, rows: Iterable[Row]) -> None:
+    database.register("given", pa.RecordBatchReader.from_batches(table.schema, batches_of(table, rows)))
     database.execute(statement)
     database.unregister("given")
+
+
+def batches_of(table: Table, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """Rows, in the order of the table's columns, as Arrow batches."""
+    for step in in_steps(rows):
+        yield batch_of_rows(table, step)
+
+
+def in_steps(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+    """Rows, at most `STEP` at a time."""
+    remaining = iter(rows)
+    while step := list(islice(remaining, STEP)):
+        yield step

@@ -109,7 +109,7 @@ class End(msgspec.Struct, kw_only=True):
     snapshot: str
     records: dict[str, int]
     """Resource → records."""
-    record_url: str | msgspec.UnsetType = msgspec.UNSET
+    record_url: str = ""
 
 
 class FileCounts(msgspec.Struct, kw_only=True):
@@ -179,11 +179,11 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     counts: dict[str, dict[str, int]]
     """Resource → action → records."""
     matched_by: dict[str, int]
-    types: dict[str, ResourceType] | msgspec.UnsetType = msgspec.UNSET
+    types: dict[str, ResourceType] = {}
     """Resource → how its records are moved, as learned when the plan was made; of publications, the fields that the service does not
-    document, where the source has any. Absent like `twins`."""
-    description: Description | msgspec.UnsetType = msgspec.UNSET
-    """The target's own description. Absent like `twins`."""
+    document, where the source has any."""
+    description: Description | None = None
+    """The target's own description, where the plan needed it."""
     files: FileCounts
     requests: int
     """Requests of an apply, including those that read the target again."""
@@ -205,9 +205,8 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     mails: int = 0
     """Persons to whom the service may write, because an account is made for them (service.md#users)."""
     notes: list[str] = []
-    twins: list[Twin] | msgspec.UnsetType = msgspec.UNSET
-    """What the target has twice because an earlier apply sent it again. Absent where there is nothing, as in plans of version 0.1: the seal
-    covers only what is there."""
+    twins: list[Twin] = []
+    """What the target has twice because an earlier apply sent it again."""
     decisions: int = 0
     """Decisions of a person that the plan follows."""
     rows_sha256: str
@@ -363,7 +362,7 @@ class Plan:
     @property
     def types(self) -> dict[str, ResourceType]:
         """Resource → how its records are moved."""
-        return RESOURCE_TYPES | (self.facts.types or {})
+        return RESOURCE_TYPES | self.facts.types
 
     def tables(self, resources: Collection[str] = ()) -> Iterator[tuple[Path, PersonalKey | None]]:
         """Yield the files with rows of these resources, in the order in which they are written, each with its key."""
@@ -400,6 +399,14 @@ class Plan:
             f"{self.path(altered)} was altered since the plan was made, so its approval is not valid. Make a new plan: "
             f"`bookferry migrate plan {self.facts.source.tenant} {self.facts.target.tenant}`."
         )
+
+
+def stored_row(row: PlanRow) -> tuple[Any, ...]:
+    """A row as plan.parquet has it: JSON is text, and nothing where there is nothing."""
+    values = ((column, getattr(row, column.name)) for column in PLAN.columns)
+    return tuple(
+        value if not column.json else msgspec.json.encode(value).decode() if value else None for column, value in values
+    )
 
 
 def plan_row(row: dict[str, Any]) -> PlanRow:

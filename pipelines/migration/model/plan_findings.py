@@ -1,11 +1,11 @@
 """The findings of a plan: one pass over its rows, for its page, its tables of issues, its status and its verification.
 
-DuckDB selects the rows, and only their needed columns are decoded. Every text of a record is made safe to display (I10).
+DuckDB selects the rows and their needed columns. Every text of a record is made safe to display (I10).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.formatting import differences, display_both, target_numbers, value_of
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import WriteState
-from pipelines.migration.model.plan import Plan, PlannedFile
+from pipelines.migration.model.plan import Plan, PlanRow, plan_row
 from pipelines.migration.model.reasons import FILE, REASONS, Kind, Reason, reason_of, reason_unsent
 from pipelines.records.advice import field_name
 from pipelines.records.files import COVER
@@ -30,16 +30,15 @@ from pipelines.report.tables import CACHED_TEXTS
 MOST_NUMBERS = 20
 """Of a reference to several records."""
 
-_FILES = msgspec.json.Decoder(list[PlannedFile])
-
 _ROWS = f"""
-    SELECT
-        resource, source_id, target_id, action, title, reason, candidates, differing, unsent, why, kept,
-        CASE WHEN files LIKE '%"{FileAction.MISSING}"%' OR files LIKE '%"kept":%' THEN files END AS files
+    SELECT * EXCLUDE (payload, before, expected, "references", "after")
     FROM file
     WHERE action IN ('{Action.CONFLICT}', '{Action.QUARANTINED}') OR unsent IS NOT NULL OR kept IS NOT NULL
         OR files LIKE '%"{FileAction.MISSING}"%' OR files LIKE '%"kept":%'
 """  # noqa: S608  our own words
+
+_show = lru_cache(CACHED_TEXTS)(safe_text)
+_reason = lru_cache(CACHED_TEXTS)(reason_unsent)
 
 
 def findings_of(plan: Plan) -> Iterator[Finding]:
@@ -47,11 +46,10 @@ def findings_of(plan: Plan) -> Iterator[Finding]:
 
     Records without an id are in `PlanFacts.unfit` only.
     """
-    findings = _RowFindings()
     with plan.reading() as database:
         for batch in database.sql(_ROWS).to_arrow_reader(STEP):
             for row in batch.to_pylist():
-                yield from findings.of_row(row)
+                yield from _findings_of_row(plan_row(row))
 
 
 def add_lacking(result: StepResult, plan: Plan, journal: Journal) -> None:
@@ -76,86 +74,64 @@ def add_lacking(result: StepResult, plan: Plan, journal: Journal) -> None:
             result.add(finding)
 
 
-class _RowFindings:
-    """Makes the findings of rows. Repeated values and texts are cached."""
+def _findings_of_row(row: PlanRow) -> Iterator[Finding]:
+    """Yield those of one row. Of a record that cannot be sent, or is not to be, nothing else is lacking."""
+    if row.action in (Action.CONFLICT, Action.QUARANTINED):
+        yield _unwritten(row)
+    is_present = row.action in PRESENT_ACTIONS
+    if row.kept:
+        problem = f"{_kept_fields(row)} {REASONS['kept_otherwise'].problem}"
+        yield _finding(row, REASONS["kept_otherwise"], problem=problem, lacking=True)
+    for path, value in row.unsent.items():
+        yield _unsent(row, path, value, is_present=is_present)
+    for file in row.files:
+        name = _show(file.filename or file.name or "")
+        if file.action == FileAction.MISSING:
+            problem = _show(file.problem or "")
+            yield _finding(row, REASONS[FILE], file.kind, name, problem=problem, lacking=is_present)
+        elif file.kept:
+            noun = file.kind if file.kind == COVER else "file"
+            problem = f"The {noun} {name}: the service keeps another {file.kept} than was sent."
+            yield _finding(row, REASONS["kept_otherwise"], problem=problem, lacking=True)
 
-    def __init__(self) -> None:
-        self._show = lru_cache(CACHED_TEXTS)(safe_text)
-        self._reason = lru_cache(CACHED_TEXTS)(reason_unsent)
 
-    def of_row(self, row: Mapping[str, Any]) -> Iterator[Finding]:
-        """Yield those of one row. Of a record that cannot be sent, or is not to be, nothing else is lacking."""
-        if row["action"] in (Action.CONFLICT, Action.QUARANTINED):
-            yield self._unwritten(row)
-        is_present = row["action"] in PRESENT_ACTIONS
-        if row["kept"]:
-            problem = f"{_kept_fields(row)} {REASONS['kept_otherwise'].problem}"
-            yield self._finding(row, REASONS["kept_otherwise"], problem=problem, lacking=True)
-        if row["unsent"]:
-            why = msgspec.json.decode(row["why"])
-            for path, value in msgspec.json.decode(row["unsent"]).items():
-                yield self._unsent(row, path, value, why[path], is_present=is_present)
-        if row["files"]:
-            for file in _FILES.decode(row["files"]):
-                if file.action == FileAction.MISSING:
-                    name = self._show(file.filename or file.name or "")
-                    problem = self._show(file.problem or "")
-                    yield self._finding(row, REASONS[FILE], file.kind, name, problem=problem, lacking=is_present)
-                elif file.kept:
-                    yield self._kept_file(row, file)
+def _finding(
+    row: PlanRow, reason: Reason, field: str = "", wanted: str = "", problem: str = "", *, lacking: bool = False
+) -> Finding:
+    return Finding(
+        code=reason.code,
+        resource=row.resource,
+        source_id=row.source_id,
+        target_id=row.target_id,
+        title=_show(row.display_title),
+        field=field,
+        wanted=wanted,
+        problem=problem or reason.problem,
+        suggestion=reason.suggestion,
+        lacking=lacking,
+    )
 
-    def _finding(
-        self,
-        row: Mapping[str, Any],
-        reason: Reason,
-        field: str = "",
-        wanted: str = "",
-        problem: str = "",
-        *,
-        lacking: bool = False,
-    ) -> Finding:
-        return Finding(
-            code=reason.code,
-            resource=row["resource"],
-            source_id=row["source_id"],
-            target_id=row["target_id"],
-            title="" if row["resource"] in PERSONAL else self._show(row["title"] or ""),
-            field=field,
-            wanted=wanted,
-            problem=problem or reason.problem,
-            suggestion=reason.suggestion,
-            lacking=lacking,
-        )
 
-    def _unwritten(self, row: Mapping[str, Any]) -> Finding:
-        """The finding of a conflict, or of a record that cannot be sent."""
-        fields = msgspec.json.decode(row["differing"]) if row["differing"] else {}
-        candidates = msgspec.json.decode(row["candidates"]) if row["candidates"] else []
-        if row["target_id"] is not None:
-            candidates = [row["target_id"]]
-        is_shown = fields and row["resource"] not in PERSONAL
-        details = differences(fields) if is_shown else target_numbers(candidates)
-        names = ", ".join(field_name(self._show(name)) for name in fields)
-        reason = reason_of(row["reason"], row["resource"])
-        return self._finding(row, reason, names, details, lacking=row["action"] == Action.QUARANTINED)
+def _unwritten(row: PlanRow) -> Finding:
+    """The finding of a conflict, or of a record that cannot be sent."""
+    is_shown = row.differing and row.resource not in PERSONAL
+    candidates = row.candidates if row.target_id is None else [row.target_id]
+    details = differences(row.differing) if is_shown else target_numbers(candidates)
+    names = ", ".join(field_name(_show(name)) for name in row.differing)
+    return _finding(row, reason_of(row.reason, row.resource), names, details, lacking=row.action == Action.QUARANTINED)
 
-    def _unsent(self, row: Mapping[str, Any], path: str, value: Any, why: str, *, is_present: bool) -> Finding:
-        """The finding of a value. Of a reference it has the numbers, because the rest may name a person."""
-        text = value if isinstance(value, str) else None
-        reason = self._reason(why, path, text)
-        is_reference = reason.kind == Kind.REFERENCES
-        shown = _numbers(value) if is_reference else ""
-        if not shown and (row["resource"] in PERSONAL or names_a_person(path)):
-            shown = NOT_SHOWN
-        elif not shown:
-            shown = self._show(compact_json(value) if text is None else text)
-        return self._finding(row, reason, self._show(path), shown, lacking=is_present and is_reference)
 
-    def _kept_file(self, row: Mapping[str, Any], file: PlannedFile) -> Finding:
-        name = self._show(file.filename or file.name or "")
-        noun = file.kind if file.kind == COVER else "file"
-        problem = f"The {noun} {name}: the service keeps another {file.kept} than was sent."
-        return self._finding(row, REASONS["kept_otherwise"], problem=problem, lacking=True)
+def _unsent(row: PlanRow, path: str, value: Any, *, is_present: bool) -> Finding:
+    """The finding of a value. Of a reference it has the numbers, because the rest may name a person."""
+    text = value if isinstance(value, str) else None
+    reason = _reason(row.why[path], path, text)
+    is_reference = reason.kind == Kind.REFERENCES
+    shown = _numbers(value) if is_reference else ""
+    if not shown and (row.resource in PERSONAL or names_a_person(path)):
+        shown = NOT_SHOWN
+    elif not shown:
+        shown = _show(compact_json(value) if text is None else text)
+    return _finding(row, reason, _show(path), shown, lacking=is_present and is_reference)
 
 
 def _numbers(value: object) -> str:
@@ -167,14 +143,13 @@ def _numbers(value: object) -> str:
     return str(value) if isinstance(value, int) else ""
 
 
-def _kept_fields(row: Mapping[str, Any]) -> str:
+def _kept_fields(row: PlanRow) -> str:
     """What the service keeps otherwise of a record: each field with both values; of a person only the names of fields."""
-    fields = msgspec.json.decode(row["kept"])
-    if row["resource"] in PERSONAL:
-        return f"{', '.join(fields)}."
+    if row.resource in PERSONAL:
+        return f"{', '.join(row.kept)}."
     texts = (
         f"{safe_text(name)}: «{kept}» for «{sent}»"
-        for name, values in fields.items()
+        for name, values in row.kept.items()
         for sent, kept in [display_both(name, *map(value_of, values))]
     )
     return f"{'; '.join(texts)}."

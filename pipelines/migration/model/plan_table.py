@@ -1,12 +1,9 @@
-"""The rows of a plan as plan.parquet stores them: the description of the table, and a row of it."""
+"""The rows of a plan as plan.parquet stores them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pyarrow as pa
 
-from pipelines.migration.model.actions import Action
 from pipelines.records.tables.description import Column, Table
 
 _TEXT, _NUMBER = pa.string(), pa.int64()
@@ -84,26 +81,3 @@ PLAN = Table(
         ),
     ),
 )
-
-
-class PlanTableRow(NamedTuple):
-    """A row of the table `PLAN`, its fields in the order of the columns; columns of JSON are text."""
-
-    resource: str
-    source_id: int
-    target_id: int | None
-    action: Action
-    matched_by: str | None
-    title: str | None
-    payload: str | None = None
-    before: str | None = None
-    expected: str | None = None
-    differing: str | None = None
-    reason: str | None = None
-    candidates: str | None = None
-    files: str | None = None
-    unsent: str | None = None
-    why: str | None = None
-    references: str | None = None
-    kept: str | None = None
-    after: str | None = None

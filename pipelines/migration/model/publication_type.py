@@ -218,7 +218,6 @@ def publication_type(
         fills=learned.fills,
         takes=learned.takes,
         left_out=learned.left_out,
-        shown=learned.shown,
         author_members=learned.author_members,
         required=(*learned.required, *demanded),
         additional=learned.fields,

@@ -63,11 +63,10 @@ class TargetListing:
 
 @dataclass(frozen=True)
 class TargetNow:
-    """The records of a resource as the target has them now. `gone`: fields that they had when the plan was made and none has now."""
+    """The records of a resource as the target has them now."""
 
     side: Side
     type: ResourceType
-    gone: set[str]
 
 
 def numbered(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import msgspec
-
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
@@ -103,7 +101,7 @@ class PlanBuilder:
         self._types: dict[str, ResourceType] = {}
         self._unanswered: dict[str, str] = {}
         """Resource that is not planned → why not, by the mapping."""
-        self._description: Description | msgspec.UnsetType = msgspec.UNSET
+        self._description: Description | None = None
 
     def read_target(self, client: LibraryClient, *, to_move: bool = True) -> None:
         """Read the resources of the target that are moved or referred to, and learn how records are moved.
@@ -126,7 +124,7 @@ class PlanBuilder:
 
     def _described(self, client: LibraryClient) -> Description:
         """The target's own description, which is asked for once, and only where a plan needs it."""
-        if self._description is msgspec.UNSET:
+        if self._description is None:
             probe = Probe(client, self._session.clock, client.requests + MOST_REQUESTS)
             self._description = ask_description(probe, API, self._request.now.isoformat(timespec="seconds"))
         return self._description
@@ -204,7 +202,7 @@ class PlanBuilder:
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=inputs.key)
         for end in (facts.source, facts.target):
             library = session.settings.tenants.get(end.tenant)
-            end.record_url = (library and library.record_url) or msgspec.UNSET
+            end.record_url = (library and library.record_url) or ""
         facts.description = self._description
         if self._description and not self._description.problem and facts.requests:
             facts.requests += 1  # the apply asks for it again
@@ -213,14 +211,12 @@ class PlanBuilder:
             facts.unanswered = {
                 name: Unanswered(facts.left_out.pop(name, 0), why) for name, why in self._unanswered.items()
             }
-        if self._types:
-            facts.types = self._types
-            facts.notes += unproved_notes(
-                {name: learned for name, learned in self._types.items() if name in totals}, request.target
-            )
-        if twins := self._twins(inputs):
-            facts.twins = twins
-            facts.notes += [str(twin) for twin in twins]
+        facts.types = self._types
+        facts.notes += unproved_notes(
+            {name: learned for name, learned in self._types.items() if name in totals}, request.target
+        )
+        facts.twins = self._twins(inputs)
+        facts.notes += [str(twin) for twin in facts.twins]
         for path in folder.glob("*.parquet"):
             if path.name not in (ROWS, PEOPLE):
                 path.unlink()

@@ -20,15 +20,13 @@ import pyarrow.compute as pc
 
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import KEYS, RECORDS, STEP, Form, Side
-from pipelines.migration.model.comparison_database import comparison_database, create_table
+from pipelines.migration.model.comparison_database import comparison_database, create_table, in_steps, scratch_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WrittenFile
 from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, Stage
 from pipelines.migration.model.target_reading import TargetListing, TargetNow
 from pipelines.migration.plan.mapped_references import FindTarget, MappedForm, mapped
-from pipelines.migration.plan.rows import batches_of, in_steps
-from pipelines.records.batches import batch_of_columns, batch_of_rows
-from pipelines.records.tables.description import Column, Table
+from pipelines.records.batches import batch_of_rows
 from pipelines.records.values import whole_number
 from pipelines.store.parquet import escaped, literal, table_writer
 
@@ -41,41 +39,25 @@ CANDIDATES = 20
 """Records of the target that are named at most where several may be one."""
 
 _NUMBER, _TEXT = pa.int64(), pa.string()
-WRITTEN = Table(
-    "written",
-    "The records that earlier plans wrote, according to the journal.",
-    ("source_id",),
-    (
-        Column("source_id", _NUMBER, "The record in the source.", required=True),
-        Column("target_id", _NUMBER, "The record in the target.", required=True),
-        Column("wanted", _TEXT, "JSON object: field → `comparable.digest` of what was sent."),
-        Column("held", _TEXT, "JSON object: field → `comparable.digest` of what the service then had."),
-    ),
-)
-WRITTEN_FILES = Table(
+WRITTEN = scratch_table("written", {"source_id": _NUMBER, "target_id": _NUMBER, "wanted": _TEXT, "held": _TEXT})
+"""The records that earlier plans wrote, with JSON: field → digest of what was sent, and of what the service then had."""
+
+WRITTEN_FILES = scratch_table(
     "written_files",
-    "The files of records that earlier plans wrote, according to the journal.",
-    (),
-    (
-        Column("source_id", _NUMBER, "The record in the source.", required=True),
-        Column("number", _NUMBER, "The number of the entry: later writes have greater ones.", required=True),
-        Column("kind", _TEXT, "asset or cover.", required=True),
-        Column("part", _TEXT, "Which file of the record (files.py:part_of).", required=True),
-        Column("state", _TEXT, "How far the write is.", required=True),
-        Column("asset_id", _NUMBER, "The file in the target; empty for a cover."),
-        Column("message", _TEXT, "What the service did not keep of it, or why it refused it."),
-    ),
+    {
+        "source_id": _NUMBER,
+        "number": _NUMBER,
+        "kind": _TEXT,
+        "part": _TEXT,
+        "state": _TEXT,
+        "asset_id": _NUMBER,
+        "message": _TEXT,
+    },
 )
-DECISIONS = Table(
-    "decisions",
-    "What a person decided about conflicts.",
-    ("source_id",),
-    (
-        Column("source_id", _NUMBER, "The record in the source.", required=True),
-        Column("decision", _TEXT, "One of `Decision`.", required=True),
-        Column("target_id", _NUMBER, "The record in the target that is meant."),
-    ),
-)
+"""The files of records that earlier plans wrote, as in the journal."""
+
+DECISIONS = scratch_table("decisions", {"source_id": _NUMBER, "decision": _TEXT, "target_id": _NUMBER})
+"""What a person decided about conflicts."""
 
 _TWINS = """
     SELECT m.source_id, flatten(list(g.ids)) AS twins
@@ -89,9 +71,6 @@ _TWINS = """
 """
 """Other records of the target with the name of a match, as far as no record of the source is matched with them."""
 
-_GROUPS = """
-    SELECT list(id ORDER BY id) FROM target_keys WHERE stage = 'folded' GROUP BY value HAVING count(*) > 1 ORDER BY min(id)
-"""
 _CONTENTS = """
     SELECT publication_id, list({{'kind': kind, 'position': position, 'status': status, 'sha256': sha256, 'bytes': bytes,
         'problem': problem}}) AS contents FROM {files} WHERE publication_id IS NOT NULL GROUP BY ALL
@@ -204,15 +183,8 @@ def write_side(
 
 def read_now(side: Side, listing: TargetListing, resource: ResourceType, merged: Merged) -> TargetNow:
     """Write the records of a later reading of the target."""
-    gone = {*resource.shown}
-
-    def records() -> Iterator[dict[str, Any]]:
-        for record in listing.records():
-            gone.difference_update([name for name in gone if resource.has(record, name)])
-            yield record
-
-    total, _unfit = write_side(side, records(), resource.of_target, merged=merged)
-    return TargetNow(side, resource.of_target, gone if total else set())
+    write_side(side, listing.records(), resource.of_target, merged=merged)
+    return TargetNow(side, resource.of_target)
 
 
 class Comparison:
@@ -236,7 +208,7 @@ class Comparison:
         """Yield each record of the source, or those of these ids, in the order of the source; `STEP` are in memory."""
         condition = ""
         if among is not None:
-            create_table(self.database, _AMONG, batches_of(_AMONG, ((number,) for number in among)))
+            create_table(self.database, _AMONG, ((number,) for number in among))
             condition = "SEMI JOIN among ON among.id = p.id"
         joined = self.database.cursor().sql(_OUTCOMES.format(among=condition)).to_arrow_reader(SLICE)
         outcomes = (
@@ -269,11 +241,6 @@ class Comparison:
                 decided_id=decided_id,
                 files=SidesFiles(described, in_target, contents or [], [WrittenFile(**file) for file in written or ()]),
             )
-
-    def same_names(self) -> Iterator[list[int]]:
-        """Yield the ids of each name that several records of the target have."""
-        for (ids,) in self.database.execute(_GROUPS).fetchall():
-            yield ids
 
     def have_one_name(self, ids: Sequence[int]) -> bool:
         """Whether all of these records are in the target, under one name."""
@@ -314,7 +281,8 @@ def in_places(batches: Iterable[pa.RecordBatch], folder: Path) -> Iterator[pa.Re
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
 
-_AMONG = Table("among", "Some records of the source.", (), (Column("id", _NUMBER, "The record.", required=True),))
+_AMONG = scratch_table("among", {"id": _NUMBER})
+"""Some records of the source."""
 
 
 @contextmanager
@@ -326,7 +294,7 @@ def compare(
     *,
     journal: Journal,
     find_target: FindTarget,
-    decisions: Iterable[pa.RecordBatch] = (),
+    decisions: Iterable[RecordDecision] = (),
     same_library: bool = False,
     files: str | None = None,
 ) -> Iterator[Comparison]:
@@ -335,9 +303,11 @@ def compare(
     `find_target`: knows the records of the target to which references lead.
     """
     with comparison_database(folder, {"source": source, "target": target}) as database:
-        create_table(database, WRITTEN, written_batches(journal, resource.resource))
-        create_table(database, WRITTEN_FILES, batches_of(WRITTEN_FILES, journal.written_files(resource.resource)))
-        create_table(database, DECISIONS, decisions)
+        create_table(database, WRITTEN, _written_rows(journal, resource.resource))
+        create_table(database, WRITTEN_FILES, journal.written_files(resource.resource))
+        chosen = (decision for decision in decisions if decision.resource == resource.resource)
+        rows = ((decision.source_id, decision.decision, decision.target_id) for decision in chosen)
+        create_table(database, DECISIONS, rows)
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
         match(database, resource.stages)
         database.execute(_PLACES)
@@ -375,21 +345,7 @@ def _run(database: duckdb.DuckDBPyConnection, name: str) -> None:
     database.execute(resources.files("sql").joinpath("migration", f"{name}.sql").read_text(encoding="utf-8"))
 
 
-def written_batches(journal: Journal, resource: str) -> Iterator[pa.RecordBatch]:
-    """The records that earlier plans wrote, according to the journal."""
-    rows = (
-        (
-            record.source_id,
-            record.target_id,
-            *(msgspec.json.encode(digests).decode() for digests in (record.wanted, record.held)),
-        )
-        for record in journal.written(resource)
-    )
-    return batches_of(WRITTEN, rows)
-
-
-def decision_batches(decisions: Iterable[RecordDecision], resource: str) -> Iterator[pa.RecordBatch]:
-    """The decisions about one resource."""
-    chosen = [decision for decision in decisions if decision.resource == resource]
-    names = ("source_id", "decision", "target_id")
-    yield batch_of_columns(DECISIONS, {name: [getattr(decision, name) for decision in chosen] for name in names})
+def _written_rows(journal: Journal, resource: str) -> Iterator[tuple[Any, ...]]:
+    for record in journal.written(resource):
+        wanted, held = (msgspec.json.encode(digests).decode() for digests in (record.wanted, record.held))
+        yield record.source_id, record.target_id, wanted, held

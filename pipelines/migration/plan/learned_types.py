@@ -246,7 +246,6 @@ def learn_from_shapes(
         left_out=left_out | learned.left_out,
         merge=merge_request(schema.merge) if assumed.resource in MERGEABLE else None,
         unproved=tuple(name for name in learned.fields if not proved & {name, *keys_of(name)}),
-        shown=tuple(name for name in learned.fields if learned.has(target.fields, name)),
         author_members=_author_members(writable) if assumed.resource == PUBLICATIONS else (),
     )
 

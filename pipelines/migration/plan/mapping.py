@@ -149,7 +149,6 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             takes={name: _with_answers(rule, fields[name]) for name, rule in learned.takes.items() if name in fields},
             left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
             unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
-            shown=tuple(name for name in fields if name in learned.shown),
             after_create=self.after_create,
         )
 

@@ -45,9 +45,6 @@ _NO_RECORD_HAS_IT = (
 
 _GONE = "No record has any more:"
 
-_WIDTH = 110
-"""Characters of a line with a list."""
-
 _HEADER = """\
 # How records of '{source}' become records of '{target}', where the service documents neither. `bookferry migrate map` proposed it: read it,
 # and put an answer in place of each question mark. Every `migrate plan {source} {target} --resources ...` follows it, and moves no
@@ -232,7 +229,7 @@ def _keys(fields: Mapping[str, FieldMapping]) -> set[str]:
 def _table(proposal: Proposal) -> str:
     """The table of a resource in TOML."""
     mapping, resource = proposal.mapping, proposal.resource
-    lines = [f"[{resource}]", _comment(proposal.about), *_list("same", mapping.same)]
+    lines = [f"[{resource}]", _comment(proposal.about), f"same = {_toml(mapping.same)}"]
     if mapping.left_out:
         entries = (f"    {_toml(name)},  {_comment(proposal.comments[name])}" for name in mapping.left_out)
         lines += ["left_out = [", *entries, "]"]
@@ -306,20 +303,6 @@ def _with_new_values(text: str, proposal: Proposal, mapping: ResourceMapping) ->
 
 def _header_of_fields(text: str, resource: str) -> re.Match[str] | None:
     return re.search(rf"^\[{resource}\.fields\][^\n]*", text, re.MULTILINE)
-
-
-def _list(name: str, values: Iterable[str]) -> list[str]:
-    """A list in TOML, in lines that are not too long."""
-    line = f"{name} = {_toml([*values])}"
-    if len(line) <= _WIDTH:
-        return [line]
-    lines = [f"{name} = ["]
-    for value in map(_toml, values):
-        if lines[-1][-1] != "[" and len(lines[-1]) + len(value) < _WIDTH:
-            lines[-1] += f" {value},"
-        else:
-            lines.append(f"    {value},")
-    return [*lines, "]"]
 
 
 def _comment(text: str) -> str:

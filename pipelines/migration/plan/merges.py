@@ -6,16 +6,12 @@ A merge cannot be taken back. So where the description has one whose body does n
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipelines.humanize import counted
-from pipelines.inventory import plural
 from pipelines.migration.model.actions import Action, Decision
-from pipelines.migration.model.plan_table import PlanTableRow
+from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import MergeRequest, ResourceType
-from pipelines.migration.plan.rows import Totals, as_json
-from pipelines.report.issues import safe_text
+from pipelines.migration.plan.rows import Totals
 from pipelines.shapes.model import MergeSchema
 
 if TYPE_CHECKING:
@@ -29,9 +25,6 @@ MERGE_UNCLEAR = "merge_unclear"
 
 MERGE_INTO_ANOTHER = "merge_into_another"
 """The record of the target that was decided to remain is none of those that fit."""
-
-NAMED = 10
-"""Names in a note."""
 
 
 _REMAINS = re.compile(r"(^|_)(into|target|to|destination|remaining|keep|kept)(_|$)")
@@ -87,39 +80,20 @@ def _group(match: Match) -> list[int]:
 
 
 def merge_row(
-    resource_type: ResourceType, match: Match, merge: Merge, same: Mapping[str, str | None], totals: Totals
-) -> PlanTableRow:
+    resource_type: ResourceType, match: Match, merge: Merge, same: dict[str, str | None], totals: Totals
+) -> PlanRow:
     """The row of a merge. `same`: digests of the fields that need no change; the next plan sees to the others, to which a merge may add."""
     totals.count(Action.MERGE, match.matched_by or "decision")
     totals.requests += len(merge.ids)
     totals.merged += len(merge.ids)
-    return PlanTableRow(
+    return PlanRow(
         resource=resource_type.resource,
         source_id=match.source_id,
         target_id=merge.remains,
         action=Action.MERGE,
         matched_by=match.matched_by or "decision",
         title=resource_type.title(match.source.values),
-        expected=as_json(same),
-        candidates=as_json(merge.ids),
+        expected=same,
+        reason=None,
+        candidates=merge.ids,
     )
-
-
-def twin_notes(resource: str, groups: Sequence[list[int]], titles: Sequence[str], totals: Totals) -> list[str]:
-    """A note on the names that the target has more than once. `groups`: the ids of each; `titles`: of the first `NAMED`."""
-    if not groups:
-        return []
-    named = [
-        f"{safe_text(title, 60)} ({', '.join(f'#{number}' for number in ids)})"
-        for title, ids in zip(titles, groups, strict=False)
-    ]
-    more = f"; and {len(groups) - NAMED:,} more" if len(groups) > NAMED else ""
-    text = (
-        f"The target has {counted(len(groups), 'name')} of {plural(resource)} more than once: {'; '.join(named)}{more}."
-    )
-    if totals.proposed:
-        text += (
-            f" conflicts.tsv has {counted(totals.proposed, 'line')} with them: write merge there, and the next plan merges them. "
-            "No undo can split merged records."
-        )
-    return [text]

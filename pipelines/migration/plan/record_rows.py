@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, Decision, FileAction
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.plan import PlannedFile
-from pipelines.migration.model.plan_table import PlanTableRow
+from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.reasons import LOCATION_MISSING, NOTHING_TO_SEND, TWINS
-from pipelines.migration.model.resource_types import MERGEABLE, USERS, ResourceType
+from pipelines.migration.model.resource_types import MERGEABLE, USERS, ResourceType, without_signed_addresses
 from pipelines.migration.plan.comparison import Match
 from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
 from pipelines.migration.plan.files import described_files, files_of, planned_files, requests_of
@@ -27,12 +26,11 @@ from pipelines.migration.plan.merges import (
     is_into_another,
     merge_row,
 )
-from pipelines.migration.plan.rows import Totals, as_json
+from pipelines.migration.plan.rows import Totals
 from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.records.files import attached_files
 from pipelines.records.forms import PublicationForm, add_unsent_files, precision_of
 from pipelines.records.left_out import LeftOut
-from pipelines.records.residue import residue_json
 
 Verdicts = Mapping[str, FieldVerdict]
 
@@ -136,7 +134,7 @@ class RowMaker:
     def __post_init__(self) -> None:
         self.fields = compared_fields(self.resource, self.ids)
 
-    def row(self, match: Match) -> PlanTableRow:
+    def row(self, match: Match) -> PlanRow:
         """The row of a record. Records of which an earlier row disposes are not merged again."""
         merge, name = decided_merge(match), self.resource.resource
         if is_into_another(match):
@@ -152,7 +150,7 @@ class RowMaker:
             self.resource, match, merge, {field: digest(outcome.source.get(field)) for field in same}, self.totals
         )
 
-    def _row(self, match: Match) -> PlanTableRow:
+    def _row(self, match: Match) -> PlanRow:
         resource, totals = self.resource, self.totals
         outcome = outcome_of(resource, match, self.fields, overwrite=self.overwrite)
         action, reason = outcome.action, outcome.reason
@@ -187,25 +185,25 @@ class RowMaker:
         totals.mails += action == Action.CREATE and resource.resource == USERS
         for file in files:
             totals.files.count(file)
-        return PlanTableRow(
+        return PlanRow(
             resource=resource.resource,
             source_id=match.source_id,
             target_id=match.target_id,
             action=action,
             matched_by=matched_by,
             title=resource.title(match.source.values),
-            payload=as_json(payload),
-            before=as_json(self._before(match, sent) if outcome.action == Action.PATCH else {}),
-            expected=as_json(expected),
-            differing=as_json({name: [outcome.source.get(name), outcome.target.get(name)] for name in conflicts}),
+            payload=payload,
+            before=self._before(match, sent) if outcome.action == Action.PATCH else {},
+            expected=expected,
+            differing={name: [outcome.source.get(name), outcome.target.get(name)] for name in conflicts},
             reason=reason,
-            candidates=as_json(match.twins if reason == TWINS else match.candidates),
-            files=as_json(files),
-            unsent=residue_json(unsent),
-            why=as_json(why),
-            references=as_json(references),
-            kept=as_json({name: [outcome.source.get(name), outcome.target.get(name)] for name in kept}),
-            after=as_json(after),
+            candidates=match.twins if reason == TWINS else match.candidates,
+            files=files,
+            unsent=unsent,
+            why=why,
+            references=references,
+            kept={name: [outcome.source.get(name), outcome.target.get(name)] for name in kept},
+            after=[*after],
         )
 
     def _sent(self, match: Match, outcome: Outcome) -> list[str]:
@@ -263,4 +261,4 @@ class RowMaker:
                 del unsent[name], why[name]
         if match.files.described is not None:
             add_unsent_files(files_of(match.files.described), PublicationForm(unsent=unsent, why=why))
-        return unsent, why
+        return without_signed_addresses(unsent), why

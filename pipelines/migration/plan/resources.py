@@ -5,19 +5,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import islice
 
 from pipelines.migration.model.comparable import Side
-from pipelines.migration.model.plan import PEOPLE, SOURCE, TARGET
+from pipelines.migration.model.comparison_database import batches_of
+from pipelines.migration.model.plan import PEOPLE, SOURCE, TARGET, stored_row
 from pipelines.migration.model.plan_table import PLAN
-from pipelines.migration.model.resource_types import MERGEABLE, WRITING_ORDER, ResourceType, is_written_later
-from pipelines.migration.plan.comparison import Comparison, compare, decision_batches, write_side
+from pipelines.migration.model.resource_types import WRITING_ORDER, ResourceType, is_written_later
+from pipelines.migration.plan.comparison import Comparison, compare, write_side
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.mapped_references import mark_waiting, with_known_references
-from pipelines.migration.plan.merges import NAMED, twin_notes
 from pipelines.migration.plan.record_rows import RowMaker
-from pipelines.migration.plan.rows import Totals, batches_of
-from pipelines.migration.plan.target_ids import NotingWriter, TargetIds
+from pipelines.migration.plan.rows import Totals
+from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.store.durable import temporary_folder
 from pipelines.store.parquet import TableWriter, table_writer
 
@@ -45,7 +44,6 @@ class _Planner:
     def __init__(self, inputs: PlanInputs, ids: TargetIds) -> None:
         self._inputs = inputs
         self._ids = ids
-        self._written: dict[str, Totals] = {}
 
     def match_ahead(self, resource: str) -> None:
         """Match the records that this resource may refer to before they are created: those of its own, and of resources that come later."""
@@ -61,9 +59,9 @@ class _Planner:
     def match(self, resource_type: ResourceType) -> None:
         """Only match the records, because others refer to them; none is written here."""
         resource, merged = resource_type.resource, {**self._ids.merged}
-        with self._compared(resource_type) as (comparison, totals, _target):
+        with self._compared(resource_type) as (comparison, totals):
             maker = RowMaker(resource_type, self._ids, totals, self._inputs.overwrite)
-            for batch in batches_of(PLAN, map(maker.row, comparison.matches())):
+            for batch in batches_of(PLAN, map(stored_row, map(maker.row, comparison.matches()))):
                 self._ids.note(batch, to_be_created=resource in self._inputs.resources)
         self._ids.merged = merged
         self._ids.mark_matched(resource)
@@ -71,7 +69,7 @@ class _Planner:
     def plan(self, writer: TableWriter, resource: str) -> Totals:
         """Append a row for each record of the source."""
         resource_type = self._inputs.types[resource]
-        with self._compared(resource_type) as (comparison, totals, target):
+        with self._compared(resource_type) as (comparison, totals):
             if resource in resource_type.references.values():
                 self._ids.keep_order(number for (number,) in self._side(SOURCE, resource_type).rows("id"))
             maker = RowMaker(resource_type, self._ids, totals, self._inputs.overwrite)
@@ -79,14 +77,11 @@ class _Planner:
                 match._replace(source=mark_waiting(resource, match.source_id, match.source, self._ids.precedes))
                 for match in comparison.matches()
             )
-            noting = NotingWriter(writer, self._ids) if self._is_referred_to(resource) else writer
-            for batch in batches_of(PLAN, map(maker.row, in_order)):
-                noting.write(batch)
-            if resource in MERGEABLE:
-                groups = list(comparison.same_names())
-                first = target.forms([ids[0] for ids in islice(groups, NAMED)])
-                titles = [resource_type.title(first[ids[0]].values) or "" for ids in islice(groups, NAMED)]
-                totals.notes = twin_notes(resource, groups, titles, totals)
+            is_referred_to = self._is_referred_to(resource)
+            for batch in batches_of(PLAN, map(stored_row, map(maker.row, in_order))):
+                writer.write(batch)
+                if is_referred_to:
+                    self._ids.note(batch)
         self._ids.mark_matched(resource)
         return totals
 
@@ -94,9 +89,9 @@ class _Planner:
         return any(resource in resource_type.references.values() for resource_type in self._inputs.types.values())
 
     @contextmanager
-    def _compared(self, resource_type: ResourceType) -> Iterator[tuple[Comparison, Totals, Side]]:
-        """Both sides of a resource, matched; the target's side and the number of records."""
-        inputs, resource = self._inputs, resource_type.resource
+    def _compared(self, resource_type: ResourceType) -> Iterator[tuple[Comparison, Totals]]:
+        """Both sides of a resource, matched, and the number of records."""
+        inputs = self._inputs
         source, target = self._side(SOURCE, resource_type), self._side(TARGET, resource_type)
         totals = self._sides(resource_type, source, target)
         with (
@@ -108,28 +103,23 @@ class _Planner:
                 folder,
                 journal=inputs.journal,
                 find_target=self._ids.target_of,
-                decisions=decision_batches(inputs.decisions, resource),
+                decisions=inputs.decisions,
                 same_library=inputs.same_library,
                 files=inputs.files if resource_type.has_files else None,
             ) as comparison,
         ):
-            yield comparison, totals, target
+            yield comparison, totals
 
     def _sides(self, resource_type: ResourceType, source: Side, target: Side) -> Totals:
-        """Write both sides, unless they were, and nothing of them depends on what was matched since."""
+        """Write both sides. They are written again where a resource is matched again: its keys may depend on what was matched since."""
         resource = resource_type.resource
         ids, (in_source, in_target) = self._ids, self._inputs.listed[resource]
-        merged = ids.merged_before(resource)
-        depends = bool(merged) or not resource_type.key_fields.isdisjoint(resource_type.references)
-        if resource not in self._written or depends:
-            whole = self._inputs.types[resource]
-            records, unfit = write_side(
-                source, in_source.records(), whole, keyed_by=resource_type, find_target=ids.target_of
-            )
-            of_target = write_side(target, in_target.records(), whole.of_target, keyed_by=resource_type, merged=merged)
-            self._written[resource] = Totals(records, of_target[0], unfit)
-        totals = self._written[resource]
-        return Totals(totals.source, totals.target, totals.unfit)
+        whole, merged = self._inputs.types[resource], ids.merged_before(resource)
+        records, unfit = write_side(
+            source, in_source.records(), whole, keyed_by=resource_type, find_target=ids.target_of
+        )
+        of_target = write_side(target, in_target.records(), whole.of_target, keyed_by=resource_type, merged=merged)
+        return Totals(records, of_target[0], unfit)
 
     def _side(self, name: str, resource_type: ResourceType) -> Side:
         """The side of a resource that is only matched is not kept."""

@@ -1,25 +1,15 @@
-"""Rows of a plan on their way into plan.parquet, and what they add up to."""
+"""What the rows of a plan add up to."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, TypeVar
-
-import msgspec
-import pyarrow as pa
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.plan import FileCounts, PlannedReference
-from pipelines.records.batches import batch_of_rows
-from pipelines.records.tables.description import Table
 from pipelines.service_limits import PER_PAGE
-
-_Row = TypeVar("_Row")
 
 
 @dataclass
@@ -43,8 +33,6 @@ class Totals:
     """Records of the target that are merged into others."""
     proposed: int = 0
     """Rows for which a merge is proposed in conflicts.tsv."""
-    notes: list[str] = field(default_factory=list)
-    """What a person should know."""
     mails: int = 0
     """Persons for whom an account is created (service.md#users)."""
 
@@ -59,24 +47,6 @@ class Totals:
         self.actions[action] += 1
         if matched_by is not None:
             self.matched_by[matched_by] += 1
-
-
-def batches_of(table: Table, rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
-    """Rows, in the order of the table's columns, as Arrow batches."""
-    for step in in_steps(rows):
-        yield batch_of_rows(table, step)
-
-
-def in_steps(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
-    """Rows, at most `STEP` at a time."""
-    remaining = iter(rows)
-    while step := list(islice(remaining, STEP)):
-        yield step
-
-
-def as_json(value: Any) -> str | None:
-    """The text of a JSON column; none for an empty value."""
-    return msgspec.json.encode(value).decode() if value else None
 
 
 def requests_to_read(records: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.humanize import counted
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import PEOPLE
+from pipelines.migration.model.plan import CONFLICTS, PEOPLE
 from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
     RESOURCE_TYPES,
@@ -108,7 +108,11 @@ def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey 
             f"This plan holds personal data: names and addresses of users are in {PEOPLE}, {how}. Keep its folder where only authorised "
             "people see it, and remove it when it is no longer needed."
         )
-    notes += [note for total in totals.values() for note in total.notes]
+    if proposed := sum(total.proposed for total in totals.values()):
+        notes.append(
+            f"The target has {counted(proposed, 'record')} more than once, under the same name. {CONFLICTS} has a line for each: write "
+            "merge there, and the next plan merges them. No undo can split merged records."
+        )
     if partial := sum(total.first_days for total in totals.values()):
         notes.append(
             f"The date of {counted(partial, 'publication')} is only a year or a month. It is sent as its first day, such as 2021-01-01 for "

@@ -17,7 +17,6 @@ from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.plan import IDS
 from pipelines.migration.model.resource_types import is_written_later
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import TableWriter
 
 _SCHEMA = """
     PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
@@ -118,18 +117,3 @@ class TargetIds:
 
     def __exit__(self, *_: object) -> None:
         self._db.close()
-
-
-class NotingWriter(TableWriter):
-    """Writes the rows of a plan, and notes their target ids."""
-
-    def __init__(self, writer: TableWriter, ids: TargetIds) -> None:
-        self._inner = writer
-        self._ids = ids
-        self.rows = 0
-
-    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Append some rows."""
-        self._inner.write(batch)
-        self._ids.note(batch)
-        self.rows += batch.num_rows

@@ -10,23 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import pyarrow as pa
 
 from pipelines.migration.model.comparable import RECORDS, Side
-from pipelines.migration.model.comparison_database import create_table
+from pipelines.migration.model.comparison_database import create_table, scratch_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Twin
-from pipelines.migration.plan.rows import batches_of
-from pipelines.records.tables.description import Column, Table
 from pipelines.store.parquet import connect_duckdb, escaped, literal
 
-CREATED = Table(
-    "created",
-    "The records of the target that plans created.",
-    (),
-    (
-        Column("source_id", pa.int64(), "The record in the source.", required=True),
-        Column("target_id", pa.int64(), "The record in the target.", required=True),
-        Column("plan", pa.string(), "The plan that created it.", required=True),
-    ),
-)
+CREATED = scratch_table("created", {"source_id": pa.int64(), "target_id": pa.int64(), "plan": pa.string()})
+"""The records of the target that plans created."""
+
 _TWINS = """
     SELECT n.id, c.source_id, c.target_id, c.plan
     FROM (
@@ -50,7 +41,7 @@ def find_twins(journal: Journal, sides: Iterable[Side], known_before: KnownBefor
         if next(journal.creations(resource), None) is None:
             continue
         with connect_duckdb(memory_limit="512MB", threads=2) as database:
-            create_table(database, CREATED, batches_of(CREATED, journal.creations(resource)))
+            create_table(database, CREATED, journal.creations(resource))
             path = literal(escaped(side.path(RECORDS)))
             database.execute(f"CREATE VIEW records AS SELECT id, content FROM read_parquet({path})")  # noqa: S608
             rows = database.execute(_TWINS).fetchall()

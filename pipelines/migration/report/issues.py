@@ -232,7 +232,7 @@ def name_of(finding: Finding) -> str:
 
 def record_link(facts: PlanFacts, finding: Finding) -> str:
     """The address of a record's page in the source: only publications have one."""
-    return link_to(facts.source.record_url or "", finding.source_id) if finding.resource == PUBLICATIONS else ""
+    return link_to(facts.source.record_url, finding.source_id) if finding.resource == PUBLICATIONS else ""
 
 
 def _patched(database: duckdb.DuckDBPyConnection) -> Iterator[PatchedField]:

@@ -41,9 +41,6 @@ from pipelines.store.durable import replacing, storage_errors, write_atomically
 
 PACKAGE = "pipelines.migration.report"
 
-MOST_MATCHES = 10
-"""Kinds of evidence on the page at most."""
-
 MOST_PATHS = 100
 """Rows of values that are not moved on the page at most; issues.tsv has all."""
 
@@ -124,7 +121,7 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
     patched = [_patched(facts, field) for field in summary.patched]
     matches = [
         {"evidence": EVIDENCE[matched_by], "count": count, "parts": [("valid", count)]}
-        for matched_by, count in _most(facts.matched_by)
+        for matched_by, count in sorted(facts.matched_by.items(), key=lambda entry: (-entry[1], entry[0]))
     ]
     return {
         "plan": facts.plan,
@@ -238,7 +235,3 @@ def _files(files: FileCounts) -> str:
         return "The records have no files."
     text = f"{counted(files.upload, 'file')} will be uploaded, {size(files.bytes)} in all; {files.covers:,} of them are covers."
     return f"{text} {files.there:,} are there already." if files.there else text
-
-
-def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_MATCHES]

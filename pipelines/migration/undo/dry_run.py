@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import groupby
 
+from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.target_reading import TargetNow
 from pipelines.migration.plan.files import described_files
-from pipelines.migration.plan.rows import in_steps
 from pipelines.migration.undo.decision import TargetRecord, decide_undo
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.undo.worklist import worklist

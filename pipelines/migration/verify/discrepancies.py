@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 
 from pipelines.migration.model.comparable import STEP
-from pipelines.migration.model.comparison_database import append_rows
+from pipelines.migration.model.comparison_database import append_rows, scratch_table
 from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.reasons import DIFFERING
 from pipelines.migration.model.resource_types import PUBLICATIONS, WRITING_ORDER
 from pipelines.records.batches import Row
 from pipelines.records.files import COVER
-from pipelines.records.tables.description import Column, Table
 from pipelines.report.issues import safe_text
 
 if TYPE_CHECKING:
@@ -28,30 +27,12 @@ MOST_CHARACTERS = 300
 FILES = "files"
 """The field of a finding that is about a file; of one that is about a cover, it is `COVER`."""
 
-_TEXT, _NUMBER = pa.string(), pa.int64()
-FINDINGS = Table(
-    "findings",
-    "One row for each finding; SQL leaves the last columns empty.",
-    (),
-    (
-        Column("code", _TEXT, "As in a `Finding`.", required=True),
-        Column("resource", _TEXT, "The resource.", required=True),
-        Column("source_id", _NUMBER, "The record in the source."),
-        Column("target_id", _NUMBER, "The record in the target."),
-        Column("field", _TEXT, "The field, or `files` or `cover`; empty where it is the record."),
-        Column("wanted", _TEXT, "The value in the plan."),
-        Column("found", _TEXT, "The value in the target."),
-        Column("problem", _TEXT, "What is known of the reason.", required=True),
-        Column("title", _TEXT, "The title of the record."),
-        Column("suggestion", _TEXT, "What to do."),
-        Column("lacking", pa.bool_(), "Whether the plan could not send it."),
-    ),
-)
+_TYPES: dict[str, pa.DataType] = {"source_id": pa.int64(), "target_id": pa.int64(), "lacking": pa.bool_()}
+FINDINGS = scratch_table("findings", {name: _TYPES.get(name, pa.string()) for name in Finding.__struct_fields__})
+"""The findings; SQL leaves some columns empty."""
 
 INSERT = "INSERT INTO findings (code, resource, source_id, target_id, problem, title)"
 """How SQL adds findings on records."""
-
-_row = attrgetter(*(column.name for column in FINDINGS.columns))
 
 
 def file_finding(
@@ -84,7 +65,7 @@ class Discrepancies:
         """Add some."""
         for finding in findings:
             with self._lock:
-                self._unwritten.append(_row(finding))
+                self._unwritten.append(msgspec.structs.astuple(finding))
                 if len(self._unwritten) >= STEP:
                     self._flush()
 
@@ -114,9 +95,10 @@ class Discrepancies:
             "field NULLS FIRST, target_id, wanted",
             [PUBLICATIONS, list(WRITING_ORDER)],
         )
-        names = [column.name for column in FINDINGS.columns]
         while batch := rows.fetchmany(STEP):
             for row in batch:
-                values = {name: value for name, value in zip(names, row, strict=True) if value is not None}
+                values = {
+                    name: value for name, value in zip(FINDINGS.schema.names, row, strict=True) if value is not None
+                }
                 texts = {name: safe_text(values.get(name, ""), MOST_CHARACTERS) for name in ("title", "problem")}
                 yield Finding(**{**values, **texts})

@@ -14,7 +14,7 @@ from pipelines.humanize import counted
 from pipelines.migration.apply.attachments import is_like
 from pipelines.migration.model.actions import FileAction
 from pipelines.migration.model.comparable import STEP
-from pipelines.migration.model.comparison_database import append_rows, create_table
+from pipelines.migration.model.comparison_database import append_rows, create_table, scratch_table
 from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.journal_entries import WriteState, WrittenFile
 from pipelines.migration.model.plan import PlannedFile
@@ -23,24 +23,22 @@ from pipelines.migration.plan.files import described_files, differing_parts, par
 from pipelines.migration.verify.discrepancies import Discrepancies, file_finding
 from pipelines.records.batches import Row
 from pipelines.records.files import ASSET, COVER, AttachedFile
-from pipelines.records.tables.description import Column, Table
 from pipelines.service.redaction import outside_text
 
 _TEXT, _NUMBER = pa.string(), pa.int64()
-PRESENT = Table(
+PRESENT = scratch_table(
     "present",
-    "One row for each planned file that is in the target and whose content is known.",
-    (),
-    (
-        Column("source_id", _NUMBER, "The record in the source."),
-        Column("target_id", _NUMBER, "The record in the target."),
-        Column("kind", _TEXT, "cover or asset."),
-        Column("asset_id", _NUMBER, "The asset in the target."),
-        Column("description", _TEXT, "Its name and size, for people."),
-        Column("sha256", _TEXT, "Of its content."),
-        Column("bytes", _NUMBER, "Of its content."),
-    ),
+    {
+        "source_id": _NUMBER,
+        "target_id": _NUMBER,
+        "kind": _TEXT,
+        "asset_id": _NUMBER,
+        "description": _TEXT,
+        "sha256": _TEXT,
+        "bytes": _NUMBER,
+    },
 )
+"""The planned files that are in the target and whose content is known. `description`: name and size, for people."""
 
 _PLANNED = msgspec.json.Decoder(list[PlannedFile])
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipelines.inventory import noun
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.comparable import STEP, Form, digest
-from pipelines.migration.model.comparison_database import comparison_database, create_table
+from pipelines.migration.model.comparison_database import comparison_database, create_table, in_steps, scratch_table
 from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.journal import Journal
@@ -27,10 +27,8 @@ from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import TargetNow
 from pipelines.migration.plan.field_merge import FieldVerdict, merge_field
-from pipelines.migration.plan.rows import batches_of, in_steps
 from pipelines.migration.verify.discrepancies import FINDINGS, INSERT, MOST_CHARACTERS, Discrepancies
 from pipelines.migration.verify.files import check_files
-from pipelines.records.tables.description import Column, Table
 from pipelines.report.rendering import NOT_SHOWN
 from pipelines.store.parquet import literal
 
@@ -40,29 +38,17 @@ if TYPE_CHECKING:
 _TEXT, _NUMBER = pa.string(), pa.int64()
 _ENTRY = ("number", "resource", "source_id", "kind", "part", "state", "target_id", "asset_id", "held", "message")
 _NUMBERS = frozenset({"number", "source_id", "target_id", "asset_id"})
-ENTRIES = Table(
-    "entries",
-    "The journal entries of a plan.",
-    (),
-    tuple(Column(name, _NUMBER if name in _NUMBERS else _TEXT, "As in the journal.") for name in _ENTRY),
+ENTRIES = scratch_table("entries", {name: _NUMBER if name in _NUMBERS else _TEXT for name in _ENTRY})
+"""The journal entries of a plan."""
+
+WRITTEN_IDS = scratch_table("written_ids", {"target_id": _NUMBER, "asset_id": _NUMBER})
+"""The records that any plan created in the target, and the files that it attached to them."""
+
+_PLANNED = ("source_id", "target_id", "action", "title", "files")
+PLANNED = scratch_table(
+    "planned", {"place": _NUMBER, **{name: _NUMBER if name in _NUMBERS else _TEXT for name in _PLANNED}}
 )
-WRITTEN_IDS = Table(
-    "written_ids",
-    "The records and files that any plan created in the target.",
-    (),
-    (Column("target_id", _NUMBER, "The record."), Column("asset_id", _NUMBER, "The file; empty for the record.")),
-)
-PLANNED = Table(
-    "planned",
-    "The rows of a plan of records that should be in the target; without anything of persons but their ids.",
-    ("source_id",),
-    tuple(
-        Column(name, kind, "As in the plan.")
-        for name, kind in (
-            ("place", _NUMBER), ("source_id", _NUMBER), ("target_id", _NUMBER), ("action", _TEXT), ("title", _TEXT), ("files", _TEXT)
-        )
-    ),
-)  # fmt: skip
+"""The rows of a plan of records that should be in the target, in their order; without anything of persons but their ids."""
 
 KEPT = "the service keeps it otherwise than an earlier plan sent it"
 
@@ -83,7 +69,7 @@ class RecordVerification:
     def run(self) -> None:
         """Add every difference."""
         entries = self._journal.columns_of_plan(self._plan.name, _ENTRY)
-        create_table(self._database, ENTRIES, batches_of(ENTRIES, entries))
+        create_table(self._database, ENTRIES, entries)
         for resource in self._plan.facts.resources:
             self._compare(resource, self._now[resource].type)
 
@@ -95,8 +81,8 @@ class RecordVerification:
         ):
             for view in side.views(name):
                 self._database.execute(view)
-        create_table(self._database, PLANNED, batches_of(PLANNED, self._planned(resource, resource_type)))
-        create_table(self._database, WRITTEN_IDS, batches_of(WRITTEN_IDS, self._journal.created_records(resource)))
+        create_table(self._database, PLANNED, self._planned(resource, resource_type))
+        create_table(self._database, WRITTEN_IDS, self._journal.created_records(resource))
         _locate(self._database, resource)
         self._find_differing(resource, resource_type)
         _find_duplicated(self._database, resource, resource_type)
@@ -106,8 +92,7 @@ class RecordVerification:
             self.files += check_files(self._found, resource)
 
     def _planned(self, resource: str, resource_type: ResourceType) -> Iterator[tuple[Any, ...]]:
-        columns = ("source_id", "target_id", "action", "title", "files")
-        for place, row in enumerate(self._plan.columns(resource, columns, *PRESENT_ACTIONS)):
+        for place, row in enumerate(self._plan.columns(resource, _PLANNED, *PRESENT_ACTIONS)):
             yield place, *(row if not resource_type.personal else (*row[:3], NOT_SHOWN, None))
 
     def _find_differing(self, resource: str, resource_type: ResourceType) -> None:

@@ -18,7 +18,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType
-from pipelines.migration.plan.comparison import compare, decision_batches, write_side
+from pipelines.migration.plan.comparison import compare, write_side
 from pipelines.migration.plan.conflicts import RecordDecision
 from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict
 from pipelines.migration.plan.record_rows import compared_fields, outcome_of
@@ -88,7 +88,7 @@ def compared(  # noqa: PLR0917  both sides, and what is known of them
             folder,
             journal=journal,
             find_target=ids.target_of,
-            decisions=decision_batches(decided, resource.resource),
+            decisions=decided,
             same_library=same_library,
         ) as comparison:
             results = {}

@@ -16,13 +16,13 @@ import msgspec
 from pipelines.migration.apply.row_result import Adopted
 from pipelines.migration.apply.target_records import ReadListing, TargetRecords
 from pipelines.migration.apply.writer import Writer
+from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, JournalEntry, WriteKind
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import AUTHORITIES, ResourceType, adopts
 from pipelines.migration.model.target_reading import TargetListing, numbered
 from pipelines.migration.plan.field_merge import FieldVerdict, merge_field
-from pipelines.migration.plan.rows import in_steps
 
 
 @contextmanager
