@@ -25,7 +25,7 @@ from pipelines.migration.model.wording import headline
 from pipelines.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from pipelines.migration.flow import AppliedPlan
+    from pipelines.migration.apply.run import ApplyResult
     from pipelines.migration.model.plan import Plan
     from pipelines.migration.verify.verdict import MigrationVerification
 
@@ -164,7 +164,7 @@ def plan_result(plan: "Plan") -> dg.MaterializeResult:
     return dg.MaterializeResult(asset_key=tenant_key(plan.facts.target.tenant, PLAN), metadata=_plan_metadata(plan))
 
 
-def load_result(plan: "Plan", applied: "AppliedPlan") -> dg.MaterializeResult:
+def load_result(plan: "Plan", applied: "ApplyResult") -> dg.MaterializeResult:
     """What was written of a plan."""
     return dg.MaterializeResult(asset_key=tenant_key(plan.facts.target.tenant, LOAD), metadata=_load_metadata(applied))
 
@@ -193,8 +193,7 @@ def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
     }
 
 
-def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
-    applied = result.applied
+def _load_metadata(applied: "ApplyResult") -> Mapping[str, Any]:
     failures = [(row.resource, row.source_id, row.title, row.problem) for row in applied.failures[:MOST_SHOWN]]
     return {
         "created": applied.created,
@@ -207,7 +206,7 @@ def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
         "files_uploaded": applied.files_uploaded,
         "complete": applied.complete,
         "lacking": str(applied.lacking) or "nothing",
-        "requests": result.requests,
+        "requests": applied.requests,
         "failures": preview(("resource", "record", "title", "problem"), failures),
     }
 

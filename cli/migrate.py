@@ -28,9 +28,9 @@ from cli.output import Output, plain_console
 from cli.progress import ProgressDisplay
 from cli.tell_dagster import tell_dagster
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
-from pipelines.migration.apply.run import EVERYTHING, LIMITS, Selection, as_json
+from pipelines.migration.apply.run import EVERYTHING, LIMITS, ApplyResult, Selection, as_json
 from pipelines.migration.decide.take_over import take_over
-from pipelines.migration.flow import AppliedPlan, Migration
+from pipelines.migration.flow import Migration
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Lacking
@@ -127,16 +127,15 @@ def apply_plan(
         plan = find_plan(migration.data, name)
         try:
             with stop_message(STOPPED.format(plan=plan.name)):
-                result = applied_plan(migration, plan, limits, Selection(limit, tuple(only)))
+                applied = applied_plan(migration, plan, limits, Selection(limit, tuple(only)))
         except BookferryError:
             if migration.applied is not None and not output.as_json:
-                print_findings(plain_console(sys.stderr), migration.applied.applied.failures)
+                print_findings(plain_console(sys.stderr), migration.applied.failures)
             raise
     output.result(
-        {"plan": plan.name, **as_json(result.applied, result.requests), **_beside(plan, result.applied.lacking)},
-        lambda console: print_applied(console, plan, result),
+        {"plan": plan.name, **as_json(applied), **_beside(plan, applied.lacking)},
+        lambda console: print_applied(console, plan, applied),
     )
-    applied = result.applied
     failed = applied.failed + applied.quarantined + applied.undecided + applied.lacking.total
     return ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE
 
@@ -149,7 +148,7 @@ def planned(migration: Migration, source: str, target: str, **options: Any) -> P
     return plan
 
 
-def applied_plan(migration: Migration, plan: Plan, limits: Limits, selection: Selection = EVERYTHING) -> AppliedPlan:
+def applied_plan(migration: Migration, plan: Plan, limits: Limits, selection: Selection = EVERYTHING) -> ApplyResult:
     """Write a plan, and tell Dagster what was written."""
     migration.settings.check_sign_in(plan.facts.target.tenant)
     applied = migration.apply(plan, limits=limits, selection=selection)

@@ -13,8 +13,8 @@ from cli.command_lines import command_line
 from cli.output import print_first, print_table, print_verdict, print_warning
 from pipelines.humanize import counted, duration
 from pipelines.inventory import RESOURCES
+from pipelines.migration.apply.run import ApplyResult
 from pipelines.migration.decide.take_over import TakenOver
-from pipelines.migration.flow import AppliedPlan
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import MOST_ALIKE, Finding
 from pipelines.migration.model.losses import Loss, in_short, losses_of
@@ -142,14 +142,13 @@ def print_findings(console: Console, findings: Sequence[Finding]) -> None:
     print_first(console, lines)
 
 
-def print_applied(console: Console, plan: Plan, result: AppliedPlan, *, verified: bool = False) -> None:
+def print_applied(console: Console, plan: Plan, applied: ApplyResult, *, verified: bool = False) -> None:
     """Print what was written; the verdict is the last line. `verified`: whether the result of a verification follows."""
-    applied = result.applied
     print_findings(console, applied.findings)
     losses = losses_of(plan, applied.lacking)
     written = ("created", "adopted", "merged", "linked", "patched", "unchanged", "files_uploaded")
     nothing = "nothing known to be written" if applied.failed else "nothing written"
-    what = f"{_numbers(applied, *written) or nothing}; {counted(result.requests, 'request')}"
+    what = f"{_numbers(applied, *written) or nothing}; {counted(applied.requests, 'request')}"
     for more in (_numbers(applied, "failed", "quarantined"), in_short(losses)):
         what += f"; {more}" if more else ""
     is_unsent = applied.failed or applied.quarantined or applied.lacking.total

@@ -45,22 +45,21 @@ def restore_snapshot(
     check_target(settings, tenant)
     with migrating(settings) as (migration, _display):
         plan = planned(migration, snapshot, tenant, resources=resources, overwrite=overwrite, sends_invalid=True)
-        result = applied_plan(migration, plan, Limits(touched_percent=100.0))
+        applied = applied_plan(migration, plan, Limits(touched_percent=100.0))
         proof = verified(migration, plan)
     document = {
         **plan_document(plan),
-        **as_json(result.applied, result.requests),
+        **as_json(applied),
         "verification": msgspec.to_builtins(proof),
     }
 
     def render(console: Console) -> None:
-        print_applied(console, plan, result, verified=True)
+        print_applied(console, plan, applied, verified=True)
         print_proof(console, plan, proof)
 
     output.result(document, render)
     if not proof.as_planned:
         return ExitStatus.DIFFERENCES
-    applied = result.applied
     incomplete = applied.failed + applied.quarantined + applied.lacking.total
     incomplete += plan.facts.count(Action.CONFLICT)
     return ExitStatus.PARTIAL if incomplete else ExitStatus.COMPLETE

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
@@ -76,17 +76,10 @@ from pipelines.store.snapshots.manifest import MANIFEST
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_key
 
 
-class AppliedPlan(NamedTuple):
-    """What an apply did, and how many requests that took."""
-
-    applied: ApplyResult
-    requests: int
-
-
 class Migration:
     """The steps of a migration. Close it, because it holds the lease of the target (`MigrationSession` has the parameters)."""
 
-    applied: AppliedPlan | None = None
+    applied: ApplyResult | None = None
     """What the last `apply` wrote, also if an error or a stop ended it."""
 
     def __init__(
@@ -208,7 +201,7 @@ class Migration:
         *,
         limits: Limits = LIMITS,
         selection: Selection = EVERYTHING,
-    ) -> AppliedPlan:
+    ) -> ApplyResult:
         """Write the rows of a plan that are not written yet (I8, I9).
 
         Raises `StopError` for a plan that was altered or is stale, `SafetyLimitError` at a limit, and the errors that end a run. After an
@@ -244,8 +237,9 @@ class Migration:
                 on_row=report,
                 writing=lambda resource: adopting(plan, journal, writer, read_listing, types[resource]),
             )
-            self.applied = AppliedPlan(run.applied, 0)
-            if has_work := run.has_work():
+            has_work = run.has_work()
+            self.applied = result = run.applied
+            if has_work:
                 check_limits(plan, limits)
                 run.settle()
                 self._check_fresh(plan, client, journal)
@@ -253,8 +247,8 @@ class Migration:
                 if has_work:
                     run.run(client.requests_per_minute)
             finally:
-                self.applied = result = AppliedPlan(run.applied, client.requests)
-            add_lacking(run.applied, plan, journal)
+                result.requests = client.requests
+            add_lacking(result, plan, journal)
             return result
 
     def _find_listed(

@@ -57,8 +57,8 @@ def work(config, plan, what, read_seconds):
             print([one.problem for one in undone.findings][:3], file=sys.stderr, flush=True)
             os._exit(0 if all(one.resource in ("authorities", "tasks") for one in undone.findings) else 3)
         limits = Limits(failures=10**9, failures_percent=100)
-        applied, requests = migration.apply(found, limits=limits)
-        Path(config).with_name("result.json").write_text(json.dumps(as_json(applied, requests)))
+        applied = migration.apply(found, limits=limits)
+        Path(config).with_name("result.json").write_text(json.dumps(as_json(applied)))
         os._exit(3 if applied.failed or applied.left else 0)
 
 for line in sys.stdin:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipelines.backup.flow import Backup
-from pipelines.migration.apply.run import Selection
-from pipelines.migration.flow import AppliedPlan, Migration
+from pipelines.migration.apply.run import ApplyResult, Selection
+from pipelines.migration.flow import Migration
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.scopes import SCOPES
@@ -139,7 +139,7 @@ class LibraryPair:
         with self.migration() as migration:
             return migration.plan(snapshot, "new", **options)
 
-    def apply(self, plan: Plan, **options: Any) -> AppliedPlan:
+    def apply(self, plan: Plan, **options: Any) -> ApplyResult:
         """Apply a plan."""
         with self.migration() as migration:
             return migration.apply(plan, **options)

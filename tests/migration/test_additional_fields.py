@@ -133,7 +133,7 @@ def test_the_fields_that_the_target_has_are_moved(pair: LibraryPair, description
     noted = "it is not proved" in " ".join(plan.facts.notes)
     assert noted == (description == "missing") == ("it is not proved" in plan.path(HTML).read_text())
     assert not set(plan.facts.not_moved.by_field) & set(ADDED)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.failures, applied.lacking.total) == ([], 0)
     assert dump(pair, pair.target, ADDED) == dump(pair, "library", ADDED)
     found = verified(pair, plan)
@@ -237,7 +237,7 @@ def test_a_field_that_the_description_lacks_is_told_with_that_source(pair: Libra
     assert all("fills this field itself" in line for line in lines(plan, "pages"))
     assert lines(plan, "subtitle")
     assert "own description does not have this field" in plan.path(HTML).read_text()
-    assert pair.apply(plan).applied.failures == []
+    assert pair.apply(plan).failures == []
     assert verified(pair, plan).equal
 
 
@@ -254,7 +254,7 @@ def test_a_field_of_which_nothing_shows_that_the_target_has_it(pair: LibraryPair
         assert "Nothing shows that the target has such a field, neither its description nor its records" in line
         assert "bookferry describe" in line
     assert "no place" not in plan.path(HTML).read_text() + plan.path(ISSUES).read_text()
-    assert pair.apply(plan).applied.failures == []
+    assert pair.apply(plan).failures == []
 
 
 @pytest.mark.long
@@ -265,7 +265,7 @@ def test_a_lacking_description_of_one_field_is_made_up_by_the_targets_records(pa
     reshape(pair, pair.target, {"subtitle": {"schema": TEXT_OR_NULL, "seed": ["A subtitle"]}}, lies)
     plan = pair.plan(back_up(pair), overwrite=True)
     assert learned(plan).fields == ("subtitle",)
-    assert pair.apply(plan).applied.failures == []
+    assert pair.apply(plan).failures == []
     assert verified(pair, plan).equal
 
 
@@ -293,7 +293,7 @@ def test_values_that_the_description_does_not_take_are_not_sent(pair: LibraryPai
     assert "values of another type" in lines(plan, "pages")[0]
     assert plan.facts.not_moved.by_field["marks"] == RECORDS // 2
     assert "format" not in plan.facts.not_moved.by_field
-    assert pair.apply(plan).applied.failures == [], "nothing was sent that the target refuses"
+    assert pair.apply(plan).failures == [], "nothing was sent that the target refuses"
     assert verified(pair, plan).equal
     assert pair.plan(back_up(pair, "again")).facts.empty
 
@@ -340,11 +340,11 @@ def test_a_field_that_the_target_refuses_is_left_out_where_the_operator_says_so(
     reshape(pair, pair.target, {"subtitle": ADDED["subtitle"]}, "missing")
     plan = pair.plan(back_up(pair), overwrite=True)
     reshape(pair, pair.target, {"subtitle": {**ADDED["subtitle"], "read_only": True}}, "missing")
-    refused = pair.apply(plan).applied.failures
+    refused = pair.apply(plan).failures
     assert refused
     assert all("`[tenants.new.requests.publications]` leave_out = [" in failure.problem for failure in refused)
     pair.configure('[tenants.new.requests.publications]\nleave_out = ["subtitle"]')
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.failures, len(pair.publications())) == ([], RECORDS)
     assert "subtitle: not sent, as `[tenants.new.requests.publications]` says" in applied.findings[0].problem
 
@@ -356,7 +356,7 @@ def test_a_field_that_the_target_does_not_keep_is_counted(pair: LibraryPair) -> 
     reshape(pair, pair.target, without_seeds(added))
     plan = pair.plan(back_up(pair))
     pair.sandbox.change(pair.target, variations={"dropped_field": "subtitle"})
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     lost = RECORDS // 2
     assert applied.lacking.writes == len(applied.findings) == lost
     assert {finding.problem for finding in applied.findings} == {
@@ -404,7 +404,7 @@ def test_fields_of_a_source_of_version_2_are_moved_too(
     assert learned(plan).left_out == {"pmcid": LeftOut.NOT_DESCRIBED}
     assert "[identifiers.pmcid]" in lines(plan, "pmcid")[0]
     assert "deprecated" in lines(plan, "import_state")[0]
-    assert pair.apply(plan).applied.failures == []
+    assert pair.apply(plan).failures == []
     assert verified(pair, plan).equal
     assert {json.dumps(record["review"]) for record in pair.publications()} == {'{"notes": [], "state": "open"}'}
 

@@ -46,8 +46,8 @@ def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(
     assert facts.requests == RECORDS + 2 * assets + facts.files.covers + lists + descriptions
     before = pair.requests()
     result = pair.apply(plan)
-    assert (result.applied.created, result.applied.failed, result.applied.complete) == (RECORDS, 0, True)
-    assert result.applied.files_uploaded == facts.files.upload
+    assert (result.created, result.failed, result.complete) == (RECORDS, 0, True)
+    assert result.files_uploaded == facts.files.upload
     assert pair.requests() - before == result.requests == facts.requests
     moved = pair.publications()
     wanted = [comparable(record) for record in source_records(snapshot)]
@@ -120,7 +120,7 @@ def test_records_that_exist_are_not_created_again(pair: LibraryPair, snapshot: S
     assert conflicts[edited["title"]].target_id == target["id"]
     assert counts["create"] == RECORDS - len(there)
     result = pair.apply(plan)
-    assert result.applied.created == counts["create"]
+    assert result.created == counts["create"]
     moved = pair.publications()
     assert len(moved) == RECORDS + len(twice)
     assert next(record for record in moved if record["id"] == target["id"])["title"] == "Their own title"
@@ -160,8 +160,8 @@ def test_a_record_of_the_target_that_a_person_gave_to_another_one_makes_no_plan_
     table.write_text(f"resource\tsource_id\tdecision\npublications\t{number}\tsource {target['id']}\n")
     plan = pair.plan(snapshot)
     assert plan.facts.counts["publications"] == {"create": RECORDS - 1, "patch": 1}
-    assert pair.apply(plan, selection=Selection(limit=10)).applied.failed == 0
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan, selection=Selection(limit=10)).failed == 0
+    assert pair.apply(plan).complete
     moved = pair.publications()
     assert len(moved) == RECORDS
     assert next(one for one in moved if one["id"] == target["id"])["title"] == other["title"]
@@ -193,11 +193,11 @@ def test_an_approval_is_the_beginning_of_the_seal(pair: LibraryPair, snapshot: S
 def test_parts_of_a_plan_can_be_written_first(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot)
     first = pair.apply(plan, selection=Selection(limit=5))
-    assert (first.applied.created, first.applied.left, first.applied.complete) == (5, RECORDS - 5, False)
+    assert (first.created, first.left, first.complete) == (5, RECORDS - 5, False)
     two = pair.apply(plan, selection=Selection(limit=2, actions=["create"]))
-    assert two.applied.created == 2
+    assert two.created == 2
     rest = pair.apply(plan)
-    assert (rest.applied.created, rest.applied.unchanged, rest.applied.complete) == (RECORDS - 7, 7, True)
+    assert (rest.created, rest.unchanged, rest.complete) == (RECORDS - 7, 7, True)
     assert len(pair.publications()) == RECORDS
 
 
@@ -210,7 +210,7 @@ def test_too_many_failures_stop_an_apply_with_their_number(pair: LibraryPair, sn
         pair.apply(plan, limits=Limits(failures=3))
     assert "This answer was ordered" in str(stopped.value)
     pair.sandbox.reset("faults")
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
 
 
 def test_a_service_that_is_down_for_a_while_is_waited_for(pair: LibraryPair, snapshot: Snapshot) -> None:
@@ -226,7 +226,7 @@ def test_a_service_that_is_down_for_a_while_is_waited_for(pair: LibraryPair, sna
     with pytest.raises(TemporaryError, match="7 tries"):
         pair.apply(plan, limits=Limits(patience=0))
     goes_down()
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.failed, applied.complete) == (0, True)
     assert len(pair.publications()) == RECORDS
 

@@ -296,7 +296,7 @@ class History:
         """Apply the newest plan, or its next records, and compare the target with the model."""
         plan, now = self.plans[-1], self.pending[:limit]
         self.pending = self.pending[len(now) :]
-        applied = self.pair.apply(plan, selection=Selection(limit=limit)).applied
+        applied = self.pair.apply(plan, selection=Selection(limit=limit))
         counts = Counter(self.rows[number].action for number in now)
         assert (applied.created, applied.patched) == (counts[Action.CREATE], counts[Action.PATCH])
         assert (applied.failed, applied.left) == (0, len(self.pending))

@@ -105,7 +105,7 @@ def snapshot_of(pair: LibraryPair, payloads: dict[int, dict[str, Any]], days: in
 def check_named(pair: LibraryPair, plan: Plan, tmp_path: Path, fields: dict[int, set[str]]) -> None:
     """Apply, status, verify and evidence count what the service keeps otherwise, and name it."""
     records = set(fields)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.complete, applied.failed, applied.lacking.writes) == (False, 0, len(records))
     assert {finding.source_id for finding in applied.findings if finding.kind == Kind.WRITES} == records
     with pair.migration() as migration:
@@ -138,7 +138,7 @@ def test_every_later_plan_names_it_and_none_patches_it(through: LibraryPair, tmp
 def test_a_new_record_that_no_answer_names_is_decided_in_the_next_plan(through: LibraryPair) -> None:
     """I8: it differs from what was sent, so it is not adopted; to delete it and to apply again would bring the same."""
     snapshot = snapshot_of(through, PAYLOADS)
-    failures = through.apply(through.plan(snapshot)).applied.failures
+    failures = through.apply(through.plan(snapshot)).failures
     assert {failure.source_id for failure in failures} == {*KEPT}
     assert all("if one of them is it, plan again" in failure.problem for failure in failures)
     plan = through.plan(snapshot)
@@ -198,7 +198,7 @@ def test_names_of_files_are_named_too(through: LibraryPair) -> None:
         plan = through.plan(snapshot)
         assert plan.facts.empty
         assert [file.kept for row in plan.rows() for file in row.files if file.kept] == ["name"] * count
-        applied, proof = through.apply(plan).applied, verify(through, plan)
+        applied, proof = through.apply(plan), verify(through, plan)
         named = [item.problem for item in applied.findings if item.problem.startswith("The file")]
         assert len(named) == count
         assert all(problem.endswith("the service keeps another name than was sent.") for problem in named)

@@ -60,7 +60,7 @@ def test_files_whose_download_failed_are_lacking_until_a_later_plan_moved_them(
     before = status_of(pair, plan)
     assert ((before.lacking.files, before.lacking.covers), before.complete) == ((3, 2), False)
     for _ in range(2):
-        applied = pair.apply(plan).applied
+        applied = pair.apply(plan)
         assert (applied.failed, applied.left, applied.complete) == (0, 0, False)
         assert {(finding.source_id, finding.field) for finding in applied.findings} == FILES
         assert {finding.problem.rpartition("answered ")[2] for finding in applied.findings} == {"404 Not Found"}
@@ -74,7 +74,7 @@ def test_files_whose_download_failed_are_lacking_until_a_later_plan_moved_them(
 
     later = pair.plan(pair.back_up("again"))
     assert (later.facts.files.missing, later.facts.files.upload) == (0, 5)
-    assert pair.apply(later).applied.complete
+    assert pair.apply(later).complete
     assert verify(pair, later, contents=True).equal
     assert verify(pair, plan).equal, "the files are there, whatever plan moved them"
 
@@ -82,7 +82,7 @@ def test_files_whose_download_failed_are_lacking_until_a_later_plan_moved_them(
 @pytest.mark.long
 def test_a_file_that_the_target_has_is_not_lacking(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A later download may fail; what an earlier plan moved is recognised by its asset and size."""
-    assert pair.apply(pair.plan(snapshot)).applied.complete
+    assert pair.apply(pair.plan(snapshot)).complete
     for path in (pair.config.parent / "library-data" / "files").rglob("*"):
         if path.is_file():
             path.unlink()
@@ -90,7 +90,7 @@ def test_a_file_that_the_target_has_is_not_lacking(pair: LibraryPair, snapshot: 
     plan = pair.plan(pair.back_up("again"))
     pair.sandbox.reset("faults")
     assert (plan.facts.files.missing, plan.facts.files.there) == (0, 5)
-    assert (pair.apply(plan).applied.complete, verify(pair, plan).equal) == (True, True)
+    assert (pair.apply(plan).complete, verify(pair, plan).equal) == (True, True)
 
 
 def test_another_content_under_the_same_asset_is_lacking() -> None:
@@ -128,7 +128,7 @@ def test_a_field_that_the_service_does_not_keep_is_lacking(pair: LibraryPair, sn
     pair.sandbox.change(pair.target, variations={"dropped_field": "published_on"})
     assert dated
     for _ in range(2):
-        applied = pair.apply(plan).applied
+        applied = pair.apply(plan)
         assert (applied.failed, applied.complete, applied.lacking.writes) == (0, False, len(dated))
     assert {finding.kind for finding in applied.findings} == {Kind.WRITES}
     assert {finding.source_id for finding in applied.findings} == {*dated}
@@ -144,7 +144,7 @@ def test_a_field_that_a_response_does_not_have_is_not_called_lost(pair: LibraryP
     """The document does not show the responses to writes: they may leave out empty fields."""
     pair.sandbox.change(pair.target, variations={"nulls": "absent"})
     plan = pair.plan(snapshot)
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
     assert verify(pair, plan).equal
 
 
@@ -175,7 +175,7 @@ def test_an_empty_file_name_is_moved_or_named(
     move = LibraryPair.at(tmp_path / "move", pair.sandbox, pair.target, into.target)
     plan = move.plan(move.back_up())
     pair.sandbox.change(into.target, variations={"empty_names": empty_names})
-    applied, proof = move.apply(plan).applied, verify(move, plan, contents=True)
+    applied, proof = move.apply(plan), verify(move, plan, contents=True)
     [record] = move.publications()
     [asset] = record["assets"]
     names = asset["name"], asset["file"]["metadata"]["filename"]
@@ -245,7 +245,7 @@ def test_unrecognised_identifiers_are_sent_where_somebody_wants_it(pair: Library
     plan = pair.plan(snapshot, sends_invalid=True)
     assert "isbn" not in plan.facts.not_moved.by_field
     assert not [name for name in ("plan.html", ISSUES) if "--invalid-ident" in plan.path(name).read_text()]
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
     assert verify(pair, plan).equal
     assert pair.plan(snapshot).facts.empty, "the next plan does as this one"
 

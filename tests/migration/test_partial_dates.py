@@ -54,7 +54,7 @@ def test_they_are_left_out_unless_somebody_wants_them(pair: LibraryPair) -> None
         4: ["date", "c. 1900"],
     }
     assert "--first-days" in plan.path(ISSUES).read_text(encoding="utf-8")
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
     assert dates_in(pair) == {**dict.fromkeys(DATES), 3: "2020-02-29"}
     assert verify(pair, plan).equal
 
@@ -76,7 +76,7 @@ def test_their_first_day_is_sent_with_a_word(pair: LibraryPair) -> None:
     assert "first day, 2021-01-01," in issues[1][2]
     assert "first day, 2018-11-01," in issues[2][2]
     assert "The date of 2 publications" in plan.path(HTML).read_text(encoding="utf-8")
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
     assert dates_in(pair) == SENT
     assert verify(pair, plan).equal
     again = pair.plan(snapshot)
@@ -89,13 +89,13 @@ def test_their_first_day_is_sent_with_a_word(pair: LibraryPair) -> None:
 def test_a_later_plan_fills_what_was_left_out(pair: LibraryPair) -> None:
     """The option may come after a first migration; what librarians have entered since is kept, where it is a day of that year."""
     snapshot = snapshot_of(pair, DATES)
-    assert pair.apply(pair.plan(snapshot)).applied.complete
+    assert pair.apply(pair.plan(snapshot)).complete
     number = next(record["id"] for record in pair.publications() if record["title"] == "Tides 2")
     pair.call("PATCH", f"publications/{number}", {"published_on": "2018-11-30"})
     plan = pair.plan(snapshot, first_days=True)
     assert {row.source_id: row.payload for row in plan.rows(Action.PATCH)} == {1: {"published_on": "2021-01-01"}}
     assert plan.facts.count(Action.CONFLICT) == 0
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
     assert dates_in(pair) == {**SENT, 2: "2018-11-30"}
     assert verify(pair, plan).equal
     assert pair.plan(snapshot).facts.empty
@@ -116,7 +116,7 @@ def test_a_day_of_the_target_gives_way_only_to_another_year(pair: LibraryPair) -
     assert "2018-11-01" in plan.path(CONFLICTS).read_text(encoding="utf-8")
     plan = pair.plan(snapshot, overwrite=True)
     assert {row.source_id: row.payload for row in plan.rows(Action.PATCH)} == {2: {"published_on": "2018-11-01"}}
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
     assert dates_in(pair) == {1: "2021-05-03", 2: "2018-11-01"}
     assert verify(pair, plan).equal
     assert pair.plan(snapshot, overwrite=True).facts.empty
@@ -125,17 +125,17 @@ def test_a_day_of_the_target_gives_way_only_to_another_year(pair: LibraryPair) -
 @pytest.mark.long
 def test_a_date_that_the_source_completes_is_sent(pair: LibraryPair) -> None:
     """The journal has what was sent: the source's day replaces the first day that a plan wrote."""
-    assert pair.apply(pair.plan(snapshot_of(pair, {1: "2021"}), first_days=True)).applied.complete
+    assert pair.apply(pair.plan(snapshot_of(pair, {1: "2021"}), first_days=True)).complete
     plan = pair.plan(snapshot_of(pair, {1: "2021-07-09"}, days=2))
     assert [row.payload for row in plan.rows(Action.PATCH)] == [{"published_on": "2021-07-09"}]
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
     assert dates_in(pair) == {1: "2021-07-09"}
 
 
 def test_a_later_plan_takes_the_first_days_out_only_where_somebody_says_so(pair: LibraryPair) -> None:
     """Without the option it does as the plan before."""
     snapshot = snapshot_of(pair, {1: "2021"})
-    assert pair.apply(pair.plan(snapshot, first_days=True)).applied.complete
+    assert pair.apply(pair.plan(snapshot, first_days=True)).complete
     again = pair.plan(snapshot)
     assert (again.facts.empty, again.facts.first_days) == (True, True)
     plan = pair.plan(snapshot, first_days=False)
@@ -153,9 +153,9 @@ def test_a_record_without_what_the_target_demands_is_not_promised(pair: LibraryP
     plan = pair.plan(snapshot)
     reasons = {row.source_id: row.reason for row in plan.rows(Action.QUARANTINED)}
     assert reasons == {**dict.fromkeys((1, 2, 4), "required_not_taken"), 5: "required_missing"}
-    assert pair.apply(plan).applied.created == 1
+    assert pair.apply(plan).created == 1
     plan = pair.plan(snapshot, first_days=True)
-    assert pair.apply(plan).applied.created == 2
+    assert pair.apply(plan).created == 2
     assert dates_in(pair) == {number: date for number, date in SENT.items() if date}
 
 
@@ -164,6 +164,6 @@ def test_what_the_target_demands_and_may_be_empty_is_sent_so(pair: LibraryPair) 
     """Null, or an empty list."""
     reshape(pair, pair.target, {name: {"from": name, "required": True} for name in ("published_on", "authors")})
     plan = pair.plan(snapshot_of(pair, DATES))
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
     assert dates_in(pair) == {**dict.fromkeys(DATES), 3: "2020-02-29"}
     assert verify(pair, plan).equal

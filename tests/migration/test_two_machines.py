@@ -90,7 +90,7 @@ def test_what_one_machine_planned_another_applies_and_the_first_verifies(
         way.kill_at(applies, "POST", "/publications$", "after")
         assert applies.run(other.config, plan.name) < 0
     assert 0 < len(one.publications()) < creates
-    applied = one.apply(find_plan(open_data(load_settings(one.config)), plan.name)).applied
+    applied = one.apply(find_plan(open_data(load_settings(one.config)), plan.name))
     assert applied.failed == 0
     assert len(one.publications()) == creates
     with other.migration() as migration:

@@ -398,6 +398,6 @@ def _is_pending(row: PlanRow, done: set[tuple[WriteKind, str]]) -> bool:
     return not is_written(row, done) or (bool(links_of(row)) and (WriteKind.LINK, "") not in done)
 
 
-def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
+def as_json(applied: ApplyResult) -> dict[str, Any]:
     """The JSON of an apply; its keys are stable."""
-    return {**msgspec.to_builtins(applied), "requests": requests, "complete": applied.complete}
+    return {**msgspec.to_builtins(applied), "complete": applied.complete}

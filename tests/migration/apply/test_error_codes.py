@@ -22,7 +22,7 @@ def test_a_lost_upload_is_uploaded_again_at_any_status(pair: LibraryPair, snapsh
     """The document gives the storage-not-found error no status."""
     plan = pair.plan(snapshot)
     refuse(pair, status, "StorageNotFound", "/assets$", times=2)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.complete, applied.files_uploaded) == (True, plan.facts.files.upload)
     assets = plan.facts.files.upload - plan.facts.files.covers
     assert sum(len(record["assets"]) for record in pair.publications()) == assets
@@ -33,7 +33,7 @@ def test_a_lost_cover_is_uploaded_again(pair: LibraryPair, snapshot: Snapshot) -
     plan = pair.plan(snapshot)
     refuse(pair, 422, "StorageNotFound", "/publications$")
     refuse(pair, 422, "StorageNotFound", "/publications/", method="PATCH", times=2)
-    applied = pair.apply(plan, selection=SomePublications(ids=[WITH_COVER])).applied
+    applied = pair.apply(plan, selection=SomePublications(ids=[WITH_COVER]))
     assert (applied.created, applied.failed, applied.files_uploaded) == (1, 0, 2), "the cover and a file"
     assert [record["cover"] is not None for record in pair.publications()] == [True]
 
@@ -44,10 +44,10 @@ def test_another_404_for_a_file_is_refused_and_named(pair: LibraryPair, snapshot
     """It is not uploaded again: the publication or the address may be what was not found."""
     plan = pair.plan(snapshot)
     refuse(pair, 404, code, "/assets$")
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.failed, applied.created) == (1, RECORDS)
     assert "404" in applied.failures[0].problem
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
 
 
 @pytest.mark.parametrize(

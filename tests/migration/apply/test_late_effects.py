@@ -54,7 +54,7 @@ def test_what_takes_effect_within_the_read_timeout_is_sent_once(
     """Newer records of our own prove nothing: the rest of the plan goes on, and the record is looked up later."""
     plan = pair.plan(snapshot)
     late(pair, path, answer)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.complete, applied.created, pair.plan(snapshot).facts.empty) == (True, RECORDS, True)
     files = plan.facts.files
     assert posts(pair, path.strip("$")) == (RECORDS if "publications" in path else files.upload - files.covers)
@@ -67,7 +67,7 @@ def test_what_comes_later_is_named_by_verify_and_by_the_next_plan(pair: LibraryP
     """The record is absent when it is settled, and is written in the second turn; then the first request takes effect, too."""
     plan = pair.plan(snapshot)
     too_late(pair, "/publications$", "status", RECORDS)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     records = {record["id"]: record for record in pair.publications()}
     assert (len(records), applied.created, applied.failed) == (RECORDS + 1, RECORDS, 0)
     [finding] = duplicated(pair, plan)
@@ -93,7 +93,7 @@ def test_a_file_that_was_attached_twice_is_named_by_verify(pair: LibraryPair, sn
     plan = pair.plan(snapshot)
     assets = plan.facts.files.upload - plan.facts.files.covers
     too_late(pair, "/assets$", "reset", assets)
-    assert pair.apply(plan).applied.failed == 0
+    assert pair.apply(plan).failed == 0
     assert sum(len(record["assets"]) for record in pair.publications()) == assets + 1
     assert len(duplicated(pair, plan)) == 1
 
@@ -211,7 +211,7 @@ def test_an_apply_after_a_stopped_undo_of_the_same_plan_is_refused(pair: Library
         pair.apply(plan)
     with pair.migration() as migration:
         assert migration.undo(plan, really=True).left == 0
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
 
 
 @pytest.mark.long

@@ -63,7 +63,7 @@ def test_authorities_that_the_service_made_are_adopted_and_get_what_they_lack(
     assert plan.facts.resources == ["publications", "authorities", "collections"]
     make_authorities(pair, manner)
     result = pair.apply(plan)
-    assert (result.applied.adopted, result.applied.failed) == (len(adopted), 0)
+    assert (result.adopted, result.failed) == (len(adopted), 0)
     assert posts(pair) == len(creates(plan)) - len(adopted) > 0
     assert pair.requests() - before == result.requests < plan.facts.requests
     assert {names(pair)[one] for one in adopted} == {1}
@@ -74,7 +74,7 @@ def test_authorities_that_the_service_made_are_adopted_and_get_what_they_lack(
         assert (status.adopted, status.written, status.refused) == (len(adopted), True, 0)
     assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
     writes = len(pair.writes())
-    assert pair.apply(plan).applied.adopted == 0
+    assert pair.apply(plan).adopted == 0
     assert len(pair.writes()) == writes
     if manner == "own":
         return
@@ -85,7 +85,7 @@ def test_authorities_that_the_service_made_are_adopted_and_get_what_they_lack(
     left = [one for one in undone.findings if "the service made it itself" in one.problem]
     assert (undone.left, len(left)) == (would_leave, len(adopted))
     assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == []
-    assert pair.apply(plan).applied.failed == 0
+    assert pair.apply(plan).failed == 0
     assert max(names(pair)[one] for one in adopted) == 1
     assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
 
@@ -110,13 +110,13 @@ def test_a_run_that_ended_after_the_publications_goes_on_and_adopts(pair: Librar
     plan = pair.plan(snapshot, resources=RESOURCES)
     make_authorities(pair)
     publications = len(plan_rows(plan, "publications", *WRITTEN_ACTIONS))
-    assert pair.apply(plan, selection=Selection(limit=publications)).applied.adopted == 0
+    assert pair.apply(plan, selection=Selection(limit=publications)).adopted == 0
     check_completed(pair, snapshot, plan)
 
 
 def check_completed(pair: LibraryPair, snapshot: Snapshot, plan: Plan) -> None:
     """Apply a plan again, and check that it is complete and that nothing is there twice."""
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.failed, applied.left, applied.lacking.writes) == (0, 0, 0)
     with pair.migration() as migration:
         assert migration.status(plan).adopted == len(of_authors(plan))
@@ -135,7 +135,7 @@ def test_several_new_records_of_one_name_are_left_to_a_person(pair: LibraryPair,
     for _ in range(2):
         pair.call("POST", "authorities", {"name": row.payload["name"], "kind": row.payload["kind"]})
     sent = posts(pair)
-    [failure] = pair.apply(plan).applied.failures
+    [failure] = pair.apply(plan).failures
     assert failure.source_id == row.source_id
     assert "several new records of its name" in failure.problem
     assert posts(pair) - sent == len(creates(plan)) - 1
@@ -153,7 +153,7 @@ def test_of_two_records_of_one_name_one_adopts_and_one_is_created(pair: LibraryP
     finally:
         source.call("PATCH", f"authorities/{twin['id']}", {"name": f"{WITH_VARIANTS} {pair.target}"})
     make_authorities(pair)
-    assert pair.apply(plan).applied.adopted == len(of_authors(plan))
+    assert pair.apply(plan).adopted == len(of_authors(plan))
     assert names(pair)[WITH_VARIANTS, "person"] == 2
     with pair.migration() as migration:
         assert migration.verify(plan).as_planned
@@ -167,7 +167,7 @@ def test_a_value_that_the_service_set_otherwise_stays_and_is_named(pair: Library
     pair.apply(plan, selection=Selection(limit=publications))
     made = record_named(records_of(pair, "authorities"), WITH_VARIANTS)
     pair.call("PATCH", f"authorities/{made['id']}", {"variants": ["Bengio"]})
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.failed, applied.lacking.writes) == (0, 1)
     assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == ["Bengio"]
     with pair.migration() as migration:

@@ -29,14 +29,14 @@ def test_every_later_plan_names_it_and_none_patches_it(pair: LibraryPair) -> Non
         someone = max(records_of(pair, "users"))
         pair.call("DELETE", f"users/{someone}")
         snapshot = through.newest()
-        first = through.apply(through.plan(snapshot, resources=RESOURCES)).applied
+        first = through.apply(through.plan(snapshot, resources=RESOURCES))
         assert (first.failed, first.left) == (0, 0), first.failures
         for overwrite in (False, True, False):
             plan = through.plan(snapshot, resources=RESOURCES, overwrite=overwrite)
             assert plan.facts.empty
             kept = {(row.resource, row.source_id): row for row in plan.rows(Action.UNCHANGED) if row.kept}
             assert {resource for resource, _ in kept} >= {"publications", "users", "collections"}
-            applied = through.apply(plan).applied
+            applied = through.apply(plan)
             assert not applied.complete
             assert {(item.resource, item.source_id) for item in applied.findings} == {*kept}
             assert not [item for item in applied.findings if item.resource == "users" and "«" in item.problem]

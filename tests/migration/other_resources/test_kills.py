@@ -69,7 +69,7 @@ def test_a_process_killed_within_a_merge_looks_it_up_before_it_goes_on(
         assert applies.run(through.config, plan.name) == -signal.SIGKILL
         sent = len(merges(through))
         assert sent == (0 if when == "before" else 1)
-        assert through.apply(plan).applied.failed == 0
+        assert through.apply(plan).failed == 0
         assert len(merges(through)) - sent == sent_again
         check_merged(through, snapshot, plan, ids)
         assert record_named(records_of(pair, "authorities"), plan_name(plan))["id"] == ids[0]

@@ -176,7 +176,8 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
         ONE: {"parent_id"},
     }
     assert any("one more request for each of 3 records" in note for note in plan.facts.notes)
-    applied, requests = pair.apply(plan)
+    applied = pair.apply(plan)
+    requests = applied.requests
     assert [failure.problem for failure in applied.failures] == []
     assert applied.linked == 3
     assert requests - plan.facts.requests in reads
@@ -200,9 +201,9 @@ def test_links_to_records_outside_of_a_part_wait(pair: LibraryPair) -> None:
     """Parts fail nothing, and the last one completes what the first ones left."""
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
     for limit in (3, 6, 12):
-        applied = pair.apply(plan, selection=Selection(actions=["create"], limit=limit)).applied
+        applied = pair.apply(plan, selection=Selection(actions=["create"], limit=limit))
         assert ([one.problem for one in applied.failures], applied.left > 0) == ([], True)
-    assert pair.apply(plan).applied.failed == 0
+    assert pair.apply(plan).failed == 0
     assert moved(pair) == moved(pair, "library")
 
 
@@ -230,7 +231,8 @@ def test_a_reference_is_added_to_a_record_that_is_there(pair: LibraryPair) -> No
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
     patched = {row.title: row for row in plan_rows(plan, "collections", Action.PATCH)}
     assert {ONE, AFTER} <= patched.keys()
-    applied, requests = pair.apply(plan)
+    applied = pair.apply(plan)
+    requests = applied.requests
     assert ([failure.problem for failure in applied.failures], requests) == ([], plan.facts.requests)
     assert moved(pair) == moved(pair, "library")
     assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
@@ -244,10 +246,10 @@ def test_a_reference_is_added_to_a_record_that_is_there(pair: LibraryPair) -> No
 def test_a_parent_that_is_refused_costs_only_itself_and_its_children_until_the_next_apply(pair: LibraryPair) -> None:
     pair.sandbox.fault("status", pair.target, method="POST", path="/collections$", status=422, times=100)
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
-    refused = pair.apply(plan).applied
+    refused = pair.apply(plan)
     assert {failure.resource for failure in refused.failures} == {"collections"}
     pair.sandbox.reset("faults")
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert [failure.problem for failure in applied.failures] == []
     assert moved(pair) == moved(pair, "library")
     assert {entry.kind for entry in _entries(pair, plan)} >= {WriteKind.LINK}
@@ -264,7 +266,7 @@ def test_killed_between_the_creation_and_the_link_it_goes_on(pair: LibraryPair, 
     with pair.migration() as migration:
         done = migration.status(plan).done["links"]
     assert done < len(links_of(plan))
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert ([failure.problem for failure in applied.failures], applied.created) == ([], 0)
     assert moved(pair) == moved(pair, "library")
     assert len(records_of(pair, "collections")) == len(before) + len(moved(pair))

@@ -41,7 +41,7 @@ def test_a_list_of_records_that_the_target_fills_itself_is_counted(pair: Library
     plan = pair.plan(back_up(pair, "run"), resources=("collections",))
     assert plan.types["collections"].left_out == {"publication_ids": "link"}
     with pair.migration() as migration:
-        applied = migration.apply(plan).applied
+        applied = migration.apply(plan)
         proof = migration.verify(plan)
     assert (applied.complete, applied.lacking.references > 0, applied.failed) == (False, True, 0)
     assert (proof.equal, proof.as_planned, proof.lacking.references) == (False, True, applied.lacking.references)
@@ -55,7 +55,7 @@ def test_a_list_of_objects_leads_to_the_records_of_the_target(pair: LibraryPair)
     plan = pair.plan(back_up(pair, "run"), resources=("collections",))
     assert plan.types["collections"].references == {"items": "publications"}
     with pair.migration() as migration:
-        applied = migration.apply(plan).applied
+        applied = migration.apply(plan)
         proof = migration.verify(plan)
     assert (applied.failed, applied.lacking.references, proof.as_planned) == (0, 0, True)
     titles = [
@@ -93,7 +93,7 @@ def test_numbers_that_are_ids_of_one_resource_are_left_out_and_counted(pair: Lib
     assert plan.types["collections"].left_out == {"shelf": "unknown_reference"}
     assert {"position", "opened_year"} <= {*plan.types["collections"].fields}
     with pair.migration() as migration:
-        applied = migration.apply(plan).applied
+        applied = migration.apply(plan)
         proof = migration.verify(plan)
     collections = len(records_of(pair, "collections", "library"))
     assert (applied.failed, applied.complete, applied.lacking.references) == (0, False, collections)

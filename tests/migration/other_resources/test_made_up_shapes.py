@@ -243,7 +243,7 @@ def move(libraries: Libraries) -> tuple[Requests, Snapshot]:
     print(*asked, sep="\n")  # noqa: T201  seen with -s
     requests.migration = -libraries.requests()
     plan = pair.plan(snapshot, resources=ALL_RESOURCES)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert applied.failures == [], applied.failures
     with pair.migration() as migration:
         assert migration.verify(plan).as_planned

@@ -94,7 +94,7 @@ def test_questions_are_answered_and_followed(pair: LibraryPair, sandbox: Sandbox
     [loss] = [str(loss) for loss in losses_of(plan) if loss.words == "fields of publications"]
     [question] = [question for question in mapping.questions() if question.field == "rack"]
     assert f": not planned, because in mappings/{mapping.path.name} rack (line {question.line}) has no answer." in loss
-    assert pair.apply(plan).applied.lacking.unanswered == sum(lost(plan).values())
+    assert pair.apply(plan).lacking.unanswered == sum(lost(plan).values())
     with pair.migration() as migration:
         verification = migration.verify(plan)
     assert (verification.equal, verification.as_planned) == (False, True)
@@ -112,7 +112,7 @@ def test_questions_are_answered_and_followed(pair: LibraryPair, sandbox: Sandbox
 
     plan = pair.plan(snapshot, resources=ALL_RESOURCES, overwrite=True)  # the target has collections of the same names
     assert lost(plan) == {}
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.failures, [finding.field for finding in applied.findings]) == ([], ["organization"])
     with pair.migration() as migration:
         assert migration.verify(plan).as_planned
@@ -176,7 +176,7 @@ def test_a_completed_task_is_completed_by_its_own_request(tasks_sandbox: Sandbox
     completed = {task["title"] for task in ours if task["completed_at"] is not None} - titles
     assert plan.facts.work["actions"] == len(completed) >= 1
     requests = pair.requests()
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.failures, pair.requests() - requests) == ([], plan.facts.requests)
     made = [task for number, task in records_of(pair, "tasks").items() if number not in before]
     assert {task["title"] for task in made if task["completed_at"] is not None} == completed
@@ -198,7 +198,7 @@ def test_a_refused_request_of_a_field_is_said_and_tried_again(tasks_sandbox: San
     mapping.path.write_text(mapping.text.replace('"PATCH complete"', '"PATCH finish"'))
     plan = pair.plan(snapshot, resources=["tasks"])
     for _run in range(2):
-        applied = pair.apply(plan).applied
+        applied = pair.apply(plan)
         assert applied.failed == plan.facts.work["actions"]
         assert "completed_at was not set" in applied.failures[0].problem
     there = [task["title"] for task in records_of(pair, "tasks").values()]

@@ -74,7 +74,7 @@ def test_a_merge_is_proposed_and_sent_once_a_person_decided_it(pair: LibraryPair
     assert lines(plan)["authorities", source_id][-1] == "merge", "the decision stays until it is applied"
     before = pair.requests()
     result = pair.apply(plan)
-    assert (result.applied.merged, result.applied.failed) == (2, 0)
+    assert (result.merged, result.failed) == (2, 0)
     assert pair.requests() - before == result.requests == plan.facts.requests
     assert {*ids} & {*records_of(pair, "authorities")} == {ids[0]}
     assert merges(pair) == [("PATCH", f"/api/v3/authorities/{one}/merge") for one in ids[1:]]
@@ -82,7 +82,7 @@ def test_a_merge_is_proposed_and_sent_once_a_person_decided_it(pair: LibraryPair
         assert migration.verify(plan).as_planned
         status = migration.status(plan)
         assert (status.done["merge"], status.written) == (2, True)
-    assert pair.apply(plan).applied.merged == 0
+    assert pair.apply(plan).merged == 0
 
     later = pair.plan(snapshot, resources=RESOURCES)
     assert {*later.facts.counts["authorities"]} == {"unchanged"}, (
@@ -121,7 +121,7 @@ def test_a_merge_with_a_lost_response_is_looked_up_in_the_list(
     plan, _source_id, ids = decided(pair, snapshot)
     kind = fault.pop("fault")
     pair.sandbox.fault(kind, pair.target, path="/merge", **fault, **({} if kind == "cut" else {"when": "after"}))
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.merged, applied.failed) == (2, 0)
     check_merged(pair, snapshot, plan, ids)
 
@@ -137,7 +137,7 @@ def test_a_run_that_ended_within_a_merge_looks_it_up_before_it_goes_on(
     with pytest.raises(AccessDeniedError):
         pair.apply(plan)
     sent = len(merges(pair))
-    assert pair.apply(plan).applied.failed == 0
+    assert pair.apply(plan).failed == 0
     assert len(merges(pair)) - sent == sent_again
     check_merged(pair, snapshot, plan, ids)
 
@@ -146,13 +146,13 @@ def test_a_run_that_ended_within_a_merge_looks_it_up_before_it_goes_on(
 def test_a_refused_merge_is_named_and_may_be_tried_again(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan, _source_id, ids = decided(pair, snapshot)
     pair.sandbox.fault("status", pair.target, path="/merge", status=422)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.merged, applied.failed) == (1, 1)
     assert {*ids} <= {*records_of(pair, "authorities"), ids[2]}
     with pair.migration() as migration:
         [finding] = [one for one in migration.verify(plan).findings if one.code == "duplicated"]
     assert finding.target_id == ids[1]
-    assert pair.apply(plan).applied.merged == 1
+    assert pair.apply(plan).merged == 1
     check_merged(pair, snapshot, plan, ids)
 
 
@@ -166,7 +166,7 @@ def test_a_merge_follows_the_targets_description(pair: LibraryPair, snapshot: Sn
     pair.sandbox.change(pair.target, shapes={"resources": {"authorities": shape}})
     plan = pair.plan(snapshot, resources=RESOURCES)
     pair.sandbox.fault("reset", pair.target, path="/merges", when="after")
-    assert pair.apply(plan).applied.merged == 2
+    assert pair.apply(plan).merged == 2
     assert merges(pair) == [("POST", f"/api/v3/authorities/{one}/merges") for one in ids[:2]]
     check_merged(pair, snapshot, plan, [ids[2], *ids[:2]])
 
@@ -198,7 +198,7 @@ def test_a_merge_that_nothing_describes_is_as_the_operator_says(pair: LibraryPai
     undescribed(pair, path="/authorities/{id}/merges", method="POST", field="target_id")
     decide(plan, "authorities", source_id, "merge")
     plan = pair.plan(snapshot, resources=RESOURCES)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.merged, applied.failed) == (0, 1)
     shown = 'merge = "authorities/{id}/merge", merge_method = "PATCH", merge_field = "into_id"'
     assert f"`[tenants.new.requests.authorities]` {shown}" in applied.failures[0].problem
@@ -207,7 +207,7 @@ def test_a_merge_that_nothing_describes_is_as_the_operator_says(pair: LibraryPai
     for line in ('merge = "authorities/{id}/merges"', 'merge_method = "POST"', 'merge_field = "target_id"'):
         pair.configure(line)
     sent = len(merges(pair))
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.merged, applied.failures) == (2, [])
     assert merges(pair)[sent:] == [("POST", f"/api/v3/authorities/{one}/merges") for one in ids[1:]]
     check_merged(pair, snapshot, plan, ids)
@@ -220,12 +220,12 @@ def test_a_merge_that_only_says_success_ends_all_merges(pair: LibraryPair, snaps
     decide(plan, "authorities", source_id, "merge")
     plan = pair.plan(snapshot, resources=RESOURCES)
     pair.sandbox.fault("status", pair.target, path="/merge", status=200)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.merged, applied.failed) == (0, 1)
     assert f"authority {ids[1]} was to be merged into {ids[0]}" in applied.failures[0].problem
     assert merges(pair) == [("PATCH", f"/api/v3/authorities/{ids[1]}/merge")]
     assert {*ids} <= {*records_of(pair, "authorities")}
-    assert pair.apply(plan).applied.merged == 2
+    assert pair.apply(plan).merged == 2
 
 
 @pytest.mark.long
@@ -233,7 +233,7 @@ def test_a_field_that_names_the_record_that_goes_is_never_sent(pair: LibraryPair
     plan, source_id, ids = with_twins(pair, snapshot)
     undescribed(pair, path="/authorities/{id}/merge", method="PATCH", field="source_id")
     decide(plan, "authorities", source_id, "merge")
-    applied = pair.apply(pair.plan(snapshot, resources=RESOURCES)).applied
+    applied = pair.apply(pair.plan(snapshot, resources=RESOURCES))
     assert (applied.merged, applied.failed) == (0, 1)
     assert {*ids} <= {*records_of(pair, "authorities")}
 
@@ -277,7 +277,7 @@ def test_hard_copies_follow_the_merged_location_in_the_same_plan(pair: LibraryPa
     decide(plan, LOCATIONS, conflict.source_id, "merge")
     plan = pair.plan(snapshot, resources=["hard_copies"])
     assert plan_rows(plan, "hard_copies", Action.CONFLICT) == []
-    assert pair.apply(plan).applied.failed == 0
+    assert pair.apply(plan).failed == 0
     assert twin not in records_of(pair, "locations")
     copies = records_of(pair, "hard_copies")
     assert copies[copy["id"]]["location_id"] == there["id"]

@@ -64,7 +64,7 @@ def test_named_resources_move_with_their_references_in_the_planned_requests(
     }
     requests_before = pair.requests()
     result = pair.apply(plan)
-    assert (result.applied.failed, result.applied.left, str(result.applied.lacking)) == (0, 0, ORGANIZATION)
+    assert (result.failed, result.left, str(result.lacking)) == (0, 0, ORGANIZATION)
     assert pair.requests() - requests_before == result.requests == facts.requests
 
     with pair.migration() as migration:
@@ -116,7 +116,7 @@ def test_contributors_are_the_same_persons_even_where_their_accounts_are_created
     patched, second, third, _fourth = plan_rows(plan, "publications")[:4]
     assert (patched.action, [*patched.payload], second.unsent["organization"]) == ("patch", ["contributor"], {"id": 1})
     assert ("contributor" in third.payload, third.references["contributor"].target_ids) == (False, [None])
-    assert str(pair.apply(plan).applied.lacking) == ORGANIZATION
+    assert str(pair.apply(plan).lacking) == ORGANIZATION
     assert contributors(pair) == contributors(pair, "library")
     with pair.migration() as migration:
         proof = migration.verify(plan)
@@ -146,12 +146,12 @@ def test_a_record_waits_for_those_outside_of_the_selection_to_which_it_refers(
     delete_user(pair, "Yuki")
     plan = pair.plan(snapshot, resources=["users"])
     publications = [row.source_id for row in plan_rows(plan, "publications", Action.CREATE) if row.references]
-    first = pair.apply(plan, selection=SomePublications(ids=[*publications, RECORDS])).applied
+    first = pair.apply(plan, selection=SomePublications(ids=[*publications, RECORDS]))
     assert (first.failed, first.created, first.waiting, first.lacking.writes) == (0, 1, len(publications), 0)
     assert first.left > first.waiting > 0
-    second = pair.apply(plan, selection=Selection(actions=["patch"])).applied
+    second = pair.apply(plan, selection=Selection(actions=["patch"]))
     assert (second.failed, second.waiting) == (0, 0)
-    last = pair.apply(plan).applied
+    last = pair.apply(plan)
     assert (last.failed, last.left, last.waiting, str(last.lacking)) == (0, 0, 0, ORGANIZATION)
     assert contributors(pair) == contributors(pair, "library")
 
@@ -169,15 +169,15 @@ def test_a_contributor_without_an_account_does_not_stop_the_publication(pair: Li
     plan = pair.plan(snapshot, resources=["users"])
     delete_user(pair, "Marta")
     pair.sandbox.fault("status", pair.target, path="/users$", method="POST", status=422)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert sorted(failure.source_id for failure in applied.failures if failure.resource == "publications") == [2, 3, 4]
     assert len(records_of(pair, "publications")) == RECORDS
     assert len(contributors(pair)) == 1
-    again = pair.apply(plan).applied
+    again = pair.apply(plan)
     assert (again.failed, again.lacking.writes, again.complete) == (0, 3, False), "no later run forgets them"
     later = pair.plan(snapshot, resources=["users"])
     assert [row.source_id for row in later.rows("patch", resources=["publications"])] == [2, 3, 4]
-    assert str(pair.apply(later).applied.lacking) == ORGANIZATION
+    assert str(pair.apply(later).lacking) == ORGANIZATION
     assert contributors(pair) == contributors(pair, "library")
 
 
@@ -319,10 +319,10 @@ def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: Librar
     assert any("1 location" in note for note in plan.facts.notes)
     assert "Closed stacks" in plan.path("issues.tsv").read_text("utf-8")
     result = pair.apply(plan)
-    assert (result.applied.quarantined, result.applied.complete) == (1 + len(waiting), False)
+    assert (result.quarantined, result.complete) == (1 + len(waiting), False)
     with pair.migration() as migration:
         proof, status = migration.verify(plan), migration.status(plan)
-    for lacking in (result.applied.lacking, status.lacking, proof.lacking):
+    for lacking in (result.lacking, status.lacking, proof.lacking):
         assert lacking.records == 1 + len(waiting)
     assert (proof.equal, proof.as_planned, proof.missing) == (False, True, 1 + len(waiting))
     assert "Closed stacks" in {finding.title for finding in proof.findings if finding.code == "location_missing"}
@@ -331,7 +331,7 @@ def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: Librar
     pair.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "closed  Stacks"})
     later = pair.plan(snapshot, resources=["hard_copies"])
     assert later.facts.counts["hard_copies"]["create"] == len(waiting)
-    assert pair.apply(later).applied.lacking.records == 0
+    assert pair.apply(later).lacking.records == 0
 
 
 def test_a_decision_never_writes_to_a_record_that_it_does_not_name(pair: LibraryPair, snapshot: Snapshot) -> None:
@@ -425,14 +425,14 @@ def test_lost_responses_duplicate_nothing_and_only_records_that_refer_to_a_refus
         )
     pair.sandbox.fault("status", pair.target, path="/publications$", method="POST", status=422)
     result = pair.apply(plan)
-    [refused, *referring] = result.applied.failures
+    [refused, *referring] = result.failures
     assert refused.resource == "publications"
     assert {failure.resource for failure in referring} <= {"collections", "hard_copies", "tasks"}
     assert all(
         f"publications {refused.source_id}, to which it refers, was not created" in failure.problem
         for failure in referring
     )
-    assert pair.apply(plan).applied.failed == 0
+    assert pair.apply(plan).failed == 0
     for resource in ("authorities", "hard_copies", "tasks"):
         assert len(records_of(pair, resource)) == snapshot.manifest.tables[resource].rows, "none twice, none lost"
     assert pair.plan(snapshot, resources=ALL_RESOURCES).facts.empty

@@ -20,12 +20,12 @@ def test_a_404_that_no_reference_explains_refuses_the_record(pair: LibraryPair, 
     """No record is written without its contributor because the service said something else; every contributor is there."""
     plan = pair.plan(snapshot, resources=["users"])
     refuse(pair, code, times=4)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     refused = [failure for failure in applied.failures if failure.resource == "publications"]
     assert len(refused) == 4
     assert all("404" in failure.problem and "no such record" not in failure.problem for failure in refused)
     assert len(records_of(pair, "publications")) == RECORDS - 4
-    again = pair.apply(plan).applied
+    again = pair.apply(plan)
     assert (again.failed, again.left, again.quarantined) == (0, 0, 0)
     assert again.lacking.total == 1, "the organization, which no endpoint creates"
     assert contributors(pair) == contributors(pair, "library")
@@ -36,7 +36,7 @@ def test_an_account_that_cannot_be_looked_up_refuses_the_record(pair: LibraryPai
     plan = pair.plan(snapshot, resources=["users"])
     delete_user(pair, "Marta")
     pair.sandbox.fault("status", pair.target, method="GET", path="/users/", status=403, code="AccessDenied", times=9)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     [failure] = applied.failures
     assert "no such record" not in failure.problem
     assert len(records_of(pair, "publications")) == RECORDS - 1

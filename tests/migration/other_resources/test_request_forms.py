@@ -89,7 +89,7 @@ def test_a_put_that_the_operator_names_sends_the_whole_record(pair: LibraryPair,
     undescribed(pair, {**FIELDS, **SHELF}, verb="PUT", replaces=True)
     say(pair, 'method = "PUT"')
     made = len(sent(pair))
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.patched, applied.failed, applied.failures) == (2, 0, [])
     assert sent(pair)[made:] == ["PUT", "PUT"]
     assert records_of(pair, "collections") == changed(before, planned)
@@ -120,7 +120,7 @@ def test_a_refused_form_shows_the_setting_and_stops_the_resource(
     plan = pair.plan(snapshot, resources=resources)
     creates = len(plan_rows(plan, "collections", Action.CREATE))
     undescribed(pair, form.pop("fields", FIELDS), **form)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     failed = [failure for failure in applied.failures if failure.resource == "collections"]
     assert len(failed) == min(3, creates)
     others = sum(len(plan_rows(plan, resource, Action.CREATE)) for resource in ("publications", "authorities"))
@@ -132,7 +132,7 @@ def test_a_refused_form_shows_the_setting_and_stops_the_resource(
         assert "wrapped_in" in failure.problem
     assert sent(pair) == ["POST"] * (len(failed) + written), "no other form is tried"
     say(pair, setting)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert (applied.failed, applied.left, applied.created) == (0, 0, creates - written)
     assert bool(applied.lacking.writes) == ("leave_out" in setting)
 
@@ -141,17 +141,17 @@ def test_a_refused_method_and_a_refused_address_show_theirs(pair: LibraryPair, s
     undescribed(pair, FIELDS)
     plan, _creates = plan_creates(pair, snapshot)
     pair.sandbox.fault("status", pair.target, method="POST", path="/collections$", status=404, code="NoRoute", times=99)
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert all('create = "collections"' in failure.problem for failure in applied.failures)
     pair.sandbox.reset("faults")
     pair.apply(plan)
     plan, _planned = plan_changes(pair, snapshot)
     undescribed(pair, FIELDS, verb="PUT")
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     assert applied.failures
     assert all('method = "PUT"' in failure.problem for failure in applied.failures)
     say(pair, 'method = "PUT"')
-    assert pair.apply(plan).applied.failed == 0
+    assert pair.apply(plan).failed == 0
     check_whole(pair, snapshot, plan)
 
 
@@ -161,7 +161,7 @@ def test_publications_have_such_a_table_too(pair: LibraryPair, snapshot: Snapsho
     pair.sandbox.fault(
         "status", pair.target, method="POST", path="/publications$", status=405, code="NoMethod", times=999
     )
-    applied = pair.apply(plan).applied
+    applied = pair.apply(plan)
     failed = [failure.problem for failure in applied.failures if failure.resource == "publications"]
     assert len(failed) >= 3
     assert all('`[tenants.new.requests.publications]` create = "publications"' in problem for problem in failed)
@@ -179,7 +179,7 @@ def test_a_described_put_keeps_what_the_source_does_not_know(pair: LibraryPair, 
     reshape(pair, "follows", {**FIELDS, **SHELF}, verb="PUT", replaces=True)
     plan = pair.plan(snapshot, resources=RESOURCES, overwrite=True)
     before, made = records_of(pair, "collections"), len(sent(pair))
-    assert pair.apply(plan).applied.failed == 0
+    assert pair.apply(plan).failed == 0
     assert sent(pair)[made:] == ["PUT", "PUT"]
     planned = {
         row.existing_target_id: row.payload["description"] for row in plan_rows(plan, "collections", Action.PATCH)
@@ -192,7 +192,7 @@ def test_a_key_around_the_record_that_the_operator_names(pair: LibraryPair, snap
     undescribed(pair, FIELDS, wrapped="collection")
     say(pair, 'wrapped_in = "collection"')
     plan, creates = plan_creates(pair, snapshot)
-    assert pair.apply(plan).applied.failed == 0
+    assert pair.apply(plan).failed == 0
     assert sent(pair) == ["POST"] * creates
     check_whole(pair, snapshot, plan)
 
@@ -212,7 +212,7 @@ def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, applies:
         say(through, 'method = "PUT"')
         way.kill_at(applies, "PUT", "/collections/", when)
         assert applies.run(through.config, plan.name) == -signal.SIGKILL
-        assert through.apply(plan).applied.failed == 0
+        assert through.apply(plan).failed == 0
         assert records_of(pair, "collections") == changed(before, planned)
         check_whole(through, snapshot, plan)
 
@@ -231,5 +231,5 @@ def test_a_process_killed_within_the_first_create_with_a_key_makes_nothing_twice
         plan, _creates = plan_creates(through, snapshot)
         way.kill_at(applies, "POST", "/collections$", when, body=b'{"collection": {')
         assert applies.run(through.config, plan.name) == -signal.SIGKILL
-        assert through.apply(plan).applied.failed == 0
+        assert through.apply(plan).failed == 0
         check_whole(through, snapshot, plan)

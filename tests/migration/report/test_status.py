@@ -21,7 +21,7 @@ def test_a_status_has_what_is_done_and_what_remains(pair: LibraryPair, snapshot:
         assert (status.requests_left, status.last_change, status.verification) == (plan.facts.requests, "", None)
     pair.sandbox.fault("status", pair.target, method="POST", path="^/api/v3/publications", status=422)
     result = pair.apply(plan, selection=Selection(limit=10))
-    assert (result.applied.created, result.applied.failed) == (9, 1)
+    assert (result.created, result.failed) == (9, 1)
     with pair.migration() as migration:
         status = migration.status(plan)
         assert (status.done["create"], status.refused, status.complete) == (9, 1, False)

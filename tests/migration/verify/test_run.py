@@ -36,7 +36,7 @@ WITH_PDF, WITH_BOTH, WITH_COVER = 85, 89, 92
 def apply_new_plan(pair: LibraryPair, snapshot: Snapshot) -> Plan:
     """Returns a plan that is applied completely."""
     plan = pair.plan(snapshot)
-    assert pair.apply(plan).applied.complete
+    assert pair.apply(plan).complete
     return plan
 
 
