@@ -6,8 +6,8 @@
    the destination.
 3. The destination says that they have arrived.
 
-A move that was stopped is repeated with the same command. Where the origin has the state still, the copy is made anew; where it has left,
-only the third step is lacking, or nothing.
+A move that was stopped is repeated with the same command. Where the origin has the state still, the copy is made anew; where it has left
+and not arrived, only the third step is lacking.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True)
 class MovedState:
-    """What was moved. `finished`: an earlier move had done all but the last step, or that too."""
+    """What was moved. `finished`: an earlier move had done all but the last step."""
 
     origin: str
     destination: str
@@ -104,8 +104,6 @@ class _Move:
         if len(gone) == 1 and gone <= waiting:
             return gone.pop()
         place = next(iter(departed.values()))[2]
-        if len(gone) == 1 and not arriving and place == self._destination.place and _has_all(destination, departed):
-            return gone.pop()  # the person could not see that it was done
         raise StorageError(
             f"The state in {self._origin.place} is not the valid one: it was moved to {place}, or a move from there was stopped. Nothing "
             "was changed. Move it the other way, or finish that move with the same command."
@@ -161,13 +159,6 @@ class _Move:
 def _arrive(destination: Store, move: str) -> None:
     with destination.transaction() as session:
         session.execute("DELETE FROM state_moves WHERE move = ? AND stage = 'arriving'", (move,))
-
-
-def _has_all(store: Store, libraries: Collection[str]) -> bool:
-    """Whether the store has the budgets of these libraries: another database may have the name of the one that it was moved to."""
-    with store.transaction() as session:
-        rows = session.execute("SELECT library FROM budget_libraries").fetchall()
-    return set(libraries) <= {library_key(library) for (library,) in rows}
 
 
 def _marks(store: Store, libraries: tuple[str, ...]) -> dict[str, tuple[str, str, str]]:

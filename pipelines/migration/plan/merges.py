@@ -1,4 +1,4 @@
-"""Merges of the target's records: how the target takes one, those that a person decided, and the names that it has more than once.
+"""Merges of the target's records: how the target takes one, and those that a person decided.
 
 A merge cannot be taken back. So where the description has one whose body does not say clearly which record remains, none is sent.
 """

@@ -62,20 +62,22 @@ def outcome_of(resource: ResourceType, match: Match, fields: Sequence[str], *, o
     if match.target is not None and target is not source:
         target = resource.compared(match.target.values)
     verdicts = _verdicts(resource, match, fields, (source, target), overwrite=overwrite)
+    return Outcome(*_action_and_reason(resource, match, verdicts), verdicts, source, target)
+
+
+def _action_and_reason(resource: ResourceType, match: Match, verdicts: Verdicts) -> tuple[Action, str | None]:
     if match.decision == Decision.SKIP:
-        return Outcome(Action.SKIPPED, None, verdicts, source, target)
+        return Action.SKIPPED, None
     if match.reason is not None:
-        return Outcome(Action.CONFLICT, match.reason, verdicts, source, target)
+        return Action.CONFLICT, match.reason
     if match.target_id is None:
         quarantined = _quarantine_reason(resource, match.source.reason, match.source.values)
-        action = Action.CREATE if quarantined is None else Action.QUARANTINED
-        return Outcome(action, quarantined, verdicts, source, target)
+        return (Action.CREATE if quarantined is None else Action.QUARANTINED), quarantined
     kinds = {*verdicts.values()}
     reason = next((reason for verdict, reason in CONFLICTS.items() if verdict in kinds), None)
     if reason is not None:
-        return Outcome(Action.CONFLICT, reason, verdicts, source, target)
-    action = Action.PATCH if FieldVerdict.PATCH in kinds else Action.UNCHANGED
-    return Outcome(action, None, verdicts, source, target)
+        return Action.CONFLICT, reason
+    return (Action.PATCH if FieldVerdict.PATCH in kinds else Action.UNCHANGED), None
 
 
 def _quarantine_reason(resource: ResourceType, reason: str | None, values: Mapping[str, Any]) -> str | None:
