@@ -202,9 +202,6 @@ def _parser() -> argparse.ArgumentParser:
         "--latency", type=float, default=0.0, metavar="SECONDS", help="delay of each response (%(default)s)"
     )
     parser.add_argument(
-        "--url-seconds", type=int, default=900, metavar="N", help="lifetime of download addresses (%(default)s)"
-    )
-    parser.add_argument(
         "--variation",
         type=_name_value_option,
         action="append",
@@ -288,10 +285,10 @@ def _wait_for_eof() -> None:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    names = ("latency", "requests_per_minute", "url_seconds")
     return Settings().with_changes(
         {
-            **{name: getattr(options, name) for name in names},
+            "latency": options.latency,
+            "requests_per_minute": options.requests_per_minute,
             "variations": dict(options.variations),
             "oauth": dict(options.oauth),
             "shapes": options.shapes,

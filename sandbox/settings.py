@@ -49,30 +49,24 @@ class Variations:
 class OAuth:
     """Behaviour of the authorization server; the first value is the default.
 
-    ``refresh_policy``: what a refresh does to older tokens (``oauth/refresh_policies.py``); ``refresh_leeway_seconds`` belongs to
-    ``leeway``.
+    ``refresh_policy``: what a refresh does to older tokens (``oauth/refresh_policies.py``).
     """
 
     access_token_seconds: int = at_least(1, 3600)
-    code_seconds: int = at_least(1, 60)
     registrations_per_day: int = at_least(0, 20)
     refresh_policy: str = one_of("strict", "leeway", "until_used", "at_once")
-    refresh_leeway_seconds: int = at_least(0, 30)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a tenant. ``latency``: seconds before each response. ``requests_per_minute``: 0 lifts the limit.
 
-    ``index_lag``: seconds until a search finds a new record; plain lists and the record itself show it at once. ``url_seconds``:
-    lifetime of a download address. ``upload_bytes``: what an upload form accepts. ``shapes``:
-    other shapes of the resources of version 3, as JSON text (``sandbox/shapes``), or empty.
+    ``upload_bytes``: what an upload form accepts. ``shapes``: other shapes of the resources of version 3, as JSON text
+    (``sandbox/shapes``), or empty.
     """
 
     latency: float = at_least(0, 0.0)
     requests_per_minute: int = at_least(0, 60)
-    index_lag: float = at_least(0, 0.0)
-    url_seconds: int = at_least(1, 900)
     upload_bytes: int = at_least(0, 5 * 1024**3)
     shapes: str = ""
     variations: Variations = field(default_factory=Variations)

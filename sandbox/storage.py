@@ -32,8 +32,9 @@ STORAGE = "/storage/"
 HOST = "storage."
 CACHE = "cache/"
 
-# Assumption: how long an upload form is valid
+# Assumption: how long an upload form and a download address are valid
 _FORM_SECONDS = 3600
+_ADDRESS_SECONDS = 900
 
 
 class Storage:
@@ -45,10 +46,10 @@ class Storage:
         self._port = port
         self.keys = derive_keys(signing_key)
 
-    def url(self, base_url: str, file_id: str, seconds: int) -> str:
-        """Returns an address that downloads a file for `seconds` without sign-in."""
+    def url(self, base_url: str, file_id: str) -> str:
+        """Returns an address that downloads a file without sign-in."""
         address = f"{self.address(base_url)}/{STORE}{quote(file_id)}"
-        return sign_address(self.keys, address, now=self._clock.now(), seconds=seconds)
+        return sign_address(self.keys, address, now=self._clock.now(), seconds=_ADDRESS_SECONDS)
 
     def presign(
         self, base_url: str, place: str, *, filename: str | None, mime_type: str | None, settings: Settings

@@ -16,7 +16,6 @@ from sandbox.state.search import Criteria
 
 SEARCHABLE_IDENTIFIERS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
 
-_SEARCHES = {*SEARCHABLE_IDENTIFIERS, "author", "category", "year", "query"}
 _WHOLE_NUMBER = {"type": ["integer", "string"]}
 PAGING = (
     Parameter(
@@ -58,13 +57,7 @@ def publication_criteria(call: Call) -> Criteria:
         year=filters.get("year", ""),
         text=filters.get("query", ""),
         partial=call.settings.variations.identifier_search == "contains",
-        indexed_until=_indexed_until(call) if filters.keys() & _SEARCHES else None,
     )
-
-
-def _indexed_until(call: Call) -> float | None:
-    """Returns the time from which on new records are not indexed yet."""
-    return call.tenant.clock.now() - call.settings.index_lag if call.settings.index_lag else None
 
 
 def publication_page(call: Call, criteria: Criteria, render: Render, *, bare: bool = False) -> Response:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from werkzeug.wrappers import Response
 
@@ -48,8 +47,7 @@ def publication_endpoints(
 
     def create_publication(call: Call) -> Response:
         change = draft_change(call)
-        create = partial(call.tenant.publications.create, now=call.tenant.clock.now())
-        manner = call.settings.variations.author_authorities
+        create, manner = call.tenant.publications.create, call.settings.variations.author_authorities
         return call.answer(render(_written(lambda: create(change(Draft(title=None)), authorities=manner)), call))
 
     def change_publication(call: Call) -> Response:

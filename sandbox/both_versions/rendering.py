@@ -80,4 +80,4 @@ def _urls(file: StoredFile, call: Call) -> dict[str, str]:
 
 
 def _url(file: StoredFile, call: Call) -> str:
-    return call.tenant.storage.url(call.base_url, file.id, call.settings.url_seconds)
+    return call.tenant.storage.url(call.base_url, file.id)

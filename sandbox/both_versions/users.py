@@ -10,14 +10,12 @@ from werkzeug.wrappers import Response
 
 from sandbox.both_versions.rendering import cover_record
 from sandbox.both_versions.schemas import INTEGER, array, or_null, payload_object, response_object
-from sandbox.endpoints import TEXT, Call, Schema
+from sandbox.endpoints import TEXT, Call, Endpoint, Schema, SuccessResponse
 from sandbox.errors import ApiError, record_not_found, unprocessable
 from sandbox.responses import deleted
 from sandbox.state.blobs import StoredFile
 from sandbox.state.records import EXTRA, Document, DuplicateValue, Records
 from sandbox.tenants import Mail
-
-Render = Callable[[Document, Call], dict[str, Any]]
 
 EMAIL: Schema = {"type": "string", "pattern": r"^[^@\s]+@[^@\s]+$"}
 NAME: Schema = {"type": "string", "minLength": 1}
@@ -34,15 +32,13 @@ USER_SCHEMAS = {
 }
 
 
-def user_record_without_avatar(row: Document, call: Call) -> dict[str, Any]:  # noqa: ARG001  # every rendering has one signature
-    """Returns a user as version 2 shows it."""
-    return {"id": row["id"], "email": row["email"], "name": row["name"], "roles": row["roles"]}
-
-
 def user_record(row: Document, call: Call) -> dict[str, Any]:
-    """Returns a user as version 3 shows it, with the picture."""
-    avatar = row["avatar"] and cover_record(StoredFile(**row["avatar"]), call)
-    return {**user_record_without_avatar(row, call), "avatar": avatar, EXTRA: row.get(EXTRA)}
+    """Returns a user; version 3 shows the picture, too."""
+    record = {name: row[name] for name in ("id", "email", "name", "roles")}
+    if call.version.name == "v3":
+        record["avatar"] = row["avatar"] and cover_record(StoredFile(**row["avatar"]), call)
+        record[EXTRA] = row.get(EXTRA)
+    return record
 
 
 def user_records(call: Call) -> Records:
@@ -58,21 +54,22 @@ def find_user(call: Call) -> Document:
     return row
 
 
-def create_user(call: Call, render: Render) -> Response:
+def create_user(call: Call) -> Response:
     """Creates a user, who gets a mail. The address must be new."""
     new = {"email": None, "name": None, "roles": [], "avatar": None, **_stored_values(call)}
     row = _write_or_refuse(lambda: user_records(call).create(new))
     call.tenant.mails.append(Mail(call.tenant.clock.now(), row["email"], _SUBJECT))
-    return call.answer(render(row, call))
+    return call.answer(user_record(row, call))
 
 
-def change_user(call: Call, render: Render) -> Response:
+def change_user(call: Call) -> Response:
     """Changes a user. Nobody can change the roles of the own account, so nobody locks oneself out."""
     user = find_user(call)
     number = user["id"]
     if call.payload.get("roles", user["roles"]) != user["roles"]:
         _refuse_own_account(call, number)
-    return call.answer(render(_write_or_refuse(lambda: user_records(call).change(number, _stored_values(call))), call))
+    row = _write_or_refuse(lambda: user_records(call).change(number, _stored_values(call)))
+    return call.answer(user_record(row, call))
 
 
 def delete_user(call: Call) -> Response:
@@ -81,6 +78,18 @@ def delete_user(call: Call) -> Response:
     _refuse_own_account(call, number)
     user_records(call).remove(number)
     return deleted(call.settings.variations)
+
+
+DELETE_USER = Endpoint(
+    method="DELETE",
+    path="/users/{id}",
+    summary="Delete a user",
+    doc="403 for the own account.",
+    handler=delete_user,
+    success=SuccessResponse("An empty object", "Nothing"),
+    refusals=(404,),
+    scope="users:write",
+)
 
 
 def _refuse_own_account(call: Call, number: int) -> None:

@@ -38,8 +38,9 @@ from sandbox.tenants import Tenant
 SESSION_COOKIE = "_library_session"
 VISIT_COOKIE = "_library_visit"
 
-# Assumption: how long a browser stays signed in
+# Assumptions: how long a browser stays signed in, and how long a code is valid
 _SESSION_SECONDS = 12 * 3600
+_CODE_SECONDS = 60
 
 # Title and meaning of each scope on the page
 SCOPE_TEXTS: Mapping[str, tuple[str, str]] = {
@@ -154,9 +155,7 @@ def _allowed(visit: Visit, person: User, authorization: AuthorizationRequest) ->
         return _page(visit, authorization, Problem("Tick at least one thing that the program may do, or refuse."))
     tenant, to, now = visit.tenant, authorization.redirect_target, visit.tenant.clock.now()
     code = secrets.token_urlsafe(32)
-    details = CodeDetails(
-        to.redirect_uri, authorization.challenge, authorization.resource, now + tenant.settings.oauth.code_seconds
-    )
+    details = CodeDetails(to.redirect_uri, authorization.challenge, authorization.resource, now + _CODE_SECONDS)
     tenant.grants.open(NewGrant(to.client.id, person, released, authorization.surface), code, details, now)
     return _redirect(to, visit.request.args.get("state"), {"code": code})
 

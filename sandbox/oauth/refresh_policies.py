@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+_LEEWAY_SECONDS = 30
+
 
 class Verdict(Enum):
     """What a refresh gets: new tokens, a refusal, or a refusal that ends the grant."""
@@ -35,11 +37,11 @@ class RefreshPolicy:
     old_pair: OldPair
     has_leeway: bool = False
 
-    def verdict(self, *, ended: bool, refreshed_at: float | None, now: float, leeway: float) -> Verdict:
+    def verdict(self, *, ended: bool, refreshed_at: float | None, now: float) -> Verdict:
         """Returns what a refresh token gets; times in seconds."""
         if ended:
             return Verdict.REFUSE
-        if refreshed_at is None or (self.has_leeway and now <= refreshed_at + leeway):
+        if refreshed_at is None or (self.has_leeway and now <= refreshed_at + _LEEWAY_SECONDS):
             return Verdict.RENEW
         return self.on_reuse
 

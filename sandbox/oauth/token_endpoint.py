@@ -98,15 +98,12 @@ def _check_code_resource(resource: str | None, details: CodeDetails, grant: Gran
 
 
 def _refresh(form: Parameters, client: Client, tenant: Tenant, base: str) -> Tokens:
-    rules, now = tenant.settings.oauth, tenant.clock.now()
-    policy = REFRESH_POLICIES[rules.refresh_policy]
+    now, policy = tenant.clock.now(), REFRESH_POLICIES[tenant.settings.oauth.refresh_policy]
 
     def refresh(pair: TokenPair) -> RefreshResult | None:
         if pair.grant.client_id != client.id:
             raise invalid_grant("The refresh token belongs to another client")
-        verdict = policy.verdict(
-            ended=pair.ended, refreshed_at=pair.refreshed_at, now=now, leeway=rules.refresh_leeway_seconds
-        )
+        verdict = policy.verdict(ended=pair.ended, refreshed_at=pair.refreshed_at, now=now)
         if verdict is Verdict.REFUSE:
             raise invalid_grant("The refresh token is no longer valid")
         if verdict is Verdict.END_GRANT:

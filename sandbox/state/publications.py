@@ -95,11 +95,10 @@ class Publications:
             key = _key(connection, self._tenant, number)
             return None if key is None else _load(connection, [key])[0]
 
-    def create(self, draft: Draft, *, now: float, authorities: str = "none") -> Publication:
+    def create(self, draft: Draft, *, authorities: str = "none") -> Publication:
         """Creates a publication; raises ``MissingReference``. ``authorities``: how authorities are made of its authors."""
         with self._database.write() as connection:
             (key,) = add_publications(connection, self._tenant, [draft])
-            connection.execute("UPDATE publications SET created = ? WHERE key = ?", (now, key))
             make_authorities(connection, self._tenant, draft.authors, authorities)
             return _load(connection, [key])[0]
 

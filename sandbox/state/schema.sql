@@ -82,7 +82,6 @@ CREATE TABLE publications (
     cover INTEGER REFERENCES files,
     contributor INTEGER REFERENCES records ON DELETE SET NULL,
     organization INTEGER REFERENCES organizations,
-    created REAL, -- seconds since 1970; null for the records at the start
     extra TEXT,
     UNIQUE (tenant, id)
 );

@@ -16,10 +16,7 @@ _NEVER: Condition = ("0", ())
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """All criteria have to match. ``partial``: an identifier may be a part of the stored one.
-
-    ``indexed_until``: records created later are not found, as with a lagging index.
-    """
+    """All criteria have to match. ``partial``: an identifier may be a part of the stored one."""
 
     identifiers: Mapping[str, str] = field(default_factory=dict)
     author: str = ""
@@ -27,7 +24,6 @@ class Criteria:
     year: str = ""
     text: str = ""
     partial: bool = False
-    indexed_until: float | None = None
 
 
 def fold(value: str) -> str:
@@ -52,8 +48,6 @@ def _conditions(tenant: int, criteria: Criteria) -> Iterator[Condition]:
         yield _words(criteria.author, column="authors")
     if criteria.text:
         yield _words(criteria.text)
-    if criteria.indexed_until is not None:
-        yield "(created IS NULL OR created <= ?)", (criteria.indexed_until,)
 
 
 def _identifier(kind: str, folded: str, *, partial: bool) -> Condition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from werkzeug.wrappers import Response
 
 from sandbox.both_versions import users
-from sandbox.both_versions.users import USER_SCHEMAS, user_record_without_avatar
+from sandbox.both_versions.users import USER_SCHEMAS
 from sandbox.endpoints import Call, Endpoint, SuccessResponse
 
 # Assumption: these two, because version 3 replaces them
@@ -13,19 +13,9 @@ _DEPRECATED = ("POST /users", "PATCH /users/:id/roles")
 _HEADERS = {"X-API-Deprecation": "This endpoint is deprecated"}
 
 
-def create_user(call: Call) -> Response:
-    """Creates a user."""
-    return users.create_user(call, user_record_without_avatar)
-
-
 def change_roles(call: Call) -> Response:
     """Changes the roles of a user."""
-    return users.change_user(call, user_record_without_avatar)
-
-
-def delete_user(call: Call) -> Response:
-    """Deletes a user."""
-    return users.delete_user(call)
+    return users.change_user(call)
 
 
 SCHEMAS = USER_SCHEMAS
@@ -36,7 +26,7 @@ ENDPOINTS = (
         path="/users",
         summary="Create a user",
         doc="Deprecated. The person gets a mail. 422 when another user has the address.",
-        handler=create_user,
+        handler=users.create_user,
         action="create",
         payload="UserCreate",
         success=SuccessResponse("The user", "User", _HEADERS),
@@ -55,14 +45,5 @@ ENDPOINTS = (
         scope="users:write",
         deprecated_fields=_DEPRECATED[1:],
     ),
-    Endpoint(
-        method="DELETE",
-        path="/users/{id}",
-        summary="Delete a user",
-        doc="403 for the own account.",
-        handler=delete_user,
-        success=SuccessResponse("An empty object", "Nothing"),
-        refusals=(404,),
-        scope="users:write",
-    ),
+    users.DELETE_USER,
 )

@@ -23,21 +23,6 @@ def get_own_user(call: Call) -> Response:
     return call.answer(user_record(row or {}, call))
 
 
-def create_user(call: Call) -> Response:
-    """Creates a user."""
-    return users.create_user(call, user_record)
-
-
-def change_user(call: Call) -> Response:
-    """Changes a user."""
-    return users.change_user(call, user_record)
-
-
-def delete_user(call: Call) -> Response:
-    """Deletes a user."""
-    return users.delete_user(call)
-
-
 USERS = Resource(
     key="users",
     name="User",
@@ -79,7 +64,7 @@ ENDPOINTS = (
         path="/users",
         summary="Create a user",
         doc="The person gets a mail. 422 when another user has the address.",
-        handler=create_user,
+        handler=users.create_user,
         resource="users",
         action="create",
         payload="UserCreate",
@@ -91,7 +76,7 @@ ENDPOINTS = (
         path="/users/{id}",
         summary="Change a user",
         doc="`avatar` takes an upload; null removes the picture.",
-        handler=change_user,
+        handler=users.change_user,
         resource="users",
         action="change",
         payload="UserChange",
@@ -99,15 +84,6 @@ ENDPOINTS = (
         refusals=(404,),
         scope="users:write",
     ),
-    Endpoint(
-        method="DELETE",
-        path="/users/{id}",
-        summary="Delete a user",
-        doc="403 for the own account.",
-        handler=delete_user,
-        success=SuccessResponse("An empty object", "Nothing"),
-        refusals=(404,),
-        scope="users:write",
-    ),
+    users.DELETE_USER,
     presign_endpoint("/users/avatar/presign", "avatars", "users:write"),
 )
