@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import Map, Rule
@@ -16,14 +16,29 @@ from sandbox.responses import json_response
 from sandbox.settings import Settings
 from sandbox.tenants import Tenant
 
-if TYPE_CHECKING:
-    from sandbox.shapes.shape import Shape
-
 Schema = Mapping[str, Any]
 TEXT: Schema = {"type": "string"}
 
 # SQLite's integers have up to 19 digits, so no record has a longer id
 _MAX_DIGITS = 18
+
+
+class Shape(Protocol):
+    """Another shape of a resource (``sandbox/shapes/shape.py``, which needs this module)."""
+
+    @property
+    def answer(self) -> str:
+        """What a create and a change answer: ``record`` or ``id``."""
+
+    @property
+    def status(self) -> int | None:
+        """The status of a create; None for the usual one."""
+
+    def sent(self, action: str, payload: Mapping[str, Any], dropped: str) -> dict[str, Any]:
+        """Returns a valid payload as the sandbox has it."""
+
+    def shown(self, records: Sequence[dict[str, Any]], tenant: Tenant) -> list[dict[str, Any]]:
+        """Returns records of the sandbox in their shape."""
 
 
 @dataclass(frozen=True, slots=True)

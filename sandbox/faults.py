@@ -12,17 +12,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from werkzeug.wrappers import Response
 
+from sandbox.clock import ShiftedClock
 from sandbox.errors import ApiError, unprocessable
 from sandbox.responses import error_response
+from sandbox.state.publications import Publications
 from sandbox.validation import at_least, nested_object, one_of, with_changes
-
-if TYPE_CHECKING:
-    from sandbox.tenants import Tenant
-
 
 # How far in the future the date of `retry_after` `http-date` is
 _DATE_AHEAD_SECONDS = 2
@@ -148,12 +146,20 @@ def parse_fault(body: Mapping[str, Any]) -> Fault:
     return fault
 
 
-def apply_fault(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
+class FaultTarget(Protocol):
+    """The parts of a tenant that a fault changes; its module needs this one."""
+
+    clock: ShiftedClock
+    faults: FaultQueue
+    publications: Publications
+
+
+def apply_fault(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
     """Answers wrongly. ``proceed`` returns the real response and has the request's effect."""
     return FAULT_KINDS[fault.fault](fault, proceed, tenant)
 
 
-def _status(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
+def _status(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
     if fault.when == "after":
         proceed()
     headers = {} if fault.retry_after is None else {"Retry-After": _retry_after(fault.retry_after, tenant.clock.now())}
@@ -164,13 +170,13 @@ def _retry_after(value: int | str, now: float) -> str:
     return formatdate(now + _DATE_AHEAD_SECONDS, usegmt=True) if value == "http-date" else str(value)
 
 
-def _reset(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:  # noqa: ARG001  # every kind has one signature
+def _reset(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:  # noqa: ARG001  # every kind has one signature
     if fault.when == "after":
         proceed()
     raise ConnectionReset("reset by a fault")
 
 
-def _cut(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:  # noqa: ARG001
+def _cut(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:  # noqa: ARG001
     response = proceed()
     body = response.get_data()
     response.response = _half_of(body)
@@ -182,19 +188,19 @@ def _half_of(body: bytes) -> Iterator[bytes]:
     raise BrokenBody("cut off by a fault")
 
 
-def _garble(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:  # noqa: ARG001
+def _garble(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:  # noqa: ARG001
     response = proceed()
     body = response.get_data()
     response.set_data(body[: len(body) // 2] + b'\x1b<garbled "')
     return response
 
 
-def _hang(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
+def _hang(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
     tenant.clock.sleep(max(0.0, fault.seconds))
     return proceed()
 
 
-def _late(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
+def _late(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
     """The effect comes in a thread of its own, or in that of a later request, where the sender is answered before it."""
     seconds = tenant.faults.seconds_of(fault)
     if fault.answer == "held":
@@ -214,17 +220,17 @@ def _late(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
     return error_response(ApiError(fault.status, fault.code, "This answer was ordered; the effect follows"))
 
 
-def _edit(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
+def _edit(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
     tenant.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
     return proceed()
 
 
-def _jump(fault: Fault, proceed: Proceed, tenant: Tenant) -> Response:
+def _jump(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
     tenant.clock.ahead += fault.seconds
     return proceed()
 
 
-FAULT_KINDS: Mapping[str, Callable[[Fault, Proceed, Tenant], Response]] = {
+FAULT_KINDS: Mapping[str, Callable[[Fault, Proceed, FaultTarget], Response]] = {
     "status": _status,
     "reset": _reset,
     "cut": _cut,
