@@ -56,7 +56,8 @@ from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, PayloadSchema, ResourceSchema
 from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.parquet import table_writer
+from pipelines.store.parquet import open_in_duckdb, table_writer
+from pipelines.store.record_url import shown_record_url
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
 
@@ -200,9 +201,13 @@ class PlanBuilder:
         with table_writer(folder / ROWS, PLAN) as writer:
             totals = plan_all(writer, inputs)
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=inputs.key)
-        for end in (facts.source, facts.target):
+        for end, listing in zip((facts.source, facts.target), inputs.listed[PUBLICATIONS], strict=True):
             library = session.settings.tenants.get(end.tenant)
-            end.record_url = (library and library.record_url) or ""
+            if library and library.record_url:
+                end.record_url = library.record_url
+                continue
+            with open_in_duckdb(listing.path) as database:
+                end.record_url = shown_record_url(database, "file", end.base_url) or ""
         facts.description = self._description
         if self._description and not self._description.problem and facts.requests:
             facts.requests += 1  # the apply asks for it again
