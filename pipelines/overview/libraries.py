@@ -7,7 +7,6 @@ nobody has to sign in, version 2 has not ended, and no migration into it was beg
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -23,9 +22,10 @@ from pipelines.service.clock import SystemClock
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.results import DRILLS, VERIFICATIONS, DrillResult, SnapshotVerification
 from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
+from pipelines.store.stores import as_listed
 
-PARALLEL_LIBRARIES = 8
-"""Libraries that are looked at in parallel: in a bucket each takes some round trips."""
+RESULTS = ("verifications", "drills")
+"""The folders of what is known about snapshots."""
 
 
 class ProblemCode(StrEnum):
@@ -93,9 +93,9 @@ class Overview:
 
 def overview(settings: Settings, data: DataFolder, now: datetime) -> Overview:
     """The state of every library of bookferry.toml, and the plans that are open."""
+    data = as_listed(data, [*(f"snapshots/tenant={name}" for name in settings.tenants), *RESULTS])
     plans = open_plans(settings, data)
-    with ThreadPoolExecutor(PARALLEL_LIBRARIES) as pool:
-        libraries = list(pool.map(lambda name: _library(settings, data, name, plans, now), settings.tenants))
+    libraries = [_library(settings, data, name, plans, now) for name in settings.tenants]
     waiting, incomplete = ([plan for plan in plans if bool(plan.waits_for) is waits] for waits in (True, False))
     return Overview(libraries, waiting, incomplete, _next_run(settings, now))
 

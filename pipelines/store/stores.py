@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import cache
 from uuid import uuid4
 
@@ -33,6 +34,18 @@ def open_data(settings: Settings, keys: PersonalKeys | None = None) -> DataFolde
 
     bucket = open_bucket(address, owner, os.environ)
     return DataFolder(settings.data, keys, bucket, state, lambda: _machine(folder))
+
+
+def as_listed(data: DataFolder, folders: Sequence[str]) -> DataFolder:
+    """The data as one listing of these folders has it. In a bucket, each of many small reads would take its time."""
+    if isinstance(data.objects, Folder):
+        return data
+    from pipelines.store.objects.buckets import Bucket  # noqa: PLC0415  as above
+    from pipelines.store.objects.listed import ListedBucket  # noqa: PLC0415
+
+    assert isinstance(data.objects, Bucket)  # noqa: S101  there is no third kind
+    listed = ListedBucket(data.objects, folders, data.path)
+    return DataFolder(data.path, data.keys, listed, data.state, data.machine)
 
 
 def _machine(folder: Folder) -> str:

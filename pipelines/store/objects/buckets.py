@@ -167,7 +167,17 @@ class Bucket:
         return self.lasting("read", key, lambda: obstore.get_range(self._store, key, start=start, length=length))
 
     def below(self, folder: str) -> Iterator[ObjectInfo]:
-        """The store's listing. It must be sorted, because callers that remove unused objects compare it with sorted names."""
+        """The store's listing."""
+        return (ObjectInfo(entry["path"], entry["size"]) for entry in self._list(folder))
+
+    def tagged(self, folder: str, ending: str) -> Iterator[tuple[ObjectInfo, str]]:
+        """The objects below a folder with names that end so, each with its ETag, which changes with its content."""
+        for entry in self._list(folder):
+            if entry["path"].endswith(ending):
+                yield ObjectInfo(entry["path"], entry["size"]), entry["e_tag"] or ""
+
+    def _list(self, folder: str) -> Iterator[ObjectMeta]:
+        """It must be sorted, because callers that remove unused objects compare it with sorted names."""
         last = ""
         pages: Iterator[Sequence[ObjectMeta]] | None = None
 
@@ -188,7 +198,7 @@ class Bucket:
                         "Use another kind of bucket."
                     )
                 last = entry["path"]
-                yield ObjectInfo(entry["path"], entry["size"])
+                yield entry
 
     def folders(self, folder: str) -> list[str]:
         """The common prefixes of the listing."""

@@ -1,0 +1,94 @@
+"""What `status` reads of a bucket: one listing, and what was not read before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.store.objects.buckets import Bucket, open_bucket
+from pipelines.store.objects.claims import Owner
+from pipelines.store.objects.listed import CACHE, ListedBucket
+from tests.store.s3 import S3
+from tests.store.s3_proxy import Proxy, s3_proxy
+
+FOLDERS = ("snapshots/tenant=old", "snapshots/tenant=new", "verifications")
+MANIFEST = "snapshots/tenant=old/snapshot=1/manifest.json"
+
+
+@pytest.fixture
+def proxy(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """A store whose requests are counted."""
+    with s3_proxy(s3) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.s3.endpoint)
+        yield proxy
+
+
+@pytest.fixture
+def bucket(proxy: Proxy) -> Bucket:
+    """Two manifests with tables beside them, one result, and a plan."""
+    bucket = open_bucket(f"s3://{proxy.s3.bucket()}/nights", lambda _: Owner("me"), proxy.s3.environ)
+    for number in (1, 2):
+        for name in ("manifest.json", "publications.parquet"):
+            bucket.put(f"snapshots/tenant=old/snapshot={number}/{name}", f"{name} {number}".encode())
+    bucket.put("verifications/tenant=old/snapshot=1.json", b"good")
+    bucket.put("plans/one/plan.json", b"a plan")
+    return bucket
+
+
+def listed(bucket: Bucket, work: Path, proxy: Proxy) -> tuple[ListedBucket, int]:
+    """A listing as another process makes it, and how many objects it read."""
+    proxy.requests.clear()
+    made = ListedBucket(bucket, FOLDERS, work)
+    return made, sum("list-type" not in path for _method, path in proxy.requests)
+
+
+def test_what_was_read_before_is_not_read_again(bucket: Bucket, proxy: Proxy, tmp_path: Path) -> None:
+    """The answers are the bucket's own, and cost no further request."""
+    assert listed(bucket, tmp_path, proxy)[1] == 3
+    again, reads = listed(bucket, tmp_path, proxy)
+    assert (reads, len(proxy.requests)) == (0, len(FOLDERS))
+    proxy.requests.clear()
+    assert again.folders("snapshots/tenant=old") == ["snapshot=1", "snapshot=2"]
+    assert again.folders("snapshots/tenant=new") == []
+    assert again.read(MANIFEST) == b"manifest.json 1"
+    assert [entry.key for entry in again.below("verifications/tenant=old")] == [
+        "verifications/tenant=old/snapshot=1.json"
+    ]
+    assert [*again.read_all([MANIFEST, "snapshots/tenant=old/snapshot=3/manifest.json"])] == [b"manifest.json 1", None]
+    with pytest.raises(FileNotFoundError):
+        again.read("snapshots/tenant=new/snapshot=1/manifest.json")
+    assert proxy.requests == []
+    assert [entry.key for entry in again.below("plans")] == ["plans/one/plan.json"], (
+        "what is not listed is the bucket's"
+    )
+    assert again.read("plans/one/plan.json") == b"a plan"
+    assert again.folders("plans") == ["one"]
+
+
+def test_what_changed_is_seen(bucket: Bucket, proxy: Proxy, tmp_path: Path) -> None:
+    """A removed snapshot, a manifest that was damaged since, and a newer result."""
+    listed(bucket, tmp_path, proxy)
+    bucket.delete(MANIFEST)
+    bucket.replace("snapshots/tenant=old/snapshot=2/manifest.json", b"{")
+    bucket.replace("verifications/tenant=old/snapshot=1.json", b"bad")
+    again, reads = listed(bucket, tmp_path, proxy)
+    assert reads == 2
+    assert [*again.read_all([MANIFEST, "snapshots/tenant=old/snapshot=2/manifest.json"])] == [None, b"{"]
+    assert again.read("verifications/tenant=old/snapshot=1.json") == b"bad"
+    assert listed(bucket, tmp_path, proxy)[1] == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"no msgpack", None])
+def test_a_cache_that_cannot_be_used_is_none(
+    bucket: Bucket, proxy: Proxy, tmp_path: Path, content: bytes | None
+) -> None:
+    """It is damaged, or its place cannot be written."""
+    work = tmp_path / "work"
+    if content is None:
+        work.write_text("a file")
+    else:
+        work.mkdir()
+        (work / CACHE).write_bytes(content)
+    assert listed(bucket, work, proxy)[0].read(MANIFEST) == b"manifest.json 1"
