@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from pipelines.errors import StorageError
+from pipelines.humanize import MOST_LISTED
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 
 
@@ -37,17 +38,21 @@ class ResultFiles(Generic[R]):
 
     def last(self, data: DataFolder, tenant: str, snapshot: str) -> R | None:
         """The last result of a snapshot; None where there is none, or where it cannot be read."""
-        return self._read(data, self._key(snapshot_key(tenant, snapshot)))
+        with suppress(FileNotFoundError, StorageError):
+            return self._decoded(data.objects.read(self._key(snapshot_key(tenant, snapshot))))
+        return None
 
     def all(self, data: DataFolder, tenant: str) -> Iterator[R]:
         """Yields the last result of each snapshot of a tenant, in the order of the snapshots; without those that cannot be read."""
-        for entry in sorted(data.objects.below(f"{self._folder}/tenant={tenant}"), key=lambda entry: entry.key):
-            if (result := self._read(data, entry.key)) is not None:
+        for content in data.objects.read_all(
+            entry.key for entry in data.objects.below(f"{self._folder}/tenant={tenant}")
+        ):
+            if content is not None and (result := self._decoded(content)) is not None:
                 yield result
 
-    def _read(self, data: DataFolder, key: str) -> R | None:
-        with suppress(FileNotFoundError, StorageError, msgspec.MsgspecError, UnicodeDecodeError):
-            return self._decoder.decode(data.objects.read(key))
+    def _decoded(self, content: bytes) -> R | None:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            return self._decoder.decode(content)
         return None
 
     def remove_orphans(self, data: DataFolder) -> None:
@@ -68,24 +73,31 @@ class SnapshotVerification(msgspec.Struct, kw_only=True):
     tenant: str
     snapshot: str
     ok: bool
-    problems: list[str]
-    problems_count: int
+    problems: list[str] = []
+    problems_count: int = 0
     notes: list[str] = []
     """What could not be checked, although no damage is known."""
     verified_at: str
-    files: int
+    files: int = 0
     """Files of the snapshot that were read completely."""
-    bytes: int
+    bytes: int = 0
     """Bytes read."""
-    blobs: int
+    blobs: int = 0
     """Blobs that the records name, and that exist in the right size."""
-    blobs_read: int
+    blobs_read: int = 0
     read_data: str
 
     @property
     def name(self) -> str:
         """`tenant/snapshot`."""
         return f"{self.tenant}/{self.snapshot}"
+
+    def problem(self, text: str) -> None:
+        """Note a problem. The first ones are listed, all are counted."""
+        self.ok = False
+        self.problems_count += 1
+        if len(self.problems) < MOST_LISTED:
+            self.problems.append(text)
 
 
 class DrillResult(msgspec.Struct, kw_only=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from io import BufferedReader
 from pathlib import PurePosixPath
@@ -15,7 +15,6 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 
 from pipelines.errors import ConfigurationError, StorageError
-from pipelines.humanize import MOST_LISTED
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.durable import digest_of
@@ -68,49 +67,24 @@ class Part:
 ALL_BLOBS = Part()
 
 
-@dataclass
-class _Tally:
-    """The counts and problems so far."""
-
-    problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    count: int = 0
-    files: int = 0
-    bytes: int = 0
-    blobs: int = 0
-    blobs_read: int = 0
-
-    def problem(self, text: str) -> None:
-        self.count += 1
-        if len(self.problems) < MOST_LISTED:
-            self.problems.append(text)
-
-
 def verify(data: DataFolder, key: str, part: Part = ALL_BLOBS, *, now: datetime) -> SnapshotVerification:
     """Read a snapshot completely. Compare it with its manifest, and the manifest's numbers with each other. Changes nothing."""
-    tally = _Tally()
-    manifest = _manifest(data.objects, key, tally)
-    if manifest is not None:
-        sound = {name for name, facts in manifest.tables.items() if _is_sound(data, key, facts, tally)}
-        _check_counts(manifest, tally)
-        if PUBLICATION_FILES.name in sound:
-            _check_blobs(data, f"{key}/{manifest.tables[PUBLICATION_FILES.name].path}", part, now.date(), tally)
-        _check_unknown_files(data.objects, key, manifest, tally)
     tenant, _, snapshot = name_of(key).partition("/")
-    return SnapshotVerification(
+    result = SnapshotVerification(
         tenant=tenant,
         snapshot=snapshot,
-        ok=not tally.count,
-        problems=tally.problems,
-        problems_count=tally.count,
-        notes=tally.notes,
+        ok=True,
         verified_at=now.astimezone(UTC).isoformat(timespec="seconds"),
-        files=tally.files,
-        bytes=tally.bytes,
-        blobs=tally.blobs,
-        blobs_read=tally.blobs_read,
         read_data=str(part),
     )
+    manifest = _manifest(data.objects, key, result)
+    if manifest is not None:
+        sound = {name for name, facts in manifest.tables.items() if _is_sound(data, key, facts, result)}
+        _check_counts(manifest, result)
+        if PUBLICATION_FILES.name in sound:
+            _check_blobs(data, f"{key}/{manifest.tables[PUBLICATION_FILES.name].path}", part, now.date(), result)
+        _check_unknown_files(data.objects, key, manifest, result)
+    return result
 
 
 def verify_named(
@@ -174,80 +148,82 @@ def _newest(data: DataFolder, keys: Iterable[str], tenant: str) -> list[str]:
     return [*unreadable, *([newest.key] if newest else [])]
 
 
-def _manifest(objects: Objects, key: str, tally: _Tally) -> Manifest | None:
+def _manifest(objects: Objects, key: str, result: SnapshotVerification) -> Manifest | None:
     address = objects.address_of(f"{key}/{MANIFEST}")
     try:
         content = objects.read(f"{key}/{MANIFEST}")
         snapshot = as_snapshot(objects, key, content)
     except FileNotFoundError:
-        tally.problem(f"{address} is missing, so the other files cannot be checked.")
+        result.problem(f"{address} is missing, so the other files cannot be checked.")
         return None
     except (StorageError, ConfigurationError) as error:
-        tally.problem(str(error))
+        result.problem(str(error))
         return None
-    tally.files, tally.bytes = tally.files + 1, tally.bytes + len(content)
+    result.files, result.bytes = result.files + 1, result.bytes + len(content)
     if not is_unchanged(content):
-        tally.problem(f"{address} was changed: its content does not match its checksum.")
+        result.problem(f"{address} was changed: its content does not match its checksum.")
     return snapshot.manifest
 
 
-def _is_sound(data: DataFolder, key: str, facts: TableFacts, tally: _Tally) -> bool:
+def _is_sound(data: DataFolder, key: str, facts: TableFacts, result: SnapshotVerification) -> bool:
     """Whether a table is what the manifest says: present, with its size, its checksum and its rows."""
     objects = data.objects
     if PurePosixPath(facts.path).is_absolute() or ".." in PurePosixPath(facts.path).parts:
-        tally.problem(
+        result.problem(
             f"{objects.address_of(key)}/{MANIFEST} names {facts.path!r}, which is not in the snapshot's folder."
         )
         return False
-    before = tally.count
+    before = result.problems_count
     try:
         address = objects.address_of(f"{key}/{facts.path}")
         with objects.open(f"{key}/{facts.path}") as file:
             sha256, size = digest_of(file)
-            tally.files, tally.bytes = tally.files + 1, tally.bytes + size
+            result.files, result.bytes = result.files + 1, result.bytes + size
             if size != facts.bytes:
-                tally.problem(f"{address} has {size:,} bytes; the manifest says {facts.bytes:,}.")
+                result.problem(f"{address} has {size:,} bytes; the manifest says {facts.bytes:,}.")
             elif sha256 != facts.sha256:
-                tally.problem(f"{address} was changed: its SHA-256 is {sha256}, the manifest says {facts.sha256}.")
+                result.problem(f"{address} was changed: its SHA-256 is {sha256}, the manifest says {facts.sha256}.")
             else:
-                _check_rows(file, address, facts, data.keys, tally)
+                _check_rows(file, address, facts, data.keys, result)
     except FileNotFoundError:
-        tally.problem(f"{address} is missing.")
+        result.problem(f"{address} is missing.")
     except (OSError, StorageError, pa.ArrowException) as error:
-        tally.problem(f"{objects.address_of(key)}/{facts.path} cannot be read ({error}).")
-    return tally.count == before
+        result.problem(f"{objects.address_of(key)}/{facts.path} cannot be read ({error}).")
+    return result.problems_count == before
 
 
-def _check_rows(file: BufferedReader, address: str, facts: TableFacts, keys: PersonalKeys, tally: _Tally) -> None:
+def _check_rows(
+    file: BufferedReader, address: str, facts: TableFacts, keys: PersonalKeys, result: SnapshotVerification
+) -> None:
     """Compare the number of rows with the manifest. Without the key of an encrypted table, a note says that they were not counted."""
     key = keys.get(facts.key)
     if facts.encrypted and key is None:
-        tally.notes.append(
+        result.notes.append(
             f"{address} has the checksum of its publication. Its rows were not counted, because it is encrypted with the personal key "
             f"{facts.key}. {keys.why_missing}"
         )
         return
     with open_table(file, key) as table:
         if (rows := table.metadata.num_rows) != facts.rows:
-            tally.problem(f"{address} has {rows:,} rows; the manifest says {facts.rows:,}.")
+            result.problem(f"{address} has {rows:,} rows; the manifest says {facts.rows:,}.")
 
 
-def _check_counts(manifest: Manifest, tally: _Tally) -> None:
+def _check_counts(manifest: Manifest, result: SnapshotVerification) -> None:
     """Compare the manifest's numbers with each other (I4): listed, kept and staged records agree, and complete means proved."""
     for resource, facts in manifest.resources.items():
         where = f"{manifest.tenant}/{manifest.snapshot}: {resource}"
         raw, staged = (manifest.tables.get(name) for name in (f"raw_{resource}", _table_of_records(resource)))
         if raw is None or staged is None:
-            tally.problem(f"{where}: the manifest names no {'raw' if raw is None else 'staged'} table.")
+            result.problem(f"{where}: the manifest names no {'raw' if raw is None else 'staged'} table.")
         elif not facts.records == raw.rows == staged.rows:
-            tally.problem(f"{where}: {facts.records:,} records listed, {raw.rows:,} kept, {staged.rows:,} staged.")
+            result.problem(f"{where}: {facts.records:,} records listed, {raw.rows:,} kept, {staged.rows:,} staged.")
         total = facts.distinct_ids if facts.x_total is None else facts.x_total
         if facts.complete and not -facts.added <= facts.distinct_ids - total <= facts.deleted:
-            tally.problem(f"{where}: called complete with {facts.distinct_ids:,} ids of X-Total {total:,}.")
+            result.problem(f"{where}: called complete with {facts.distinct_ids:,} ids of X-Total {total:,}.")
         if facts.complete and facts.records != facts.distinct_ids:
-            tally.problem(f"{where}: called complete with {facts.records:,} records of {facts.distinct_ids:,} ids.")
+            result.problem(f"{where}: called complete with {facts.records:,} records of {facts.distinct_ids:,} ids.")
     if manifest.complete and (manifest.problems or not all(facts.complete for facts in manifest.resources.values())):
-        tally.problem(f"{manifest.tenant}/{manifest.snapshot}: called complete although its resources are not.")
+        result.problem(f"{manifest.tenant}/{manifest.snapshot}: called complete although its resources are not.")
 
 
 def _table_of_records(resource: str) -> str:
@@ -255,45 +231,45 @@ def _table_of_records(resource: str) -> str:
     return STAGED[resource][0].name if resource in STAGED else f"raw_{resource}"
 
 
-def _check_unknown_files(objects: Objects, key: str, manifest: Manifest, tally: _Tally) -> None:
+def _check_unknown_files(objects: Objects, key: str, manifest: Manifest, result: SnapshotVerification) -> None:
     """Report files in the snapshot's folder that the manifest does not name."""
     named = {MANIFEST, *(facts.path for facts in manifest.tables.values())}
     for entry in objects.below(key):
         if (inside := entry.key.removeprefix(f"{key}/")) not in named:
-            tally.problem(f"{objects.address_of(key)}: holds {inside!r}, which the manifest does not name.")
+            result.problem(f"{objects.address_of(key)}: holds {inside!r}, which the manifest does not name.")
 
 
-def _check_blobs(data: DataFolder, table: str, part: Part, day: date, tally: _Tally) -> None:
+def _check_blobs(data: DataFolder, table: str, part: Part, day: date, result: SnapshotVerification) -> None:
     """Check that every named blob exists in its size, and read those of this day's part."""
     with referenced_blobs(data, [table]) as names:
         for sha256, size in names:
             _check_blob(
-                data.objects, sha256, size, tally, read=bool(_SHA256.fullmatch(sha256)) and part.holds(sha256, day)
+                data.objects, sha256, size, result, read=bool(_SHA256.fullmatch(sha256)) and part.holds(sha256, day)
             )
 
 
-def _check_blob(objects: Objects, sha256: str, size: int | None, tally: _Tally, *, read: bool) -> None:
+def _check_blob(objects: Objects, sha256: str, size: int | None, result: SnapshotVerification, *, read: bool) -> None:
     if not _SHA256.fullmatch(sha256):
-        tally.problem(f"{PUBLICATION_FILES.name}: {sha256[:80]!r} is not a SHA-256.")
+        result.problem(f"{PUBLICATION_FILES.name}: {sha256[:80]!r} is not a SHA-256.")
         return
     key = blob_key(sha256)
     address = objects.address_of(key)
     try:
         stored_size = objects.size(key)
         if stored_size is None:
-            tally.problem(f"{address} is missing, and records refer to it.")
+            result.problem(f"{address} is missing, and records refer to it.")
             return
-        tally.blobs += 1
+        result.blobs += 1
         if size is not None and stored_size != size:
-            tally.problem(f"{address} has {stored_size:,} bytes; the records say {size:,}. {_BLOB_REMEDY}")
+            result.problem(f"{address} has {stored_size:,} bytes; the records say {size:,}. {_BLOB_REMEDY}")
         elif read:
-            tally.blobs_read, tally.bytes = tally.blobs_read + 1, tally.bytes + stored_size
+            result.blobs_read, result.bytes = result.blobs_read + 1, result.bytes + stored_size
             with objects.open(key) as file:
                 actual, _ = digest_of(file)
             if actual != sha256:
-                tally.problem(f"{address} was changed: its SHA-256 is {actual}. {_BLOB_REMEDY}")
+                result.problem(f"{address} was changed: its SHA-256 is {actual}. {_BLOB_REMEDY}")
     except (OSError, StorageError) as error:
-        tally.problem(f"{address} cannot be read ({error}).")
+        result.problem(f"{address} cannot be read ({error}).")
 
 
 _BLOB_REMEDY = "Put it back from a copy, or delete it: the next backup fetches it again if the library still has it."
