@@ -11,6 +11,7 @@ import threading
 import urllib.request
 import weakref
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -99,8 +100,14 @@ class NetworkTransport(httpx.HTTPTransport):
 def _certificates(file: str, folder: str) -> ssl.SSLContext:
     """Httpx's TLS settings, made once for all transports: reading the certificates takes longer than a request.
 
-    `file`, `folder`: what the environment names, or nothing. Raises `ConfigurationError` where the file cannot be used.
+    `file`, `folder`: what the environment names, or nothing. Raises `ConfigurationError` where it cannot be used: no server could be
+    trusted.
     """
+    if folder and not file and not any(map(_has_certificate, folder.split(os.pathsep))):
+        raise ConfigurationError(
+            f"The environment variable SSL_CERT_DIR names folders without a certificate by the name that OpenSSL looks for: "
+            f"{outside_text(folder)}. Correct it, run `openssl rehash` on it, or unset it to trust the usual authorities."
+        )
     try:
         return httpx.create_ssl_context(trust_env=bool(file or folder))
     except OSError as error:  # `ssl.SSLError` is one: a file without a certificate
@@ -109,6 +116,11 @@ def _certificates(file: str, folder: str) -> ssl.SSLContext:
             f"The environment variable SSL_CERT_FILE names certificates that cannot be used: {outside_text(file)}: {reason}. "
             "Correct it, or unset it to trust the usual authorities."
         ) from None
+
+
+def _has_certificate(folder: str) -> bool:
+    """Whether a folder has a file under such a name as OpenSSL looks for, which is a hash of its owner's."""
+    return any(Path(folder).glob("[0-9a-f]" * 8 + ".[0-9]*"))
 
 
 def proxy_for(base_url: str) -> str | None:
