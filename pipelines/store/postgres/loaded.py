@@ -22,7 +22,8 @@ Loaded = Mapping[str, list[str]]
 def create_lists(session: Session, schema: str) -> None:
     """Create both tables, if they are not there. Raises `StorageError` for those of another format."""
     lists = columns_of(session, schema, [LOADED_TABLES, SNAPSHOTS.name])
-    if lists.get(LOADED_TABLES, _LOADED_COLUMNS) != _LOADED_COLUMNS:
+    columns = [column.name for column in SNAPSHOTS.columns]
+    if lists.get(LOADED_TABLES, _LOADED_COLUMNS) != _LOADED_COLUMNS or [*lists.get(SNAPSHOTS.name, columns)] != columns:
         raise StorageError(
             f"The tables in the schema {schema} have the format of an earlier Bookferry. Drop it (DROP SCHEMA {quoted(schema)} CASCADE) "
             "and run `bookferry stage --history`, which loads every snapshot again."
@@ -30,11 +31,11 @@ def create_lists(session: Session, schema: str) -> None:
     if lists:
         return
     loaded = quoted(schema, LOADED_TABLES)
-    columns = ", ".join(f"{name} {kind} NOT NULL" for name, kind in _LOADED_COLUMNS.items())
+    noted = ", ".join(f"{name} {kind} NOT NULL" for name, kind in _LOADED_COLUMNS.items())
     described = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in SNAPSHOTS.columns)
     key = quoted(fitting_name(f"{SNAPSHOTS.name}_pkey"))
     session.run(
-        f"CREATE TABLE {loaded} ({columns}, PRIMARY KEY (table_name, snapshot))",
+        f"CREATE TABLE {loaded} ({noted}, PRIMARY KEY (table_name, snapshot))",
         f"COMMENT ON TABLE {loaded} IS 'Which snapshots the tables have.'",
         f"CREATE TABLE {quoted(schema, SNAPSHOTS.name)} ({described}, CONSTRAINT {key} PRIMARY KEY ({column_list(SNAPSHOTS.key)}))",
         *comments(
