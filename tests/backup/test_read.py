@@ -68,9 +68,9 @@ class Canned:
     """A service that answers page n with the n-th body and the n-th X-Total."""
 
     bodies: Sequence[bytes]
-    totals: Sequence[int | None]
+    totals: Sequence[int | list[str] | None]
 
-    def page(self, number: int) -> tuple[bytes, int | None]:
+    def page(self, number: int) -> tuple[bytes, int | list[str] | None]:
         """Body and X-Total of a page; empty beyond the last one."""
         inside = number <= len(self.bodies)
         total = self.totals[min(number, len(self.totals)) - 1]
@@ -84,7 +84,9 @@ def canned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     monkeypatch.setenv("TEST_PASSWORD", "made-up")
     servers: list[ThreadingHTTPServer] = []
 
-    def make(*bodies: bytes, totals: Sequence[int | None] = (None,), kind: str = "application/json") -> BackupRunner:
+    def make(
+        *bodies: bytes, totals: Sequence[int | list[str] | None] = (None,), kind: str = "application/json"
+    ) -> BackupRunner:
         service = Canned(bodies, totals)
 
         class Handler(BaseHTTPRequestHandler):
@@ -95,8 +97,8 @@ def canned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
                 self.send_response(200)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
-                if total is not None:
-                    self.send_header("X-Total", str(total))
+                for line in total if isinstance(total, list) else [total] if total is not None else []:
+                    self.send_header("X-Total", str(line))
                 self.end_headers()
                 self.wfile.write(body)
 
@@ -217,18 +219,17 @@ class TestProof:
             )
         ]
 
-    @pytest.mark.parametrize(("form", "sent"), [("two_lines", "120, 121"), ("one_line", "120, 121"), ("repeated", "")])
-    def test_several_x_totals(self, runner: BackupRunner, sandbox: SandboxProcess, form: str, sent: str) -> None:
+    @pytest.mark.parametrize(("lines", "sent"), [(["1", "2"], "1, 2"), (["1, 2"], "1, 2"), (["1", "1"], "")])
+    def test_several_x_totals(self, canned: Callable[..., BackupRunner], lines: list[str], sent: str) -> None:
         """Equal lines are fine. Of contradicting ones none is chosen: the snapshot is partial and names both; all records are in it."""
-        sandbox.change(variations={"x_total": form})
-        manifest = runner.back_up().manifest
+        manifest = canned(page_of({"id": 1}), totals=[lines]).back_up().manifest
         facts = manifest.resources["publications"]
         problem = (
             f"publications: The service sent different values of X-Total in one response ({sent}), so it is unknown how many records there "
             "are. Write to the service's operators."
         )
         assert manifest.problems == ([problem] if sent else [])
-        assert (facts.records, facts.x_total, manifest.complete) == (RECORDS, None if sent else RECORDS, not sent)
+        assert (facts.records, facts.x_total, manifest.complete) == (1, None if sent else 1, not sent)
         assert notes_on_reading(manifest) == []
 
     @pytest.mark.long
