@@ -28,6 +28,7 @@ from pipelines.inventory import plural, records_in_words
 from pipelines.notify import Ending
 from pipelines.service.redaction import redact
 from pipelines.settings.settings import Settings
+from pipelines.shapes.unread_lists import list_in_words
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.reports import report_address
 from pipelines.store.snapshots.facts import FileTotals
@@ -205,7 +206,7 @@ def _print(console: Console, made: MadeBackup, page: str | None) -> None:
         what += f"; not readable: {', '.join(map(plural, manifest.unreadable))}"
     if manifest.not_read:
         more = "and more" if len(manifest.not_read) > NAMED else ""
-        what += f"; not read: {', '.join(manifest.not_read[:NAMED])} {more}".rstrip()
+        what += f"; not read: {', '.join(map(list_in_words, manifest.not_read[:NAMED]))} {more}".rstrip()
     if isinstance(made.follow_ups.get("report"), Exception):
         what += "; without a report"
     what += f"; {counted(manifest.requests, 'request')}, {duration(manifest.seconds)}. Snapshot {snapshot.name}"

@@ -16,6 +16,7 @@ from pipelines.humanize import duration, last_and_more, size
 from pipelines.inventory import RESOURCES, plural
 from pipelines.records.files import COVER
 from pipelines.settings.settings import Settings
+from pipelines.shapes.unread_lists import list_in_words
 from pipelines.store.maintenance.results import DRILLS, VERIFICATIONS, DrillResult, SnapshotVerification
 from pipelines.store.snapshots.facts import FileTotals
 from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
@@ -130,7 +131,7 @@ def print_not_read(console: Console, snapshots: Sequence[tuple[str, Snapshot]]) 
 def _not_read(snapshot: Snapshot) -> str:
     unread, unreadable = snapshot.not_read, snapshot.manifest.unreadable
     words = [
-        (plural(name) if name in RESOURCES else name) + (" (not readable)" if name in unreadable else "")
+        (plural(name) if name in RESOURCES else list_in_words(name)) + (" (not readable)" if name in unreadable else "")
         for name in unread[:MOST_PRINTED]
     ]
     more = len(unread) - len(words)
@@ -161,7 +162,11 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
     proof += [
         (name, "", "", "", _number(attempt.requests), "not readable") for name, attempt in manifest.unreadable.items()
     ]
-    proof += [(name, "", "", "", "", "not read") for name in snapshot.not_read if name not in manifest.unreadable]
+    proof += [
+        (list_in_words(name), "", "", "", "", "not read")
+        for name in snapshot.not_read
+        if name not in manifest.unreadable
+    ]
     print_failed_files(console, manifest.files, most=len(manifest.files.failures))
     numbers = ("records", "distinct ids", "X-Total", "requests")
     print_table(console, ("resource", *numbers, "read from"), proof, title="\nProof", right=numbers)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from pipelines.inventory import LIST_PATHS
+from pipelines.inventory import LIST_PATHS, noun, plural
 from pipelines.records.shapes.field_names import names_same, resource_named, stem_of
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
 from pipelines.shapes.model import Description, ResourceSchema
 
-MEMBERS = "the publications of each collection"
-"""What is not read where neither records nor a description show them."""
+MEMBERS = "/collections/:id/publications"
+"""What is not read where neither records nor a description show it."""
 
 _RESOURCES = {f"/{path}": resource for resource, path in LIST_PATHS.items()}
 
@@ -31,9 +31,18 @@ def unread_lists(
     """
     described = description or Description(address="", learned_at="")
     paths = sorted(path for path in described.lists if _is_unread(path, described, shapes, left_out))
-    is_said = any(path.startswith("/collections/") for path in paths)
-    lacks_members = not is_said and not _has_members("collections", "publications", shapes)
-    return [*(path.replace("{}", ":id") for path in paths), *([MEMBERS] if lacks_members else [])]
+    if not any(path.startswith("/collections/") for path in paths) and not _has_members(
+        "collections", "publications", shapes
+    ):
+        paths.append(MEMBERS)
+    return [path.replace("{}", ":id") for path in paths]
+
+
+def list_in_words(address: str) -> str:
+    """A list of each record in words, such as `the publications of each collection`; any other list stays an address."""
+    root, _, below = address.partition("/:id/")
+    resource = _RESOURCES.get(root)
+    return f"the {plural(below)} of each {noun(resource)}" if resource and below.isidentifier() else address
 
 
 def _is_unread(

@@ -31,10 +31,8 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.inventory import LIST_PATHS
 from pipelines.records.shapes.columns import united, with_columns
 from pipelines.records.tables.description import Column, Table
-from pipelines.records.tables.other_resources import COLLECTION_PUBLICATIONS
 from pipelines.records.tables.registry import MADE_FROM, PERSONAL, STAGED, TABLES, raw_table
 from pipelines.records.tables.shared_columns import SNAPSHOT_AT, SNAPSHOT_COLUMNS, VIEW_COLUMNS
-from pipelines.shapes.unread_lists import MEMBERS
 from pipelines.store.durable import damage_behind, damage_of_size, storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.parquet import connect_duckdb, escaped, literal, quoted, read_parquet, register_key
@@ -287,14 +285,14 @@ def _statements(snapshots: Sequence[Snapshot], damaged: Mapping[str, str]) -> li
 def tables_read_rows() -> str:
     """The SELECT of the view `tables_read`, from `snapshots`, in SQL that every database takes."""
     rows = [
-        f"({literal(table.name)}, {literal(resource)}, {literal(nested_list(table))})"
+        f"({literal(table.name)}, {literal(resource)}, {literal(_nested_list(table))})"
         for resource, staged in STAGED.items()
         for table in staged
     ]
     return _sql("tables_read").format(tables=", ".join(rows)) if rows else ""
 
 
-def nested_list(table: Table) -> str:
+def _nested_list(table: Table) -> str:
     """The address that a library may have for the entries of such a table: `/collections/:id/publications`."""
     return f"/{LIST_PATHS[MADE_FROM[table.name].removeprefix('raw_')]}/:id/{table.name.partition('_')[2]}"
 
@@ -461,9 +459,7 @@ def row_of(snapshot: Snapshot) -> dict[str, str | int | bool]:
         "records": sum(snapshot.counts.values()),
         "path": snapshot.address,
         "resources": ",".join(manifest.resources),
-        "lists_not_read": ",".join(
-            nested_list(COLLECTION_PUBLICATIONS) if name == MEMBERS else name for name in manifest.not_read
-        ),
+        "lists_not_read": ",".join(manifest.not_read),
     }
 
 

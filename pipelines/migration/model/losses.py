@@ -17,6 +17,7 @@ from pipelines.migration.model.plan import CONFLICTS, HTML, WORKBOOK, Plan, Plan
 from pipelines.migration.model.reasons import REASONS, Kind, kind_of
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS
 from pipelines.records.advice import incomplete_dates
+from pipelines.shapes.unread_lists import list_in_words
 
 NAMED = 5
 """Fields that a sentence names."""
@@ -149,7 +150,8 @@ def _lists(facts: PlanFacts) -> Iterator[Loss]:
         yield Loss(
             kind="lists",
             count=count,
-            words=", ".join(facts.not_read[:NAMED]) + (f" and {count - NAMED:,} more lists" if count > NAMED else ""),
+            words=", ".join(map(list_in_words, facts.not_read[:NAMED]))
+            + (f" and {count - NAMED:,} more lists" if count > NAMED else ""),
             why="Bookferry does not read them, so the snapshot lacks what only they have.",
             remedy="Enter it in the target by hand.",
         )

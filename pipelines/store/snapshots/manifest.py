@@ -16,7 +16,7 @@ from pipelines.inventory import LAST_DAY_OF_V2, LIST_PATHS, NOT_LISTED, RESOURCE
 from pipelines.records.shapes.observation import ObservedColumn, RecordShape
 from pipelines.shapes.changes import changed_description, changed_records
 from pipelines.shapes.model import Description
-from pipelines.shapes.unread_lists import unread_lists
+from pipelines.shapes.unread_lists import list_in_words, unread_lists
 from pipelines.store.snapshots.facts import (
     Announcement,
     CaptureFacts,
@@ -125,7 +125,7 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
     left_out = {*RESOURCES}.difference(default_resources(facts.api), facts.resources, facts.unreadable)
     not_read = unread_lists(facts.description, facts.shapes, left_out)
     notes = [
-        *_notes_of_lists(facts.api, not_read),
+        *_notes_of_lists(facts, not_read),
         *_notes_of_announcements(announced),
         *_notes_of_shapes(facts, before),
         *_notes_of_end(facts, days_left),
@@ -177,11 +177,18 @@ def _announcements(facts: CaptureFacts, now: datetime, before: Iterable[Announce
     ]
 
 
-def _notes_of_lists(api: str, not_read: Sequence[str]) -> list[str]:
+def _notes_of_lists(facts: CaptureFacts, not_read: Sequence[str]) -> list[str]:
     if not not_read:
         return []
-    names = ", ".join(not_read)[:MOST_OF_NOTE]
-    resources = [name for name, path in LIST_PATHS.items() if f"/{path}" in not_read and (api, name) not in NOT_LISTED]
+    parents = {f"/{LIST_PATHS[resource]}/:id": read.records for resource, read in facts.resources.items()}
+    names = ", ".join(
+        list_in_words(address)
+        + (f" (at least {counted(records, 'request')})" if (records := parents.get(address.rpartition("/")[0])) else "")
+        for address in not_read
+    )[:MOST_OF_NOTE]
+    resources = [
+        name for name, path in LIST_PATHS.items() if f"/{path}" in not_read and (facts.api, name) not in NOT_LISTED
+    ]
     remedy = f" To read {' and '.join(resources)}, name them in `resources` of bookferry.toml." if resources else ""
     return [f"Not read: {names}. The records do not show what these lists have, so the snapshot lacks that.{remedy}"]
 

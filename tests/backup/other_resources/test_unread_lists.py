@@ -100,10 +100,15 @@ def test_members_that_nothing_shows_are_named_without_a_description(
 
 
 def test_a_backup_says_what_it_did_not_read(serve: Callable[..., tuple[TwoVersionRunner, ScriptedServer]]) -> None:
-    service = Service({"publications": BOOKS, "collections": COLLECTIONS}, described("/collections/{id}/publications"))
+    """With the requests that it would take: one of each record or more. Lists below records in words, others by address."""
+    collections = [{**COLLECTIONS[0], "id": number} for number in (1, 2)]
+    described_lists = described("/collections/{id}/publications", "/quality_reviews")
+    service = Service({"publications": BOOKS, "collections": collections}, described_lists)
     runner, _server = serve(service)
     manifest = runner.back_up("publications", "collections", learn=True).manifest
-    assert (manifest.complete, manifest.not_read) == (True, ["/collections/:id/publications"])
-    assert manifest.notes[0].startswith("Not read: /collections/:id/publications. ")
+    assert (manifest.complete, manifest.not_read) == (True, [MEMBERS, "/quality_reviews"])
+    in_words = "the publications of each collection"
+    assert manifest.notes[0].startswith(f"Not read: {in_words} (at least 2 requests), /quality_reviews. ")
     done = run("backup", "new", "--resources", "publications,collections", folder=runner.config.parent)
-    assert "2 publications, 1 collection; not read: /collections/:id/publications;" in " ".join(done.out.split())
+    assert f"2 publications, 2 collections; not read: {in_words}, /quality_reviews;" in " ".join(done.out.split())
+    assert in_words in " ".join(run("snapshots", "list", folder=runner.config.parent).out.split())

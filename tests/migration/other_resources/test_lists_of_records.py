@@ -15,6 +15,7 @@ from pipelines.migration.model.losses import in_short, losses_of
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.settings.loading import load_settings
+from pipelines.shapes.unread_lists import MEMBERS
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair
@@ -78,7 +79,7 @@ def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> N
     for tenant in ("library", "target"):
         reshape(pair, tenant, {})
     snapshot = back_up(pair, "run")
-    assert snapshot.manifest.not_read == ["the publications of each collection"]
+    assert snapshot.manifest.not_read == [MEMBERS]
     with open_catalogue(open_data(load_settings(pair.config))) as database:
         unread = database.execute("SELECT table_name, reason FROM tables_read WHERE NOT read").fetchall()
     assert unread == [
