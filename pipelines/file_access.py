@@ -64,6 +64,14 @@ def make_file(path: Path) -> None:
         path.touch(0o600 if _group is None else 0o660, exist_ok=False)
 
 
+def make_private_file(path: Path) -> None:
+    """Create an empty file for SQLite that only this user can open, in such a folder. SQLite gives its mode to the files beside it."""
+    with suppress(OSError):  # SQLite reports them
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.touch(0o600)
+        path.chmod(0o600)
+
+
 def share_databases(*paths: Path) -> None:
     """Let the group write to SQLite files that a library of others has made, and to those that SQLite has beside them."""
     if _group is not None:

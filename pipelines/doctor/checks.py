@@ -39,10 +39,9 @@ from pipelines.inventory import DAYS_OF_WARNING, LAST_DAY_OF_V2, NOT_LISTED, RES
 from pipelines.scopes import abilities
 from pipelines.service.end_of_v2 import is_served
 from pipelines.service.redaction import outside_text
-from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.sign_in_state import sign_in_state
 from pipelines.service.sign_in.stored_sign_in import local_time
-from pipelines.service.sign_in.token_store import LockTakenError
+from pipelines.service.sign_in.token_store import SIGN_INS_FILE, LeaseTakenError, open_tokens
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.retention_and_notify import Hook
 from pipelines.sign_in_health import warning as sign_in_warning
@@ -165,8 +164,7 @@ def access(look: Look) -> CheckResult:
     settings, group = look.settings, look.settings.group
     folders: list[tuple[Path, tuple[str, ...], str | None]] = [(settings.data, OWN_ENTRIES, group)]
     with suppress(ConfigurationError):  # a user without a home folder; the commands that need a sign-in say so
-        sign_ins = tuple(f"{tenant}-" for tenant in settings.tenants)
-        folders.append((settings.tokens_folder(look.around.environ), sign_ins, None))
+        folders.append((settings.tokens_folder(look.around.environ), (SIGN_INS_FILE,), None))
     wrong = [(folder, group, wrong_entries(folder, names, group)) for folder, names, group in folders]
     wrong = [(folder, group, entries) for folder, group, entries in wrong if entries]
     people = f"this user and the group {group}" if group else "this user"
@@ -331,10 +329,10 @@ def token(look: Look) -> CheckResult:
     if state.problem is not None:
         return problem(state.problem, exit_status=ExitStatus.SIGN_IN)
     with (
-        suppress(LockTakenError),  # another process is renewing it now, so it can write
-        open_tokens(look.settings, look.tenant).locked(clock, seconds=0.0) as locked,
+        suppress(LeaseTakenError),  # another process is renewing it now, so it can write
+        open_tokens(look.settings, look.tenant).leased(clock, seconds=0.0) as leased,
     ):
-        locked.write(locked.read())
+        leased.write(leased.read())
     if state.refreshing_since is not None:
         lost = f"the response to its renewal at {local_time(state.refreshing_since)} was lost; the next use renews it again"
         return warning(lost, again)

@@ -18,8 +18,8 @@ from pipelines.errors import BookferryError
 from pipelines.python_process import python_command
 from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
-from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn
+from pipelines.service.sign_in.token_store import open_tokens
 from pipelines.settings.settings import Settings
 
 CLIENT_ID = "stand-in"
@@ -84,5 +84,5 @@ def store_sign_in(settings: Settings, tenant: str, ready: dict[str, Any], librar
         signed_in_at=clock.now().timestamp(),
     )
     connection = StoredSignIn(base_url=settings.tenant(tenant).base_url, tenant=tenant, grant=grant)
-    with open_tokens(settings, tenant).locked(clock) as locked:
-        locked.write(connection)
+    with open_tokens(settings, tenant).leased(clock) as leased:
+        leased.write(connection)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil
@@ -65,8 +65,16 @@ class LeaseTable:
     def __contains__(self, name: str) -> bool:
         return name in self._held
 
-    def acquire(self, name: str, busy: str) -> None:
-        """Take a lease. Raises `TenantBusyError`, with `busy` and the name of the owner, where a living run has it."""
+    @contextmanager
+    def lease(self, name: str, busy: str) -> Iterator[None]:
+        """Have a lease. Raises `TenantBusyError`, with `busy` and the name of the owner, where a living run has it."""
+        self._acquire(name, busy)
+        try:
+            yield
+        finally:
+            self._release(name)
+
+    def _acquire(self, name: str, busy: str) -> None:
         owner = f"{this_owner()} since {datetime.now(UTC).isoformat(timespec='seconds')}"
         while True:
             begun = time.monotonic()
@@ -81,7 +89,7 @@ class LeaseTable:
             threading.Thread(target=self._keep_beating, args=(self._released,), name="leases", daemon=True).start()
         self._held[name] = _Held(row[0], owner, begun)
 
-    def release(self, name: str) -> None:
+    def _release(self, name: str) -> None:
         """Give a lease back. Where the database cannot be reached, it ends by itself."""
         held = self._held.pop(name)
         with suppress(BookferryError), self._transaction() as session:

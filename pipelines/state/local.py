@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +18,8 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixe
 
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
-from pipelines.file_access import make_file
+from pipelines.file_access import make_file, make_private_file
+from pipelines.state.leases import LeaseTable
 from pipelines.state.store import Moment, Session, Ticking, weakly
 from pipelines.state.tables import VERSION, check_moves, prepare, version_of
 
@@ -32,14 +34,18 @@ that its own 1000 would let a quick backup wait several times a second."""
 
 
 class LocalState:
-    """The state in the file `path`. Nothing is opened yet. `moving`: use it although it was moved, to finish that."""
+    """The state in the file `path`. Nothing is opened yet. `moving`: use it although it was moved, to finish that.
+
+    `private`: only this user may open the file, whatever `group` says.
+    """
 
     is_own = True
     identity = ""
 
-    def __init__(self, path: Path, *, moving: bool = False) -> None:
+    def __init__(self, path: Path, *, moving: bool = False, private: bool = False) -> None:
         self.path = path
         self._moving = moving
+        self._make_file = make_private_file if private else make_file
 
     def fence(self, tenant: str, data: str) -> int:  # noqa: ARG002
         """None: the lock file of the data folder is the lease."""
@@ -52,7 +58,12 @@ class LocalState:
 
     def open(self, clock: Ticking, *, what: str = "The budget of requests", durable: bool = False) -> SqliteStore:
         """The tables for one purpose, on a connection of their own."""
-        return SqliteStore(self.path, clock, what=what, durable=durable, moving=self._moving)
+        return SqliteStore(self.path, clock, self._make_file, what=what, durable=durable, moving=self._moving)
+
+    def lease_table(self) -> LeaseTable:
+        """Leases for what processes share beyond a data folder, whose own lease is a lock file."""
+        own = self.open(time, what="The leases")
+        return LeaseTable(own.transaction, own.close, self.place)
 
     def lease(self, tenant: str, data: str) -> AbstractContextManager[None]:  # noqa: ARG002
         """Nothing: the lock file of the data folder is the lease."""
@@ -87,8 +98,18 @@ class SqliteStore:
     taken = "taken"
     allowance = 0.0
 
-    def __init__(self, path: Path, clock: Ticking, *, what: str, durable: bool, moving: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Ticking,
+        make: Callable[[Path], None],
+        *,
+        what: str,
+        durable: bool,
+        moving: bool,
+    ) -> None:
         self._path = path
+        self._make_file = make
         self._what = what
         self._durable = durable
         self._moving = moving
@@ -142,7 +163,7 @@ class SqliteStore:
             self._disconnect()
 
     def _open(self) -> sqlite3.Connection:
-        make_file(self._path)
+        self._make_file(self._path)
         db = sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             self._write_ahead(db)

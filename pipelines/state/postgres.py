@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, cast
@@ -52,8 +52,7 @@ class PostgresState:
         machine: str | None = None,
     ) -> None:
         self._server = Server(address, libraries=libraries)
-        own = ServerSession(self._server)
-        self._leases = LeaseTable(partial(own.transaction, "The leases"), own.close, self._server.place)
+        self._leases = self.lease_table()
         # An update of `fence`, which is part of a key, waits for this lock; one of `beats` does not
         self._session = ServerSession(self._server, lambda statements: self._leases.check(statements, "FOR KEY SHARE"))
         self._time = ServerTime(self._server, server_clock=server_clock, machine=machine)
@@ -67,15 +66,14 @@ class PostgresState:
         """The tables for one purpose, in the one session."""
         return PostgresStore(self._session, self._time, clock, what)
 
-    @contextmanager
-    def lease(self, tenant: str, data: str) -> Iterator[None]:
+    def lease(self, tenant: str, data: str) -> AbstractContextManager[None]:
         """The exclusive right to work on a tenant of the data at an address."""
-        name = _lease_name(tenant, data)
-        self._leases.acquire(name, BUSY.format(tenant=tenant))
-        try:
-            yield
-        finally:
-            self._leases.release(name)
+        return self._leases.lease(_lease_name(tenant, data), BUSY.format(tenant=tenant))
+
+    def lease_table(self) -> LeaseTable:
+        """Leases whose loss ends no transaction of these stores."""
+        own = ServerSession(self._server)
+        return LeaseTable(partial(own.transaction, "The leases"), own.close, self._server.place)
 
     @property
     def identity(self) -> str:

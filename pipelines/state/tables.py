@@ -131,6 +131,14 @@ _TABLES = (
         place TEXT NOT NULL,                -- the other one
         moved_at TEXT NOT NULL
     )""",
+    """CREATE TABLE leases (
+        name TEXT PRIMARY KEY,
+        fence BIGINT NOT NULL,              -- grows with each owner
+        owner TEXT,                         -- NULL: it is free
+        beats BIGINT NOT NULL,              -- moves while its owner lives
+        UNIQUE (name, fence)
+    )""",
+    "CREATE TABLE sign_ins (connection TEXT PRIMARY KEY, document TEXT NOT NULL)",
     "CREATE TABLE state_version (version BIGINT NOT NULL)",
 )
 
@@ -149,18 +157,10 @@ _OF_SEVERAL_MACHINES = (
         seen DOUBLE PRECISION NOT NULL,     -- the budget's time
         PRIMARY KEY (library, machine)
     )""",
-    """CREATE TABLE leases (
-        name TEXT PRIMARY KEY,
-        fence BIGINT NOT NULL,              -- grows with each owner
-        owner TEXT,                         -- NULL: it is free
-        beats BIGINT NOT NULL,              -- moves while its owner lives
-        UNIQUE (name, fence)
-    )""",
-    "CREATE TABLE sign_ins (connection TEXT PRIMARY KEY, document TEXT NOT NULL)",
     "CREATE TABLE state_identity (name TEXT NOT NULL)",
 )
-"""The time that machines measure together, the leases, sign-ins to version 3, and the name of a shared state, by which its machines know
-each other's unfinished work in a bucket."""
+"""The time that machines measure together, and the name of a shared state, by which its machines know each other's unfinished work in a
+bucket."""
 
 _COUNT_IN_FILE = (
     """CREATE TRIGGER budget_slot_taken AFTER INSERT ON budget_slots BEGIN

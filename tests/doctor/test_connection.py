@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,12 +16,12 @@ from pipelines.doctor.look import MAX_REQUESTS, Look
 from pipelines.errors import ExitStatus
 from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
-from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.stored_sign_in import Grant, Registration, StoredSignIn
+from pipelines.service.sign_in.token_store import TokenStore, open_tokens
 from pipelines.settings.loading import load_settings
 from tests.doctor.conftest import Patient
 from tests.sandbox.process import SandboxProcess
-from tests.service.sign_in.home import TENANT
+from tests.service.sign_in.home import TENANT, unwritable
 from tests.service.sign_in.home import Home as SignInHome
 
 CONFIG = """\
@@ -68,9 +69,13 @@ class SignedIn:
 
     def store(self, connection: StoredSignIn) -> None:
         """Keep a connection."""
-        tokens = open_tokens(load_settings(self.patient.folder / "bookferry.toml"), "library")
-        with tokens.locked(SystemClock()) as locked:
-            locked.write(connection)
+        with self.tokens.leased(SystemClock()) as leased:
+            leased.write(connection)
+
+    @property
+    def tokens(self) -> TokenStore:
+        """Where it is stored."""
+        return open_tokens(load_settings(self.patient.folder / "bookferry.toml"), "library")
 
     def findings(self) -> tuple[Examination, dict[str, CheckResult]]:
         """What there is to find."""
@@ -103,11 +108,10 @@ def test_no_secret_is_shown(signed_in: SignedIn) -> None:
     """I10: neither token is in anything that is printed."""
     signed_in.keep(*SCOPES)
     examined, _ = signed_in.findings()
-    kept = next(Path(signed_in.patient.folder / "sign-ins").glob("*.json")).read_text()
+    grant = signed_in.tokens.read().grant
+    assert grant is not None
     shown = str([finding.document for finding in examined.findings])
-    for line in kept.splitlines():
-        if "_token" in line:
-            assert line.split('"')[3] not in shown
+    assert not [token for token in (grant.access_token, grant.refresh_token) if token and token in shown]
 
 
 def test_nobody_has_signed_in(signed_in: SignedIn) -> None:
@@ -121,21 +125,19 @@ def test_nobody_has_signed_in(signed_in: SignedIn) -> None:
 def test_a_sign_in_that_could_not_be_kept_when_it_is_renewed(signed_in: SignedIn) -> None:
     """The token is good now and would be renewed tonight; where that cannot be written, the nightly backup would not work (I3)."""
     signed_in.keep(*SCOPES)
-    [kept] = Path(signed_in.patient.folder / "sign-ins").glob("*.json")
-    before = kept.read_text()
-    kept.with_suffix(".new").mkdir()  # as little to be written as on a full disk
-    examined, found = signed_in.findings()
+    before = signed_in.tokens.read()
+    with unwritable(signed_in.tokens.place):
+        examined, found = signed_in.findings()
     assert (found["token"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.FAILED)
-    assert "cannot be read or written" in found["token"].message
+    assert "could not be read or written" in found["token"].message
     assert signed_in.patient.sandbox.counts()["requests"] == 0
-    assert kept.read_text() == before
+    assert signed_in.tokens.read() == before
 
 
 def test_a_sign_in_that_is_being_renewed(signed_in: SignedIn) -> None:
-    """Another process holds the lock: nothing is wrong, and nobody waits."""
+    """Another process has the lease: nothing is wrong, and nobody waits for its end."""
     signed_in.keep(*SCOPES)
-    tokens = open_tokens(load_settings(signed_in.patient.folder / "bookferry.toml"), "library")
-    with tokens.locked(SystemClock()):
+    with signed_in.tokens.leased(SystemClock()):
         _, found = signed_in.findings()
     assert found["token"].status is CheckStatus.OK
 
@@ -219,8 +221,8 @@ def test_a_sign_in_that_ends_soon(signed_in: SignedIn) -> None:
 def test_a_store_that_is_damaged(signed_in: SignedIn) -> None:
     """Told in one finding, with the command that replaces it."""
     signed_in.keep(*SCOPES)
-    (file,) = (signed_in.patient.folder / "sign-ins").glob("*.json")
-    file.write_text("{")
+    with sqlite3.connect(signed_in.tokens.place) as db:
+        db.execute("UPDATE sign_ins SET document = '{'")
     examined, found = signed_in.findings()
     assert "bookferry login library" in found["token"].message
     assert worst(examined.findings) is ExitStatus.SIGN_IN

@@ -17,10 +17,11 @@ from sqlalchemy.pool import NullPool
 
 from pipelines.errors import BookferryError, ConfigurationError
 from pipelines.service.redaction import redact
-from pipelines.service.sign_in.postgres_tokens import PostgresTokens
+from pipelines.service.sign_in.token_store import TokenStore
 from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.settings.settings import Settings
 from pipelines.settings.storage import IcebergSettings
+from pipelines.state.postgres import PostgresState
 from pipelines.state.server import Server
 from pipelines.store.iceberg.catalogue import catalogue_errors, catalogue_settings
 from pipelines.store.postgres.loading import Database
@@ -100,7 +101,7 @@ def load(address: str) -> None:
 
 def sign_in(address: str) -> None:
     """Read a sign-in."""
-    PostgresTokens(address, "old", "https://library.example.org").read()
+    TokenStore(PostgresState(address), "old", "https://library.example.org").read()
 
 
 def catalogue(address: str) -> None:

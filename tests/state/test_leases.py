@@ -72,10 +72,9 @@ def test_a_beat_that_waits_while_its_lease_is_given_back_leaves_no_session_open(
         leases.LeaseTable(transaction, lambda: sessions.append("closed"), "the database"),
         threading.enumerate(),
     )
-    table.acquire("old", "busy")
-    [thread] = [thread for thread in threading.enumerate() if thread.name == "leases" and thread not in others]
-    assert waits.wait(60)
-    table.release("old")
+    with table.lease("old", "busy"):
+        [thread] = [thread for thread in threading.enumerate() if thread.name == "leases" and thread not in others]
+        assert waits.wait(60)
     goes_on.set()
     thread.join(60)
     assert sessions == ["opened", "opened", "closed", "opened", "closed"]

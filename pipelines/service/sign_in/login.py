@@ -12,13 +12,12 @@ from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.sign_in.authorization_code import Challenge, authorization_code
 from pipelines.service.sign_in.authorization_server import AuthorizationServer, OAuthClient
-from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.loopback_redirect import free_addresses, is_free
 from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
 from pipelines.service.sign_in.stored_sign_in import Grant, Registration, StoredSignIn
 from pipelines.service.sign_in.token_refresh import current_client, issued_client_refused, refresh_token_end
 from pipelines.service.sign_in.token_response import TokenResponse
-from pipelines.service.sign_in.token_store import LockedSignIn, TokenStore
+from pipelines.service.sign_in.token_store import LeasedSignIn, TokenStore, open_tokens
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.state.store import State
@@ -113,7 +112,7 @@ class Login:
         if issued is not None:
             client = OAuthClient(issued.client_id, issued.secret, issued.auth)
             return client, self._chosen.redirect_uri or DEFAULT_REDIRECT_URI
-        stored = self._change(lambda old, locked: self._registered(old, locked, new_client=new_client))
+        stored = self._change(lambda old, leased: self._registered(old, leased, new_client=new_client))
         registration = stored.registration
         address = next((each for each in registration.redirect_uris if is_free(each)), None) if registration else None
         if address is None:
@@ -122,7 +121,7 @@ class Login:
             )
         return current_client(self._settings, self._tenant, stored), address
 
-    def _registered(self, old: StoredSignIn, locked: LockedSignIn, *, new_client: bool) -> StoredSignIn:
+    def _registered(self, old: StoredSignIn, leased: LeasedSignIn, *, new_client: bool) -> StoredSignIn:
         """Return the stored sign-in with a usable registration.
 
         Registrations are limited, so a stored one is reused (service.md#clients).
@@ -130,7 +129,7 @@ class Login:
         auth = self._chosen.client_auth or "none"
         if not new_client and old.registration is not None and _fits(old.registration, auth):
             return old
-        locked.write(old)  # on a full disk, a registration that cannot be stored would waste one of the day's few
+        leased.write(old)  # on a full disk, a registration that cannot be stored would waste one of the day's few
         try:
             registration = self._server.register(free_addresses(REDIRECT_ADDRESSES), SCOPES, auth)
         except LostResponseError as error:
@@ -139,15 +138,15 @@ class Login:
             ) from None
         return replace(old, registration=registration)
 
-    def _change(self, change: Callable[[StoredSignIn, LockedSignIn], StoredSignIn]) -> StoredSignIn:
-        with self._store.locked(self._clock) as locked:
+    def _change(self, change: Callable[[StoredSignIn, LeasedSignIn], StoredSignIn]) -> StoredSignIn:
+        with self._store.leased(self._clock) as leased:
             try:
-                old = locked.read()
+                old = leased.read()
             except SignInError:  # damaged: this sign-in replaces it
                 old = StoredSignIn(self._chosen.base_url, self._tenant)
-            changed = change(old, locked)
+            changed = change(old, leased)
             if changed != old:
-                locked.write(changed)
+                leased.write(changed)
         return changed
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from pipelines.errors import ConfigurationError, SignInError
 from pipelines.service.clock import Clock
-from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.token_refresh import (
     check_client,
     current_client,
@@ -14,6 +13,7 @@ from pipelines.service.sign_in.token_refresh import (
     no_refresh_token,
     refresh_margin,
 )
+from pipelines.service.sign_in.token_store import open_tokens
 from pipelines.settings.settings import Settings
 
 

@@ -1,7 +1,7 @@
 """Keeps a sign-in alive: which access token to use, and how the rotating refresh token is exchanged (I3, service.md#tokens).
 
-lock → read again → return it if it is fresh → mark "refreshing" → exchange → store the response → unlock. So there is one refresh at a time
-over all threads, processes and machines that share a store, and new tokens are durable before they are used.
+lease → read again → return it if it is fresh → mark "refreshing" → exchange → store the response → give the lease back. So there is one
+refresh at a time over all threads, processes and machines that share a state, and new tokens are durable before they are used.
 
 If the response to a refresh is lost, the state of the old refresh token is unknown. It is tried again at once, which is right
 under every policy of a server. If the request was never processed, if old tokens stay valid until the new ones are used, or if there is a
@@ -24,11 +24,17 @@ from pipelines.errors import BookferryError, ConfigurationError, SignInError, St
 from pipelines.service.clock import Clock
 from pipelines.service.http.retries import retrying
 from pipelines.service.sign_in.authorization_server import AuthorizationServer, OAuthClient
-from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
 from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn, local_time
 from pipelines.service.sign_in.token_response import TokenResponse
-from pipelines.service.sign_in.token_store import LOCK_SECONDS, WRITE_TRIES, LockedSignIn, LockTakenError, TokenStore
+from pipelines.service.sign_in.token_store import (
+    LEASE_SECONDS,
+    WRITE_TRIES,
+    LeasedSignIn,
+    LeaseTakenError,
+    TokenStore,
+    open_tokens,
+)
 from pipelines.settings.settings import Settings
 
 MARGIN_SECONDS = 300.0
@@ -88,7 +94,7 @@ class TokenRefresher:
             return grant.access_token
         try:
             return self._renewed(
-                self._is_old, TURN_SECONDS if seconds_left > 0 else LOCK_SECONDS, last=seconds_left <= 0
+                self._is_old, TURN_SECONDS if seconds_left > 0 else LEASE_SECONDS, last=seconds_left <= 0
             ).access_token
         except TemporaryError:
             if grant.left(self._clock) <= 0:
@@ -154,9 +160,9 @@ class TokenRefresher:
         self._seen_at, self._seen = self._clock.monotonic(), grant
         return grant
 
-    def _renewed(self, is_needed: Callable[[Grant], bool], seconds: float = LOCK_SECONDS, *, last: bool) -> Grant:
+    def _renewed(self, is_needed: Callable[[Grant], bool], seconds: float = LEASE_SECONDS, *, last: bool) -> Grant:
         if not self._turn.acquire(timeout=seconds):
-            raise LockTakenError(f"Renewing the sign-in of '{self.tenant}' takes more than {seconds:.0f} s.")
+            raise LeaseTakenError(f"Renewing the sign-in of '{self.tenant}' takes more than {seconds:.0f} s.")
         try:
             if self._closed:
                 raise TemporaryError("The run was stopped before its sign-in was renewed. Run the same command again.")
@@ -182,24 +188,24 @@ class TokenRefresher:
         return done.result()
 
     def _renew(self, is_needed: Callable[[Grant], bool], seconds: float, *, last: bool) -> Grant:
-        with self._store.locked(self._clock, seconds) as locked:
-            stored = locked.read()
+        with self._store.leased(self._clock, seconds) as leased:
+            stored = leased.read()
             grant = self._saw(stored)
             if not is_needed(grant):
                 return grant
-            return self._saw(self._exchanged(locked, stored, grant, last=last))
+            return self._saw(self._exchanged(leased, stored, grant, last=last))
 
-    def _exchanged(self, locked: LockedSignIn, stored: StoredSignIn, grant: Grant, *, last: bool) -> StoredSignIn:
+    def _exchanged(self, leased: LeasedSignIn, stored: StoredSignIn, grant: Grant, *, last: bool) -> StoredSignIn:
         """Return the sign-in with new tokens, stored. `last`: the old tokens are of no use, so more tries are worth it."""
         if grant.refresh_token is None:
             raise SignInError(no_refresh_token(self.tenant))
-        client, mark = current_client(self._settings, self.tenant, stored), _RefreshMark(locked, stored, self._clock)
+        client, mark = current_client(self._settings, self.tenant, stored), _RefreshMark(leased, stored, self._clock)
         try:
             answer = self._asked(client, grant.refresh_token, mark, MOST_TRIES if last else 2)
         except GrantRefusedError as error:
-            raise self._end(locked, stored, _grant_ended(self.tenant, error, mark.lost_at)) from None
+            raise self._end(leased, stored, _grant_ended(self.tenant, error, mark.lost_at)) from None
         except ClientRefusedError as error:
-            raise self._client_refused(locked, stored, error, mark) from None
+            raise self._client_refused(leased, stored, error, mark) from None
         except LostResponseError as error:
             raise LostResponseError(
                 f"{error} The sign-in may still be good: run the same command again. If it is not, that command will say so."
@@ -208,7 +214,7 @@ class TokenRefresher:
             mark.take_back()
             raise
         renewed = replace(stored, grant=renewed_grant(grant, answer), refreshing_since=None)
-        self._keep(locked, renewed)
+        self._keep(leased, renewed)
         return renewed
 
     def _asked(self, client: OAuthClient, token: str, mark: _RefreshMark, tries: int) -> TokenResponse:
@@ -225,7 +231,7 @@ class TokenRefresher:
         lost = retry_if_exception_type(LostResponseError)
         return retrying(self._clock.sleep, retry=lost, stop=stop_after_attempt(tries))(ask)
 
-    def _keep(self, locked: LockedSignIn, stored: StoredSignIn) -> None:
+    def _keep(self, leased: LeasedSignIn, stored: StoredSignIn) -> None:
         """Store the response. It comes only once, so a disk that is full for a moment is waited for."""
 
         def sleep(seconds: float) -> None:
@@ -233,16 +239,16 @@ class TokenRefresher:
                 self._clock.sleep(seconds)
 
         full, enough = retry_if_exception_type(StorageError), stop_after_attempt(WRITE_TRIES)
-        retrying(sleep, retry=full, stop=enough, asked=lambda _: 1.0)(locked.write, stored)
+        retrying(sleep, retry=full, stop=enough, asked=lambda _: 1.0)(leased.write, stored)
 
-    def _end(self, locked: LockedSignIn, stored: StoredSignIn, message: str) -> SignInError:
+    def _end(self, leased: LeasedSignIn, stored: StoredSignIn, message: str) -> SignInError:
         with suppress(StorageError):  # the next process finds out for itself
-            locked.write(replace(stored, ended=message, refreshing_since=None))
+            leased.write(replace(stored, ended=message, refreshing_since=None))
         self._seen = None
         return SignInError(message)
 
     def _client_refused(
-        self, locked: LockedSignIn, stored: StoredSignIn, error: ClientRefusedError, mark: _RefreshMark
+        self, leased: LeasedSignIn, stored: StoredSignIn, error: ClientRefusedError, mark: _RefreshMark
     ) -> BookferryError:
         if self._settings.tenant(self.tenant).client_id is not None:
             mark.take_back()
@@ -251,14 +257,14 @@ class TokenRefresher:
             mark.take_back()
             return SignInError(f"{error} Run `bookferry login {self.tenant}`.")
         message = f"The library no longer knows the client that Bookferry registered. {error} Run `bookferry login {self.tenant}`."
-        return self._end(locked, replace(stored, registration=None), message)
+        return self._end(leased, replace(stored, registration=None), message)
 
 
 class _RefreshMark:
     """The mark "refreshing" in the store: set just before a request leaves, removed if the request certainly had no effect."""
 
-    def __init__(self, locked: LockedSignIn, stored: StoredSignIn, clock: Clock) -> None:
-        self._locked = locked
+    def __init__(self, leased: LeasedSignIn, stored: StoredSignIn, clock: Clock) -> None:
+        self._leased = leased
         self._before = stored
         self._clock = clock
         self._is_set = False
@@ -266,9 +272,10 @@ class _RefreshMark:
         """When the first response was lost, perhaps by a process that died."""
 
     def set(self) -> None:
-        """Mark that the old refresh token may be used up from now on."""
+        """Mark that the old refresh token may be used up from now on. Raises `StorageError` where another process may be using it."""
+        self._leased.check()
         if self._before.refreshing_since is None and not self._is_set:
-            self._locked.write(replace(self._before, refreshing_since=self._clock.now().timestamp()))
+            self._leased.write(replace(self._before, refreshing_since=self._clock.now().timestamp()))
             self._is_set = True
 
     def lose(self) -> None:
@@ -279,7 +286,8 @@ class _RefreshMark:
         """The request had no effect. The mark of an earlier request stays."""
         if self._is_set and self.lost_at is None:
             with suppress(StorageError):
-                self._locked.write(self._before)
+                self._leased.check()
+                self._leased.write(self._before)
 
 
 def renewed_grant(grant: Grant, answer: TokenResponse) -> Grant:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipelines.service.clock import SystemClock
-from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn
+from pipelines.service.sign_in.token_store import open_tokens
 from pipelines.settings.loading import load_settings
 from tests.sandbox.process import SandboxProcess
 
@@ -27,8 +27,8 @@ def keep_token(config: Path, tenant: str, token: str, scopes: tuple[str, ...] = 
         signed_in_at=clock.now().timestamp(),
     )
     base_url = settings.tenant(tenant).base_url
-    with open_tokens(settings, tenant).locked(clock) as locked:
-        locked.write(StoredSignIn(base_url=base_url, tenant=tenant, grant=grant))
+    with open_tokens(settings, tenant).leased(clock) as leased:
+        leased.write(StoredSignIn(base_url=base_url, tenant=tenant, grant=grant))
 
 
 def sign_in(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ import httpx
 
 from pipelines.scopes import SCOPES
 from pipelines.service.client import LibraryClient, open_client
-from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.login import signing_in
 from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn
+from pipelines.service.sign_in.token_store import open_tokens
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.state.local import LocalState
@@ -61,6 +62,18 @@ def consent(url: str, sandbox: SandboxProcess, scopes: Sequence[str] | None = No
 def answer_in(address: str) -> dict[str, str]:
     """Returns the parameters of the response."""
     return dict(parse_qsl(urlsplit(address).query))
+
+
+@contextmanager
+def unwritable(place: str) -> Iterator[None]:
+    """No sign-in in this file can be changed, as on a full disk."""
+    with closing(sqlite3.connect(place, isolation_level=None)) as db:
+        for change in ("INSERT", "UPDATE"):
+            refusal = "BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"
+            db.execute(f"CREATE TRIGGER no_{change} BEFORE {change} ON sign_ins {refusal}")
+        yield
+        for change in ("INSERT", "UPDATE"):
+            db.execute(f"DROP TRIGGER no_{change}")
 
 
 @dataclass(frozen=True)

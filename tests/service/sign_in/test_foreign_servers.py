@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from pipelines.errors import (
     StorageError,
     TemporaryError,
 )
+from pipelines.service.clock import SystemClock
 from pipelines.service.listing.listing import Listing
 from pipelines.service.sign_in import authorization_server
 from pipelines.service.sign_in.login import signing_in
@@ -28,9 +28,10 @@ from pipelines.service.sign_in.sign_in_state import sign_in_state
 from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.service.sign_in.token_refresh import MAX_REJECTED
 from pipelines.service.sign_in.token_response import read_token_response
+from pipelines.service.sign_in.token_store import open_tokens
 from tests.service.manual_clock import ManualClock
 from tests.service.sign_in.foreign import ForeignService, Liberties
-from tests.service.sign_in.home import SECONDS, Home, answer_in
+from tests.service.sign_in.home import SECONDS, Home, answer_in, unwritable
 
 SCOPES = ("library:read", "assets:read")
 Visit = Callable[..., tuple[Home, ForeignService]]
@@ -289,13 +290,12 @@ def test_an_issued_client_that_is_refused_at_sign_in(visit: Visit, monkeypatch: 
 def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None:
     """service.md#clients: registrations a day are limited; a full or broken disk must not use them up."""
     home, service = visit()
-    (home.folder / "sign-ins").mkdir()
+    with open_tokens(home.settings, "new").leased(SystemClock()):
+        pass  # the file is there
     with signing_in(home.settings, "new", state=home.state) as login:
-        Path(login.place).with_suffix(".new").mkdir()
-        with pytest.raises(StorageError, match=r"cannot be read or written"):
+        with unwritable(login.place), pytest.raises(StorageError, match=r"could not be read or written.*disk is full"):
             login.ask(SCOPES)
         assert service.count("/oauth/clients") == 0
-        Path(login.place).with_suffix(".new").rmdir()
         login.ask(SCOPES)
     assert service.count("/oauth/clients") == 1
 
@@ -471,14 +471,11 @@ def test_an_answer_is_kept_before_it_is_used(visit: Visit) -> None:
     handle = service.api
 
     def api(asked: Any) -> Any:
-        stored.append(
-            json.loads(Path(home.settings.tokens_folder()).joinpath(name).read_text())["grant"]["access_token"]
-        )
+        stored.append(home.grant.access_token)
         used.append(asked.headers["authorization"].removeprefix("Bearer "))
         return handle(asked)
 
     used: list[str] = []
-    name = next(path.name for path in home.settings.tokens_folder().glob("*.json"))
     service.api = api  # type: ignore[method-assign]
     assert home.read().status_code == 200
     assert (len(used), used[-1], used[0] != used[1]) == (2, stored[-1], True)

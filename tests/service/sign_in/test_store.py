@@ -1,9 +1,10 @@
-"""One contract for every token store (I3): a folder of this user, a row of a Postgres database."""
+"""One contract for sign-ins in either state (I3): a file of this user, a Postgres database."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -18,12 +19,11 @@ import pytest
 from pipelines.errors import ConfigurationError, SignInError, StorageError
 from pipelines.service.clock import SystemClock
 from pipelines.service.redaction import MASK, redact
-from pipelines.service.sign_in.configured_store import open_tokens
-from pipelines.service.sign_in.file_tokens import FileTokens
-from pipelines.service.sign_in.postgres_tokens import PostgresTokens
 from pipelines.service.sign_in.stored_sign_in import Grant, Registration, StoredSignIn
-from pipelines.service.sign_in.token_store import LockTakenError, TokenStore
+from pipelines.service.sign_in.token_store import SIGN_INS_FILE, LeaseTakenError, TokenStore, open_tokens
 from pipelines.settings.loading import load_settings
+from pipelines.state.local import LocalState
+from pipelines.state.postgres import PostgresState
 from tests.service.manual_clock import ManualClock
 from tests.service.sign_in.home import ROOT, SECONDS
 
@@ -53,30 +53,28 @@ class Open(Protocol):
 @pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.long)])
 def store_for(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """Both kinds, one after the other."""
-    kind, where = FileTokens, f"Path({str(tmp_path / 'sign-ins')!r})"
+    state = f"LocalState(Path({str(tmp_path / 'sign-ins' / SIGN_INS_FILE)!r}), private=True)"
     if request.param == "postgres":
-        kind, where = PostgresTokens, repr(request.getfixturevalue("postgres_database"))  # type: ignore[assignment]
+        state = f"PostgresState({request.getfixturevalue('postgres_database')!r})"
 
     def make(tenant: str = "new", base_url: str = BASE_URL) -> TokenStore:
-        store: TokenStore = kind(eval(where), tenant, base_url)
-        return store
+        return TokenStore(eval(state), tenant, base_url)
 
     make.code = (  # type: ignore[attr-defined]
         "from pathlib import Path; import os, sys\n"
-        "from pipelines.service.sign_in.postgres_tokens import *; from pipelines.service.sign_in.file_tokens import *\n"
+        "from pipelines.state.local import LocalState; from pipelines.state.postgres import PostgresState\n"
         "from pipelines.service.sign_in.token_store import *\n"
         "from pipelines.state import leases; leases.BEAT_SECONDS = 0.2\n"
         "from pipelines.service.clock import SystemClock; from tests.service.sign_in.test_store import connection\n"
-        f"store = {kind.__name__}({where}, 'new', {BASE_URL!r})\n"
+        f"store = TokenStore({state}, 'new', {BASE_URL!r})\n"
     )
     return make
 
 
 def write(store: TokenStore, stored: StoredSignIn) -> None:
     """Store it."""
-    with store.locked(CLOCK) as locked:
-        locked.read()
-        locked.write(stored)
+    with store.leased(CLOCK) as leased:
+        leased.write(stored)
 
 
 def another_process(store_for: Open, code: str) -> subprocess.Popen[str]:
@@ -91,7 +89,7 @@ def another_process(store_for: Open, code: str) -> subprocess.Popen[str]:
     )
 
 
-HOLD = "with store.locked(SystemClock()) as locked:\n    print('held', flush=True)\n    sys.stdin.readline()\n"
+HOLD = "with store.leased(SystemClock()) as leased:\n    print('held', flush=True)\n    sys.stdin.readline()\n"
 
 
 def test_a_written_sign_in_is_read_back(store_for: Open) -> None:
@@ -109,34 +107,36 @@ def test_connections_do_not_meet(store_for: Open) -> None:
 
 
 @pytest.mark.long
-def test_the_lock_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
-    """Never a stale lock: the kernel releases it after kill -9, or its silence ends it."""
+def test_the_lease_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
+    """Never a stale lease: after kill -9, its silence ends it."""
     store = store_for()
     holder = another_process(store_for, HOLD)
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(LockTakenError, match="Another process has been renewing"), store.locked(CLOCK, seconds=0.1):
+        with (
+            pytest.raises(LeaseTakenError, match="Another process has been renewing"),
+            store.leased(CLOCK, seconds=0.1),
+        ):
             pass
         assert store.read() == StoredSignIn(BASE_URL, "new")  # who only looks does not wait
         holder.send_signal(signal.SIGKILL)
-        with store.locked(CLOCK, seconds=SECONDS) as locked:
-            locked.read()
-            locked.write(connection())
+        with store.leased(CLOCK, seconds=SECONDS) as leased:
+            leased.write(connection())
     assert store.read() == connection()
 
 
-def test_the_lock_is_for_one_thread(store_for: Open) -> None:
+def test_the_lease_is_for_one_thread(store_for: Open) -> None:
     """Threads of a process and objects of the same store exclude each other, too."""
     inside, most, done = 0, 0, []
 
     def work() -> None:
         nonlocal inside, most
-        with store_for().locked(CLOCK) as locked:
+        with store_for().leased(CLOCK) as leased:
             inside += 1
             most = max(most, inside)
-            stored = locked.read()
-            locked.write(replace(stored, ended=str(int(stored.ended or 0) + 1)))
+            stored = leased.read()
+            leased.write(replace(stored, ended=str(int(stored.ended or 0) + 1)))
             inside -= 1
         done.append(1)
 
@@ -150,10 +150,10 @@ def test_the_lock_is_for_one_thread(store_for: Open) -> None:
 
 @pytest.mark.long
 def test_processes_lose_no_change(store_for: Open) -> None:
-    """Lock, read again, write: two processes that count together miss no number."""
+    """Lease, read again, write: two processes that count together miss no number."""
     count = (
-        "for _ in range(10):\n  with store.locked(SystemClock()) as locked:\n    kept = locked.read()\n"
-        "    locked.write(StoredSignIn(kept.base_url, kept.tenant, ended=str(int(kept.ended or 0) + 1)))\n"
+        "for _ in range(10):\n  with store.leased(SystemClock()) as leased:\n    kept = leased.read()\n"
+        "    leased.write(StoredSignIn(kept.base_url, kept.tenant, ended=str(int(kept.ended or 0) + 1)))\n"
     )
     processes = [another_process(store_for, count) for _ in range(2)]
     for process in processes:
@@ -168,7 +168,7 @@ def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: O
     write(store_for(), connection(0))
     endless = (
         "import itertools\nprint('go', flush=True)\nfor n in itertools.count(1):\n"
-        "  with store.locked(SystemClock()) as locked: locked.read(); locked.write(connection(n))\n"
+        "  with store.leased(SystemClock()) as leased: leased.write(connection(n))\n"
     )
     seen = set()
     for _ in range(2):
@@ -204,41 +204,58 @@ def test_secrets_that_were_read_from_a_store_are_in_no_message(store_for: Open) 
     assert redact(" ".join(secrets)) == " ".join([MASK] * 3)
 
 
+def file_store(folder: Path) -> TokenStore:
+    """The sign-in of this user in a folder."""
+    return TokenStore(LocalState(folder / SIGN_INS_FILE, private=True), "new", BASE_URL)
+
+
+def database_store(address: str) -> TokenStore:
+    """The sign-in in a database."""
+    return TokenStore(PostgresState(address), "new", BASE_URL)
+
+
 def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:
-    """File mode 0600 (folder 0700), whatever the umask, and also if the file was wider before."""
+    """File mode 0600 (folder 0700), whatever the umask and the group of the data, and also if the file was wider before."""
     before = os.umask(0)
     try:
-        store = FileTokens(tmp_path / "sign-ins", "new", BASE_URL)
+        store = file_store(tmp_path / "sign-ins")
         write(store, connection())
         Path(store.place).chmod(0o644)
-        write(store, connection(1))
+        with store.leased(CLOCK) as leased:
+            leased.write(connection(1))
+            files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "sign-ins").iterdir()}
     finally:
         os.umask(before)
-    assert stat.S_IMODE(Path(store.place).stat().st_mode) == 0o600
+    assert files == {f"{SIGN_INS_FILE}{ending}": 0o600 for ending in ("", "-wal", "-shm")}
     assert stat.S_IMODE(Path(store.place).parent.stat().st_mode) == 0o700
-    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in Path(store.place).parent.iterdir())
+
+
+def test_who_only_reads_makes_no_file(tmp_path: Path) -> None:
+    assert file_store(tmp_path / "sign-ins").read() == StoredSignIn(BASE_URL, "new")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"base_url": 1}', b"\xff\xfe", b'{"base_url": "x", "tenant": "new", "version": 9}']
+    "content", ["", "{", "[]", '{"base_url": 1}', '{"base_url": "x", "tenant": "new", "version": 9}']
 )
-def test_a_damaged_file_names_the_command(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_sign_in_names_the_command(tmp_path: Path, content: str) -> None:
     """Exit 4: only a new sign-in helps."""
-    store = FileTokens(tmp_path, "new", BASE_URL)
-    Path(store.place).write_bytes(content)
+    store = file_store(tmp_path)
+    write(store, connection())
+    with sqlite3.connect(store.place) as db:
+        db.execute("UPDATE sign_ins SET document = ?", (content,))
     with pytest.raises(SignInError, match=r"cannot be read.*Run `bookferry login new`, which replaces it"):
         store.read()
 
 
 def test_an_unwritable_folder_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    store = FileTokens(tmp_path / "file" / "below", "new", BASE_URL)
-    with pytest.raises(StorageError, match=r"cannot be read or written.*tokens = "), store.locked(CLOCK):
+    with pytest.raises(StorageError, match="Does its folder exist"), file_store(tmp_path / "file").leased(CLOCK):
         pass
 
 
 def test_a_missing_database_is_reported_without_its_password(tmp_path: Path) -> None:
-    store = PostgresTokens("postgresql://me:not-a-password-by-chance@127.0.0.1:1/nothing", "new", BASE_URL)
+    store = database_store("postgresql://me:not-a-password-by-chance@127.0.0.1:1/nothing")
     with pytest.raises(StorageError, match="Is the server running") as caught:
         store.read()
     assert "not-a-password-by-chance" not in str(caught.value) + repr(caught.value.__cause__) + store.place
@@ -246,32 +263,41 @@ def test_a_missing_database_is_reported_without_its_password(tmp_path: Path) -> 
 
 def test_a_session_that_breaks_loses_no_answer(postgres_database: str) -> None:
     """I3: the database restarts in the middle of a refresh; the response is stored, but never over something newer."""
-    store = PostgresTokens(postgres_database, "new", BASE_URL)
+    store = database_store(postgres_database)
     write(store, connection(0))
     with psycopg.connect(postgres_database, autocommit=True) as administrator:
-        with store.locked(CLOCK) as locked:
-            assert locked.read() == connection(0)
+        with store.leased(CLOCK) as leased:
+            assert leased.read() == connection(0)
             administrator.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
-            locked.write(connection(1))
+            leased.write(connection(1))
         assert store.read() == connection(1)
-        with store.locked(CLOCK) as locked:
-            locked.read()
+        with store.leased(CLOCK) as leased:
             administrator.execute("UPDATE bookferry_state.leases SET owner = NULL, fence = fence + 1")
             write(store, connection(7))
             with pytest.raises(StorageError, match="changed by somebody else"):
-                locked.write(connection(2))
+                leased.write(connection(2))
     assert store.read() == connection(7)
 
 
-def test_an_answer_is_kept_after_the_lock_was_lost(postgres_database: str) -> None:
+def test_nothing_is_asked_for_without_the_lease(store_for: Open) -> None:
+    """I3: the process was stopped for long before its request left, and another one renews the sign-in meanwhile."""
+    store = store_for()
+    with store.leased(CLOCK) as leased:
+        leased.check()
+        with store._store.transaction() as session:
+            session.execute("UPDATE leases SET owner = NULL, fence = fence + 1")
+        with pytest.raises(StorageError, match="has lost the lease of 'new'"):
+            leased.check()
+
+
+def test_an_answer_is_kept_after_the_lease_was_lost(postgres_database: str) -> None:
     """I3: the process was stopped for long, and nobody else changed the sign-in meanwhile."""
-    store = PostgresTokens(postgres_database, "new", BASE_URL)
-    with store.locked(CLOCK) as locked, psycopg.connect(postgres_database, autocommit=True) as administrator:
-        locked.read()
+    store = database_store(postgres_database)
+    with store.leased(CLOCK) as leased, psycopg.connect(postgres_database, autocommit=True) as administrator:
         administrator.execute("UPDATE bookferry_state.leases SET owner = NULL, fence = fence + 1")
-        locked.write(connection(1))
+        leased.write(connection(1))
     assert store.read() == connection(1)
 
 
