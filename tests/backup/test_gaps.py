@@ -310,9 +310,22 @@ def test_pages_of_one_size(tmp_path: Path, headers: str) -> None:
     ]
 
 
-def test_all_is_too_many(tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer", ["422", "500"])
+@pytest.mark.parametrize("every", [2, 5])
+def test_each_page_of_five_has_one(tmp_path: Path, answer: str, every: int) -> None:
+    """Records are read one by one, up to the bound on gaps; the rest is named."""
+    bad = range(every, RECORDS, every)
+    with backed_up(tmp_path, Library(bad, ANSWERS[answer])) as (runner, server):
+        snapshot = runner.back_up()
+        assert len(server.received) < 400
+    assert {row["id"] for row in runner.raw_rows(snapshot)} == {*range(1, 201)} - {*bad}
+    assert sum("cannot send record " in problem for problem in snapshot.manifest.problems) > 20
+    assert any("not read from place 201 to 260" in problem for problem in snapshot.manifest.problems)
+
+
+def test_a_list_without_records_that_can_be_sent_alone(tmp_path: Path) -> None:
     """Nothing of the list was read: the run ends, after a bounded number of requests."""
-    library = Library(range(2, RECORDS, 2), ANSWERS["422"])
+    library = Library(range(2, RECORDS, 2), ANSWERS["422"], allowed=range(5, 51))
     with backed_up(tmp_path, library) as (runner, server):
         with pytest.raises(BookferryError, match="422"):
             runner.back_up()

@@ -61,7 +61,8 @@ def is_missing(error: BookferryError) -> bool:
 def part_sizes(size: int) -> list[int]:
     """The sizes of smaller pages around a record that cannot be sent, divisors of `size`; the next one if the service refuses one.
 
-    The service allows any (service.md#lists). A gap of one record in a page of 50 costs a dozen requests.
+    The service allows any (service.md#lists). A gap of one record in a page of 50 costs a dozen requests: five pages of ten, five of two in
+    one of these, and two of one.
     """
     divisors = [part for part in range(1, size) if size % part == 0]
     few = [part for part in divisors if size <= MOST_PARTS * part]

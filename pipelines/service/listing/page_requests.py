@@ -173,6 +173,8 @@ class PageRequests:
             if not read and not (parts or page.is_served):
                 break
             if not read and len(places) > HALVES:
+                if not steps and step > 1 and page.has_singles:
+                    steps = [1]  # each page of this size has such a record
                 continue  # no page of this size is served
             parts |= read
             highest, behind = max(parts, default=0), self._total is None and page.behind is not None
@@ -193,9 +195,14 @@ class PageRequests:
     def _parts_of(
         self, page: _UnreadablePage, places: Sequence[int], step: int, error: BookferryError
     ) -> tuple[dict[int, SavedPage], dict[int, BookferryError]]:
-        """Return the smaller pages at these places, and what came back for those that cannot be read: all, if the size is not heeded."""
+        """Return the smaller pages at these places, and what came back for those that cannot be read: all, if the size is not heeded.
+
+        Where the first `GAP_SIZE` cannot be read, the others are not requested.
+        """
         parts, failed = dict[int, SavedPage](), dict[int, BookferryError]()
         for place in places:
+            if not parts and len(failed) == GAP_SIZE:
+                return {}, dict.fromkeys(places, failed[places[0]])
             try:
                 part = self.read(part_at(page.url, place, step), briefly=True)
             except UNREADABLE as refusal:
@@ -309,6 +316,11 @@ class _UnreadablePage:
     def is_served(self) -> bool:
         """Whether other pages of the list can be read."""
         return bool(self.beside or self.elsewhere)
+
+    @property
+    def has_singles(self) -> bool:
+        """Whether the service sends a single record of the list as a page."""
+        return self.elsewhere is not None and len(self.elsewhere.records) == 1
 
     def id_at(self, place: int, ids: Mapping[int, int | None]) -> int | None:
         """The id of a record: one of these by their places, or one before or behind the page; `None` if it cannot be read."""
