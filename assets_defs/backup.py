@@ -14,7 +14,7 @@ from assets_defs.metadata import column_lineage, column_schema, one_line_each, t
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.publications import PUBLICATION_FILES
-from pipelines.records.tables.registry import STAGED, raw_table
+from pipelines.records.tables.registry import STAGED, raw_table, raw_tables
 from pipelines.store.parquet import count_nulls
 from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -89,7 +89,7 @@ def _raw_result(data: DataFolder, snapshot: Snapshot, resource: str) -> dg.Mater
             "endpoint": facts.endpoint,
         },
         check_results=[
-            _count_check(facts),
+            _count_check(facts, *_problems_of_nested(snapshot, resource)),
             _ids_check(facts),
             dg.AssetCheckResult(passed=True, check_name=READABLE),
         ],
@@ -150,15 +150,26 @@ def _staged_result(data: DataFolder, snapshot: Snapshot, resource: str, table: T
     )
 
 
-def _count_check(facts: ResourceFacts) -> dg.AssetCheckResult:
+def _problems_of_nested(snapshot: Snapshot, resource: str) -> list[str]:
+    """What is wrong with the lists that the records of a resource have at addresses of their own."""
+    manifest = snapshot.manifest
+    names = [table.name.removeprefix("raw_") for table in raw_tables(resource)[1:]]
+    problems = [
+        problem for name in names if name in manifest.resources for problem in manifest.resources[name].problems
+    ]
+    return problems + [manifest.unreadable[name].message for name in names if name in manifest.unreadable]
+
+
+def _count_check(facts: ResourceFacts, *problems_of_nested: str) -> dg.AssetCheckResult:
+    problems = [*facts.problems, *problems_of_nested]
     return dg.AssetCheckResult(
         check_name="count_equals_x_total",
-        passed=facts.complete,
-        description=" ".join(facts.problems),
+        passed=facts.complete and not problems_of_nested,
+        description=" ".join(problems),
         metadata={
             "x_total": facts.x_total if facts.x_total is not None else "not sent by the service",
             "distinct_ids": facts.distinct_ids,
-            "problems": one_line_each(facts.problems),
+            "problems": one_line_each(problems),
             "notes": one_line_each(facts.notes),
         },
     )

@@ -11,6 +11,9 @@ RESOURCES = ("publications", "users", "hard_copies", "locations", "collections",
 LIST_PATHS = {resource: "hard_copies/locations" if resource == "locations" else resource for resource in RESOURCES}
 """Resource → the path of its list (service.md#other-resources)."""
 
+NESTED = {"collections/publications": "collection_publications"}
+"""List of each record of a resource, as `nested` of a tenant names it → the resource that a snapshot has of it, and its table."""
+
 LAST_DAY_OF_V2 = date(2026, 12, 31)
 """The service shuts v2 down at the end of 2026 (service.md#shutdown)."""
 
@@ -47,6 +50,24 @@ def resource_problem(api: str, names: Iterable[str]) -> str | None:
         if reason := NOT_LISTED.get((api, name)):
             return f"{name}: {reason}"
     return None
+
+
+def nested_problem(read: Iterable[str], names: Iterable[str]) -> str | None:
+    """Returns what is wrong with the lists that a person chose, where these resources are read; `None` if nothing is."""
+    chosen = list(names)
+    if unknown := [name for name in chosen if name not in NESTED]:
+        return (
+            f"{', '.join(unknown)}: not a list of each record that can be read; those are {', '.join(NESTED)}. What the description of a "
+            "library has besides is named by each of its backups (Not read)"
+        )
+    lacking = sorted({name.partition("/")[0] for name in chosen}.difference(read))
+    return f"{', '.join(chosen)}, but not {', '.join(lacking)} in resources" if lacking else None
+
+
+def nested_address(name: str) -> str:
+    """The address of such a list: `/collections/:id/publications`."""
+    parent, _, below = name.partition("/")
+    return f"/{LIST_PATHS[parent]}/:id/{below}"
 
 
 def noun(resource: str) -> str:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from pipelines.backup import files, read, staging
+from pipelines.backup.nested import read_nested
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
-from pipelines.inventory import RESOURCES, default_resources, resource_problem
+from pipelines.inventory import NESTED, RESOURCES, default_resources, resource_problem
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.tables.registry import STAGED
 from pipelines.report.build import make_report
@@ -121,6 +122,7 @@ class Backup:
             if capture.is_begun:
                 self._keep_copy(capture)
             if (done := capture.facts.resources.get(resource)) is not None:
+                self._read_nested(capture, client, resource)
                 return capture, done
             asked = resource in self._asked.union(chosen.resources or ())
             alone = chosen.api == "v2" and resource in read.INDISPENSABLE
@@ -136,8 +138,16 @@ class Backup:
                     on_page=on_page,
                     kinds=self._kinds,
                 )
+            self._read_nested(capture, client, resource)
             capture.announce(client.announced)
             return capture, facts
+
+    def _read_nested(self, capture: Capture, client: LibraryClient, resource: str) -> None:
+        """Read the lists that the settings name of each record of a resource, unless an interrupted run has done so already."""
+        facts = capture.facts
+        for name in self.settings.tenant(facts.tenant).nested if resource in facts.resources else ():
+            if name.partition("/")[0] == resource and NESTED[name] not in facts.resources:
+                read_nested(capture, client, name, self._on_progress)
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
         """Make the staged tables of a resource that the same run has read."""
@@ -147,6 +157,9 @@ class Backup:
             described = resource == staging.DESCRIBED  # its columns need no earlier manifest
             earlier = [] if described else columns_before(self.data.manifests_before(capture.facts), resource)
             staging.stage(capture, resource, self._kinds, earlier=earlier)
+        for name, nested in NESTED.items():
+            if name.partition("/")[0] == resource and nested in capture.facts.resources:
+                staging.stage_entries(capture, nested)
         return capture
 
     def fetch_files(self, tenant: str, run: str) -> Capture:

@@ -114,16 +114,16 @@ def read_raw(
             return _read(capture, client, resource, walk, before_page)
     except (RefusedError, AccessDeniedError, ProtocolError, TemporaryError) as error:
         begun = capture.has_pages(resource)
-        goes_on = not alone and _goes_on_without(capture, client, resource, error)
+        goes_on = not alone and goes_on_without(capture, client, resource, error)
         if begun and (goes_on or isinstance(error, RefusedError | ProtocolError)):
             capture.delete_pages(resource)  # continuing from them would fail in the same way
         if not goes_on:
             raise
         asked = asked or begun or resource in INDISPENSABLE
-        return _record_unreadable(capture, resource, error, asked=asked, requests=client.requests - requests_before)
+        return record_unreadable(capture, resource, error, asked=asked, requests=client.requests - requests_before)
 
 
-def _goes_on_without(capture: Capture, client: LibraryClient, resource: str, error: BookferryError) -> bool:
+def goes_on_without(capture: Capture, client: LibraryClient, resource: str, error: BookferryError) -> bool:
     """Whether the backup goes on without a resource: it was refused at once, or fails while a list that was read whole still answers."""
     if resource in INDISPENSABLE and isinstance(error, SignInPageError):
         return False  # nothing else would be read, either
@@ -140,7 +140,7 @@ def _goes_on_without(capture: Capture, client: LibraryClient, resource: str, err
         return False
 
 
-def _record_unreadable(
+def record_unreadable(
     capture: Capture, resource: str, error: BookferryError, *, asked: bool, requests: int
 ) -> Unreadable:
     """Record that the snapshot lacks a resource, and why."""
@@ -187,7 +187,7 @@ def _read(
                 staged = staged if walk == 1 else None
                 may_prove_more = may_prove_more and not facts.complete and (added > 0 or counts != counts_before)
             if not may_prove_more or walk >= WALKS:
-                _finish(capture, resource, facts, staged)
+                finish(capture, resource, facts, staged)
                 return facts
             counts_before = counts
             capture.facts.walks[resource] = min(walk + 1, WALKS)
@@ -273,7 +273,7 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
     return facts, None if repeated else staging, may_prove_more
 
 
-def _finish(capture: Capture, resource: str, facts: ResourceFacts, staged: StagedWriter | None) -> None:
+def finish(capture: Capture, resource: str, facts: ResourceFacts, staged: StagedWriter | None = None) -> None:
     """Record the result in the capture, and delete its pages."""
     capture.facts.unreadable.pop(resource, None)  # an earlier run may have been refused
     capture.facts.resources[resource] = facts

@@ -15,18 +15,26 @@ from datetime import datetime
 import pyarrow as pa
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.residue import bounded
+from pipelines.records.residue import MAX_RESIDUE_KEYS, bounded
 from pipelines.records.shapes.columns import observe_columns, with_columns
-from pipelines.records.shapes.observation import ObservedColumn, Observer
+from pipelines.records.shapes.observation import ObservedColumn, Observer, RecordShape
 from pipelines.records.stager import RECORDS_PER_STEP, Stager, in_steps
 from pipelines.records.tables.description import Table
-from pipelines.records.tables.registry import STAGED
+from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.records.values import decode_record
-from pipelines.store.parquet import TableWriter, row_batches
+from pipelines.store.parquet import TableWriter, open_in_duckdb, row_batches
 from pipelines.store.snapshots.captures import Capture
 
 DESCRIBED = "publications"
 """The resource whose fields the service documents. Its tables have the described columns only, so that it is staged while it is read."""
+
+ROWS_PER_GROUP = 100_000
+
+_OTHER_KEYS = """
+SELECT key, count(*) AS entries
+FROM (SELECT unnest(json_keys(CASE WHEN json_valid(payload) THEN payload END)) AS key FROM file)
+WHERE NOT list_contains(?, key) GROUP BY key ORDER BY entries DESC, key LIMIT ?"""
+"""Keys of entries that neither a column nor the records have to which they lead."""
 
 
 def stage(
@@ -45,6 +53,32 @@ def stage(
                 writer.write(batch)
         writer.record()
     return {table.name: capture.facts.tables[table.name].rows for table in tables}
+
+
+def stage_entries(capture: Capture, resource: str) -> None:
+    """Make the table of lists at addresses of their own, in place of the one that the records fill themselves."""
+    table = TABLES[resource]
+    owner, position, value = (column.name for column in table.columns)
+    number = "CASE WHEN regexp_full_match({0}, '-?[0-9]{{1,18}}') THEN CAST({0} AS BIGINT) END"
+    referred = f"json_extract_string(CASE WHEN json_valid(payload) THEN payload END, '$.{value}')"
+    with (
+        open_in_duckdb(capture.raw_path(resource), capture.key_of(f"raw_{resource}")) as database,
+        capture.writer(table) as writer,
+    ):
+        rows = database.sql(
+            f"SELECT {number.format('owner')} AS {owner}, "  # noqa: S608  names of our descriptions
+            f"CAST(row_number() OVER (PARTITION BY owner ORDER BY page, place) - 1 AS INTEGER) AS {position}, "
+            f"coalesce({number.format(referred)}, id) AS {value} "
+            "FROM (SELECT *, row_number() OVER () AS place FROM file) "
+            "ORDER BY min(place) OVER (PARTITION BY owner), 2"
+        ).to_arrow_reader(ROWS_PER_GROUP)
+        for batch in rows:
+            writer.write(pa.RecordBatch.from_arrays(batch.columns, schema=table.schema))
+        of_records = capture.facts.shapes.get(table.columns[-1].references.partition(".")[0], RecordShape()).fields
+        residue = database.execute(_OTHER_KEYS, [["id", value, *of_records], MAX_RESIDUE_KEYS]).fetchall()
+        capture.facts.residue[resource] = dict(residue)
+    capture.add_table(table.name, capture.table_path(table), writer.rows)
+    capture.save()
 
 
 def _observe(capture: Capture, resource: str, earlier: Iterable[ObservedColumn]) -> None:

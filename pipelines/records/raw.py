@@ -22,9 +22,10 @@ class RawRecords:
         self._ids: list[int | None] = []
         self._pages: list[int | None] = []
         self._hashes: list[str] = []
+        self._owners: list[str] = []
 
-    def add(self, records: Sequence[msgspec.Raw], ids: Sequence[int | None], page: int) -> None:
-        """Add the records of one page, with the id of each.
+    def add(self, records: Sequence[msgspec.Raw], ids: Sequence[int | None], page: int, owner: str = "") -> None:
+        """Add the records of one page, with the id of each. `owner`: the id of the record whose list it is.
 
         The hashes are computed here, while the records are in the processor's cache. The thread that compresses and writes would need the
         interpreter lock once for each record.
@@ -33,6 +34,7 @@ class RawRecords:
         self.payloads += records
         self._ids += ids
         self._pages += [page] * len(records)
+        self._owners += [owner] * len(records)
         self._hashes += [hashlib.sha256(record).hexdigest() for record in records]
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
@@ -43,7 +45,12 @@ class RawRecords:
             )  # checks UTF-8
         except pa.ArrowInvalid:
             raise self._not_text() from None
-        columns: dict[str, list[Any]] = {"id": self._ids, "page": self._pages, "sha256": self._hashes}
+        columns: dict[str, list[Any]] = {
+            "id": self._ids,
+            "page": self._pages,
+            "sha256": self._hashes,
+            "owner": self._owners,
+        }
         arrays = [
             payloads if field.name == "payload" else pa.array(columns[field.name], field.type) for field in schema
         ]

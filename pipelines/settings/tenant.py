@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from pipelines.inventory import resource_problem
+from pipelines.inventory import default_resources, nested_problem, resource_problem
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.addresses import checked_base_url, checked_record_url, checked_redirect_uri
 from pipelines.settings.requests import RequestSettings, request_problem
@@ -48,6 +48,8 @@ class TenantSettings(BaseModel):
     client_auth: ClientAuth | None = None
     redirect_uri: Annotated[str, AfterValidator(checked_redirect_uri)] | None = None
     resources: tuple[str, ...] | None = None
+    nested: tuple[str, ...] = ()
+    """Lists that each record has at an address of its own: `collections/publications`. Each record costs a request or more."""
     files: bool = Field(default=True, strict=True)
     requests_per_minute: int = Field(default=REQUESTS_PER_MINUTE, ge=1, le=1_000_000, strict=True)
     notify: NotifySettings | None = None
@@ -70,6 +72,8 @@ class TenantSettings(BaseModel):
             raise ValueError("has resources = [], so nothing would be backed up: name some, or remove the key")
         if mistake := resource_problem(self.api, self.resources or ()):
             raise ValueError(f"has resources with {mistake}")
+        if mistake := nested_problem(self.resources or default_resources(self.api), self.nested):
+            raise ValueError(f"has nested with {mistake}")
         if mistake := request_problem(self.requests):
             raise ValueError(f"has requests with {mistake}")
         return self

@@ -31,7 +31,7 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.inventory import LIST_PATHS
 from pipelines.records.shapes.columns import united, with_columns
 from pipelines.records.tables.description import Column, Table
-from pipelines.records.tables.registry import MADE_FROM, PERSONAL, STAGED, TABLES, raw_table
+from pipelines.records.tables.registry import MADE_FROM, PERSONAL, STAGED, TABLES, raw_tables
 from pipelines.records.tables.shared_columns import SNAPSHOT_AT, SNAPSHOT_COLUMNS, VIEW_COLUMNS
 from pipelines.store.durable import damage_behind, damage_of_size, storage_errors
 from pipelines.store.encryption import PersonalKeys
@@ -313,7 +313,7 @@ def _views(
     for resource in of:
         first, *list_tables = STAGED[resource]
         first = observed_table(first, resource, complete)
-        for description in (first, *list_tables, raw_table(resource)):
+        for description in (first, *list_tables, *raw_tables(resource)):
             table = description.impersonal if keys is None else description
             newest, history = table_views(table)
             missing = _without_table(table, complete)
@@ -371,8 +371,10 @@ def deleted_view(records: Table) -> Table:
 
 def _as_of_macros() -> Iterator[str]:
     for resource, staged in STAGED.items():
-        for table in (*staged, raw_table(resource)):
+        for table in staged:
             yield _sql("as_of").format(table=table.name, resource=resource)
+        for table in raw_tables(resource):
+            yield _sql("as_of").format(table=table.name, resource=table.name.removeprefix("raw_"))
 
 
 def _sql(name: str) -> str:

@@ -9,7 +9,7 @@ SELECT
         WHEN position(',' || t.resource || ',' IN ',' || s.resources || ',') > 0 THEN
             CASE
                 WHEN position(',' || t.nested_list || ',' IN ',' || s.lists_not_read || ',') > 0
-                    THEN 'no backup reads ' || t.nested_list || ', where the library may have it'
+                    THEN 'this backup did not read ' || t.nested_list || ', where the library may have it'
             END
         WHEN s.api = 'v2' AND t.resource <> 'publications' THEN 'version 2 of the API documents no list of ' || t.resource
         ELSE 'this backup did not ask for ' || t.resource || ', or could not read it'

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from pipelines.inventory import NESTED, nested_address
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
@@ -54,6 +55,7 @@ from pipelines.service.self_description import MOST_REQUESTS, ask_description
 from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, PayloadSchema, ResourceSchema
+from pipelines.shapes.unread_lists import unread_lists
 from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import open_in_duckdb, table_writer
@@ -171,7 +173,7 @@ class PlanBuilder:
         return listings | {
             name: snapshot_listing(data, snapshot, name, self._folder)
             for name in snapshot.manifest.resources
-            if name not in listings and tables[f"raw_{name}"].key in keys
+            if name not in {*listings, *NESTED.values()} and tables[f"raw_{name}"].key in keys
         }
 
     def build(self, journal: Journal) -> Plan:
@@ -259,6 +261,8 @@ def plan_facts(
     counts = {name: dict(total.actions) for name, total in totals.items()}
     if adopts(counts):
         reads += requests_to_read(totals[AUTHORITIES].target)
+    unread = unread_lists(manifest.description, manifest.shapes)
+    shown = [resource for name, resource in NESTED.items() if nested_address(name) not in unread]
     return PlanFacts(
         plan=inputs.folder.name,
         tool=f"bookferry {VERSION}",
@@ -289,7 +293,9 @@ def plan_facts(
         requests_per_minute=per_minute,
         unfit=sum(total.unfit for total in totals.values()),
         left_out={
-            name: counts.records for name, counts in manifest.resources.items() if counts.records and name not in totals
+            name: counts.records
+            for name, counts in manifest.resources.items()
+            if counts.records and name not in {*totals, *shown}
         },
         not_read=manifest.not_read,
         mails=sum(total.mails for total in totals.values()),

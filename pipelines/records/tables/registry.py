@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pipelines.inventory import NESTED, nested_address
 from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.other_resources import (
     AUTHORITIES,
@@ -47,6 +48,13 @@ TABLES = {table.name: table for tables in STAGED.values() for table in tables}
 MADE_FROM = {table.name: f"raw_{resource}" for resource, tables in STAGED.items() for table in tables}
 """Name of a staged table → name of the raw table that it is made from."""
 
+
+def table_of(resource: str) -> str:
+    """The name of the staged table with a row for each record, or for each entry of a list; of a resource without one, the raw table."""
+    name = STAGED[resource][0].name if resource in STAGED else resource
+    return name if name in TABLES else f"raw_{resource}"
+
+
 PERSONAL = frozenset(
     resource
     for resource, tables in STAGED.items()
@@ -63,11 +71,15 @@ PERSONAL_TABLES = frozenset(
 def raw_table(resource: str) -> Table:
     """The table `raw/<resource>.parquet`: the records exactly as the service sent them (I6)."""
     personal = resource in PERSONAL
+    address = next((nested_address(name) for name, nested in NESTED.items() if nested == resource), "")
+    of_what = f"entry of the lists {address}, which `nested` reads," if address else f"record of {resource}"
+    owner = Column("owner", pa.string(), "Id of the record that has the list, as text.", required=True)
     return Table(
         f"raw_{resource}",
-        f"One row for each record of {resource} as the service listed it, byte for byte.",
-        ("id", "page"),
+        f"One row for each {of_what} as the service listed it, byte for byte.",
+        (*([owner.name] if address else []), "id", "page"),
         (
+            *([owner] if address else []),
             Column("id", pa.int64(), "The record's id; empty if it is missing or not a whole number."),
             Column("page", pa.int32(), "Page of the list with the record, from 1.", required=True),
             Column(
@@ -82,5 +94,11 @@ def raw_table(resource: str) -> Table:
     )
 
 
-RAW_TABLES = tuple(raw_table(resource) for resource in STAGED)
+def raw_tables(resource: str) -> tuple[Table, ...]:
+    """The raw table of a resource, and those of the lists that its records have at addresses of their own."""
+    nested = (entries for name, entries in NESTED.items() if name.partition("/")[0] == resource)
+    return tuple(raw_table(name) for name in (resource, *nested))
+
+
+RAW_TABLES = tuple(table for resource in STAGED for table in raw_tables(resource))
 """The raw table of every resource."""

@@ -154,4 +154,10 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
         return stored, SavedPage(paging, records, record_ids(records), body, 0.0, stored.gaps, stored.moved)
 
 
+def walk_of(checkpoint: bytes) -> tuple[str, int]:
+    """The list of a stored page, and the number of the walk over it."""
+    stored = _DECODER.decode(checkpoint)
+    return stored.endpoint, stored.walk
+
+
 _DECODER = msgspec.msgpack.Decoder(PageCheckpoint)

@@ -12,7 +12,7 @@ import duckdb
 import msgspec
 
 from pipelines.errors import ConfigurationError
-from pipelines.inventory import RESOURCES
+from pipelines.inventory import NESTED, RESOURCES
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import create_view, escaped
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -100,7 +100,11 @@ def _compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str, limit: i
         files.append((escaped(snapshot.sound_address_of(facts)), key))
     with data.duckdb("1GB", 2) as database, storage_errors(a.address):
         for name, (file, key) in zip(("raw_a", "raw_b"), files, strict=True):
-            create_view(database, name, file, key)
+            nested = resource in NESTED.values()
+            create_view(database, f"{name}_file" if nested else name, file, key)
+            if nested:  # an entry is the same in the list of the same record only
+                entry = "owner || '/' || coalesce(CAST(id AS VARCHAR), sha256) AS id"
+                database.execute(f"CREATE VIEW {name} AS SELECT * REPLACE ({entry}) FROM {name}_file")  # noqa: S608  names of ours
         database.execute(resources.files("sql").joinpath("differences.sql").read_text(encoding="utf-8"))
         return _read(database, limit)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables.publications import PUBLICATION_FILES
-from pipelines.records.tables.registry import STAGED
+from pipelines.records.tables.registry import table_of
 from pipelines.store.durable import digest_of
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.maintenance.results import VERIFICATIONS, SnapshotVerification
@@ -212,7 +212,7 @@ def _check_counts(manifest: Manifest, result: SnapshotVerification) -> None:
     """Compare the manifest's numbers with each other (I4): listed, kept and staged records agree, and complete means proved."""
     for resource, facts in manifest.resources.items():
         where = f"{manifest.tenant}/{manifest.snapshot}: {resource}"
-        raw, staged = (manifest.tables.get(name) for name in (f"raw_{resource}", _table_of_records(resource)))
+        raw, staged = (manifest.tables.get(name) for name in (f"raw_{resource}", table_of(resource)))
         if raw is None or staged is None:
             result.problem(f"{where}: the manifest names no {'raw' if raw is None else 'staged'} table.")
         elif not facts.records == raw.rows == staged.rows:
@@ -224,11 +224,6 @@ def _check_counts(manifest: Manifest, result: SnapshotVerification) -> None:
             result.problem(f"{where}: called complete with {facts.records:,} records of {facts.distinct_ids:,} ids.")
     if manifest.complete and (manifest.problems or not all(facts.complete for facts in manifest.resources.values())):
         result.problem(f"{manifest.tenant}/{manifest.snapshot}: called complete although its resources are not.")
-
-
-def _table_of_records(resource: str) -> str:
-    """The staged table with a row for each record."""
-    return STAGED[resource][0].name if resource in STAGED else f"raw_{resource}"
 
 
 def _check_unknown_files(objects: Objects, key: str, manifest: Manifest, result: SnapshotVerification) -> None:

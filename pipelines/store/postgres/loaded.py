@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pipelines.errors import StorageError
-from pipelines.records.tables.registry import STAGED
+from pipelines.records.tables.registry import table_of
 from pipelines.store.catalogue import SNAPSHOTS, row_of
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.definitions import column_list, comments, fitting_name, sql_type
@@ -87,7 +87,7 @@ def _rows(schema: str, snapshots: Sequence[Snapshot], loaded: Loaded) -> Iterato
     for snapshot in snapshots:
         manifest = snapshot.manifest
         resources = [
-            resource for resource in manifest.resources if manifest.snapshot in loaded.get(STAGED[resource][0].name, ())
+            resource for resource in manifest.resources if manifest.snapshot in loaded.get(table_of(resource), ())
         ]
         if manifest.complete and not resources:
             continue

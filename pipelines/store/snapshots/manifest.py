@@ -12,7 +12,16 @@ import msgspec
 
 from pipelines.errors import StorageError
 from pipelines.humanize import counted
-from pipelines.inventory import LAST_DAY_OF_V2, LIST_PATHS, NOT_LISTED, RESOURCES, days_left_of, default_resources
+from pipelines.inventory import (
+    LAST_DAY_OF_V2,
+    LIST_PATHS,
+    NESTED,
+    NOT_LISTED,
+    RESOURCES,
+    days_left_of,
+    default_resources,
+    nested_address,
+)
 from pipelines.records.shapes.observation import ObservedColumn, RecordShape
 from pipelines.shapes.changes import changed_description, changed_records
 from pipelines.shapes.model import Description
@@ -123,7 +132,9 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
     problems += missing[True] + _failed_files(facts)
     notes += missing[False] + _files_not_fetched(facts) + _packed_files(facts)
     left_out = {*RESOURCES}.difference(default_resources(facts.api), facts.resources, facts.unreadable)
-    not_read = unread_lists(facts.description, facts.shapes, left_out)
+    read = {nested_address(name) for name, resource in NESTED.items() if resource in facts.resources}
+    unread = unread_lists(facts.description, facts.shapes, left_out)
+    not_read = [address for address in unread if address not in read]
     notes = [
         *_notes_of_lists(facts, not_read),
         *_notes_of_announcements(announced),
@@ -190,6 +201,8 @@ def _notes_of_lists(facts: CaptureFacts, not_read: Sequence[str]) -> list[str]:
         name for name, path in LIST_PATHS.items() if f"/{path}" in not_read and (facts.api, name) not in NOT_LISTED
     ]
     remedy = f" To read {' and '.join(resources)}, name them in `resources` of bookferry.toml." if resources else ""
+    nested = [f'"{name}"' for name in NESTED if nested_address(name) in not_read]
+    remedy += f" To read {', '.join(nested)}, write nested = [{', '.join(nested)}] in its table." if nested else ""
     return [f"Not read: {names}. The records do not show what these lists have, so the snapshot lacks that.{remedy}"]
 
 

@@ -65,7 +65,7 @@ def _check_finished(capture: Capture) -> None:
             f"Nothing could be read, so there is no snapshot. {' '.join(refusal.message for refusal in refusals)}"
         )
     table_names = [f"raw_{resource}" for resource in facts.resources]
-    table_names += [table.name for resource in facts.resources for table in STAGED[resource]]
+    table_names += [table.name for resource in facts.resources for table in STAGED.get(resource, ())]
     missing = [name for name in table_names if name not in facts.tables]
     missing += ["files"] if PUBLICATION_FILES.name in facts.tables and facts.files is None else []
     if missing or not facts.resources:

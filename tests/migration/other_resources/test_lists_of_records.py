@@ -83,7 +83,10 @@ def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> N
     with open_catalogue(open_data(load_settings(pair.config))) as database:
         unread = database.execute("SELECT table_name, reason FROM tables_read WHERE NOT read").fetchall()
     assert unread == [
-        ("collection_publications", "no backup reads /collections/:id/publications, where the library may have it")
+        (
+            "collection_publications",
+            "this backup did not read /collections/:id/publications, where the library may have it",
+        )
     ]
     plan = pair.plan(snapshot, resources=("collections",))
     assert "the publications of each collection" in in_short(losses_of(plan))
