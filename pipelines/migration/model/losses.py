@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from pipelines.humanize import counted
-from pipelines.inventory import RESOURCES, records_in_words
+from pipelines.inventory import records_in_words
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Lacking
 from pipelines.migration.model.plan import CONFLICTS, HTML, WORKBOOK, Plan, PlanFacts
@@ -131,15 +131,14 @@ def _unanswered(facts: PlanFacts) -> Iterator[Loss]:
 
 
 def _resources(facts: PlanFacts) -> Iterator[Loss]:
-    left_out = {name: count for name, count in facts.left_out.items() if name in RESOURCES}
-    if not left_out:
+    if not facts.left_out:
         return
-    names = list(dict.fromkeys("hard_copies" if name == LOCATIONS else name for name in left_out))
-    words = ", ".join(records_in_words(name, count) for name, count in left_out.items())
+    names = list(dict.fromkeys("hard_copies" if name == LOCATIONS else name for name in facts.left_out))
+    words = ", ".join(records_in_words(name, count) for name, count in facts.left_out.items())
     chosen = [name for name in facts.resources if name not in (PUBLICATIONS, LOCATIONS)]
     yield Loss(
         kind="resources",
-        count=sum(left_out.values()),
+        count=sum(facts.left_out.values()),
         words=words,
         why="the snapshot has them, and this plan leaves them out.",
         remedy=f"To move them: --resources {','.join([*chosen, *names])}.",
@@ -155,14 +154,6 @@ def _lists(facts: PlanFacts) -> Iterator[Loss]:
             + (f" and {count - NAMED:,} more lists" if count > NAMED else ""),
             why="Bookferry does not read them, so the snapshot lacks what only they have.",
             remedy="Enter it in the target by hand.",
-        )
-    for name in facts.left_out.keys() - {*RESOURCES}:
-        yield Loss(
-            kind="lists",
-            count=facts.left_out[name],
-            words=records_in_words(name, facts.left_out[name]),
-            why="the snapshot has them from lists at addresses of their own, and Bookferry does not write such lists.",
-            remedy=f"Enter them in the target by hand: the table {name} has each.",
         )
 
 

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,14 @@ from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.publications import PUBLICATION_FILES
-from pipelines.records.tables.registry import PERSONAL
+from pipelines.records.tables.registry import PERSONAL, TABLES, raw_tables
 from pipelines.records.values import decode_record, whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.parquet import open_table, row_batches
+from pipelines.store.parquet import create_view, escaped, literal, open_in_duckdb, open_table, row_batches
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -146,13 +147,30 @@ def reading_name(run: str, plan: Plan, journal: Journal) -> str:
 
 
 def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: Path) -> TargetListing:
-    """A resource of a snapshot, on this machine; encrypted tables stay encrypted."""
+    """A resource of a snapshot, on this machine; encrypted tables stay encrypted.
+
+    A record has the list that it has at an address of its own, as if it showed the numbers itself.
+    """
     name = f"raw_{resource}"
     fingerprint = source.manifest.tables[name].key
-    return TargetListing(
-        local_table(data, source, name, folder),
-        data.keys.to_read(fingerprint, f"The table {name} of {source.name}"),
-    )
+    path = local_table(data, source, name, folder)
+    for table in raw_tables(resource)[1:]:
+        if table.name in source.manifest.tables:
+            path = _with_entries(path, local_table(data, source, table.name, folder), table.name, folder)
+    return TargetListing(path, data.keys.to_read(fingerprint, f"The table {name} of {source.name}"))
+
+
+def _with_entries(records: Path, entries: Path, table: str, folder: Path) -> Path:
+    """A copy of the raw table of a resource whose records have the entries of another one, by their owners."""
+    described = TABLES[table.removeprefix("raw_")]
+    joined = folder / f"with-{table}.parquet"
+    with storage_errors(joined), open_in_duckdb(records) as database:
+        create_view(database, "entries", escaped(entries))
+        sql = resources.files("sql").joinpath("migration", "with_entries.sql").read_text(encoding="utf-8")
+        database.execute(
+            sql.format(key=described.entries, reference=described.columns[-1].name, to=literal(str(joined)))
+        )
+    return joined
 
 
 def local_table(data: DataFolder, source: Snapshot, table: str, folder: Path) -> Path:

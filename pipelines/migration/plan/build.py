@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from pipelines.inventory import NESTED, nested_address
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import Side
@@ -49,13 +51,13 @@ from pipelines.migration.plan.scope import plan_notes, unproved_notes
 from pipelines.migration.plan.twins import find_twins
 from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
+from pipelines.records.tables.registry import TABLES
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
 from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
-from pipelines.shapes.model import Description, PayloadSchema, ResourceSchema
-from pipelines.shapes.unread_lists import unread_lists
+from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
 from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import open_in_duckdb, table_writer
@@ -140,7 +142,7 @@ class PlanBuilder:
                     self._assumed[resource],
                     listing,
                     self._target[resource],
-                    self._described(client).resources.get(resource, ResourceSchema()),
+                    _schema_of(self._described(client), resource),
                     same_service=self._request.source.manifest.api == API,
                     read=self._source,
                     library=self._library,
@@ -261,8 +263,6 @@ def plan_facts(
     counts = {name: dict(total.actions) for name, total in totals.items()}
     if adopts(counts):
         reads += requests_to_read(totals[AUTHORITIES].target)
-    unread = unread_lists(manifest.description, manifest.shapes)
-    shown = [resource for name, resource in NESTED.items() if nested_address(name) not in unread]
     return PlanFacts(
         plan=inputs.folder.name,
         tool=f"bookferry {VERSION}",
@@ -295,7 +295,7 @@ def plan_facts(
         left_out={
             name: counts.records
             for name, counts in manifest.resources.items()
-            if counts.records and name not in {*totals, *shown}
+            if counts.records and name not in {*totals, *NESTED.values()}
         },
         not_read=manifest.not_read,
         mails=sum(total.mails for total in totals.values()),
@@ -305,6 +305,17 @@ def plan_facts(
         people_sha256=sha256_of(inputs.folder / PEOPLE) if USERS in totals else "",
         people_key=key.fingerprint if key is not None and USERS in totals else "",
     )
+
+
+def _schema_of(described: Description, resource: str) -> ResourceSchema:
+    """What the target describes of a resource. A list at an address of its own is no field that its records take."""
+    schema = described.resources.get(resource, ResourceSchema())
+    lists = {
+        TABLES[entries].entries: FieldSchema(read_only=True)
+        for name, entries in NESTED.items()
+        if name.partition("/")[0] == resource and nested_address(name).replace(":id", "{}") in described.lists
+    }
+    return replace(schema, record=lists | schema.record)
 
 
 def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, target_url: str) -> list[RecordDecision]:

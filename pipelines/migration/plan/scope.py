@@ -18,6 +18,7 @@ from pipelines.migration.model.resource_types import (
     referenced_resources,
 )
 from pipelines.migration.plan.rows import Totals
+from pipelines.records.tables.registry import raw_tables
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -65,9 +66,11 @@ def chosen_other_resources(source: Snapshot, names: Iterable[str]) -> tuple[str,
         chosen = chosen_resources(names)
     except ValueError as error:
         raise ConfigurationError(f"--resources: {error}.") from None
-    for resource in (*chosen, *referenced_resources(chosen)):
+    nested = [table.name.removeprefix("raw_") for resource in chosen for table in raw_tables(resource)[1:]]
+    nested = [name for name in nested if name in source.manifest.resources]
+    for resource in (*chosen, *referenced_resources(chosen), *nested):
         facts = source.manifest.resources.get(resource)
-        why = "" if resource in chosen else f", to which {_referring(resource, chosen)} refer"
+        why = "" if resource in (*chosen, *nested) else f", to which {_referring(resource, chosen)} refer"
         if facts is None:
             raise ConfigurationError(f"{source.name} holds no {resource}{why}. {_remedy(source, chosen)}")
         if not facts.complete:

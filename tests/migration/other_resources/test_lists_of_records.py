@@ -33,6 +33,12 @@ def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LibraryPair
         yield make_pair(tmp_path, sandbox, getattr(request, "param", "target"))
 
 
+def read_nested(pair: LibraryPair) -> None:
+    """Let backups of the source read the publications of each collection."""
+    table = "[tenants.old]\n"
+    pair.config.write_text(pair.config.read_text().replace(table, f'{table}nested = ["collections/publications"]\n'))
+
+
 def reshape(pair: LibraryPair, tenant: str, fields: dict[str, Any], description: str = "follows") -> None:
     shapes = {"description": description, "resources": {"collections": {"fields": {**NAMES, **fields}}}}
     pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
@@ -90,6 +96,55 @@ def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> N
     ]
     plan = pair.plan(snapshot, resources=("collections",))
     assert "the publications of each collection" in in_short(losses_of(plan))
+
+
+@pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
+def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_them(pair: LibraryPair) -> None:
+    """As numbers in its records. `nested` of the source reads them; they lead to the records of the target."""
+    settings = {"tenant": "library", "shapes": {"resources": {"collections": {"fields": NAMES, "members": True}}}}
+    pair.sandbox.control("PUT", "settings", settings)
+    read_nested(pair)
+    snapshot = back_up(pair, "run")
+    assert (snapshot.manifest.complete, snapshot.manifest.not_read) == (True, [])
+    plan = pair.plan(snapshot, resources=("collections",))
+    assert plan.types["collections"].references == {"publication_ids": "publications"}
+    with pair.migration() as migration:
+        applied = migration.apply(plan)
+        proof = migration.verify(plan)
+    assert (applied.failed, applied.lacking.references, proof.as_planned) == (0, 0, True)
+    with open_catalogue(open_data(load_settings(pair.config))) as database:
+        members = database.execute(
+            "SELECT c.name, list(p.title ORDER BY p.title) FROM collection_publications AS m "
+            "JOIN collections AS c ON m.collection_id = c.id JOIN publications AS p ON m.publication_id = p.id GROUP BY c.name"
+        ).fetchall()
+    books = records_of(pair, "publications", pair.target)
+    moved = records_of(pair, "collections", pair.target).values()
+    in_target = {
+        record["name"]: sorted(books[number]["title"] for number in record["publication_ids"]) for record in moved
+    }
+    assert members
+    assert dict(members).items() <= in_target.items()
+    assert pair.plan(back_up(pair, "second"), resources=("collections",)).facts.empty
+    with pair.migration() as migration:
+        assert migration.undo(plan, really=True).left == 0
+
+
+def test_members_that_the_target_takes_at_no_field_are_lacking(pair: LibraryPair) -> None:
+    """Its own list is at an address of its own, too: they are counted and named, by plan, apply and verify."""
+    for tenant in ("library", "target"):
+        shapes = {"resources": {"collections": {"fields": NAMES, "members": True}}}
+        pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+    read_nested(pair)
+    plan = pair.plan(back_up(pair, "run"), resources=("collections",))
+    assert plan.types["collections"].left_out == {"publication_ids": "link"}
+    with pair.migration() as migration:
+        applied = migration.apply(plan)
+        proof = migration.verify(plan)
+    assert (applied.complete, applied.lacking.references > 0, applied.failed) == (False, True, 0)
+    assert (proof.equal, proof.as_planned, proof.lacking.references) == (False, True, applied.lacking.references)
+    assert [loss.count for loss in losses_of(plan) if "collections.publication_ids" in str(loss)] == [
+        applied.lacking.references
+    ]
 
 
 @pytest.mark.parametrize("description", ["follows", pytest.param("missing", marks=pytest.mark.long)])
