@@ -35,6 +35,9 @@ from pipelines.store.snapshots.page_log import PageLog
 MOST_FAILED = 10
 """Lists in a row that cannot be read, after which no further one is asked for."""
 
+BATCH_OVERHEAD = 4096
+"""Bytes of memory of the entries of a list, however few they are."""
+
 MOST_NAMED = 20
 """Problems that are named one by one."""
 
@@ -149,7 +152,7 @@ class _Lists:
         for entry in entries:
             records.add([entry.record], [entry.number], entry.page, owner)
         self._batches.append(records.batch(self._schema))
-        self._bytes += records.size
+        self._bytes += records.size + BATCH_OVERHEAD
         self.facts.records += len(entries)
         if self._bytes >= BATCH_BYTES:
             self.write()

@@ -67,9 +67,9 @@ def stage_entries(capture: Capture, resource: str) -> None:
     ):
         rows = database.sql(
             f"SELECT {number.format('owner')} AS {owner}, "  # noqa: S608  names of our descriptions
-            f"CAST(row_number() OVER (PARTITION BY owner ORDER BY page, place) - 1 AS INTEGER) AS {position}, "
-            f"coalesce({number.format(referred)}, id) AS {value} "
-            "FROM (SELECT *, row_number() OVER () AS place FROM file) "
+            f"CAST(row_number() OVER (PARTITION BY owner ORDER BY page, place) - 1 AS INTEGER) AS {position}, value AS {value} "
+            "FROM (SELECT *, row_number() OVER () AS place FROM "
+            f"(SELECT owner, page, coalesce({number.format(referred)}, id) AS value FROM file)) "
             "ORDER BY min(place) OVER (PARTITION BY owner), 2"
         ).to_arrow_reader(ROWS_PER_GROUP)
         for batch in rows:

@@ -1,20 +1,30 @@
 -- The records of a raw table, each with the entries of its list (the view entries) under a key of its own. A record that has the key stays.
 COPY (
     WITH lists AS (
-        SELECT
-            owner,
-            string_agg(CAST(coalesce(json_extract(payload, '$.{reference}'), json_extract(payload, '$.id')) AS VARCHAR), ',' ORDER BY page, place)
-                AS numbers
-        FROM (SELECT *, row_number() OVER () AS place FROM entries)
+        SELECT owner, string_agg(number, ',' ORDER BY page, place) AS numbers
+        FROM (
+            SELECT *, row_number() OVER () AS place
+            FROM (
+                SELECT
+                    owner,
+                    page,
+                    coalesce(
+                        nullif(CAST(json_extract(payload, '$.{reference}') AS VARCHAR), 'null'),
+                        CAST(json_extract(payload, '$.id') AS VARCHAR)
+                    ) AS number
+                FROM (SELECT owner, page, CASE WHEN json_valid(payload) THEN payload END AS payload FROM entries)
+            )
+        )
         GROUP BY owner
-    )
-    SELECT file.* REPLACE (
+    ),
+    records AS (SELECT *, CASE WHEN json_valid(payload) THEN payload END AS valid FROM file)
+    SELECT records.* EXCLUDE (valid) REPLACE (
         CASE
-            WHEN json_valid(payload) AND json_type(payload) = 'OBJECT' AND NOT json_exists(payload, '$.{key}')
-                THEN regexp_replace(payload, '\s*\}}\s*$', '') || ',"{key}":[' || coalesce(numbers, '') || ']}}'
+            WHEN json_exists(valid, '$.id') AND NOT json_exists(valid, '$.{key}')
+                THEN regexp_replace(valid, '\s*\}}\s*$', '') || ',"{key}":[' || coalesce(numbers, '') || ']}}'
             ELSE payload
         END AS payload
     )
-    FROM file
-    LEFT JOIN lists ON lists.owner = coalesce(CAST(file.id AS VARCHAR), json_extract_string(payload, '$.id'))
+    FROM records
+    LEFT JOIN lists ON lists.owner = coalesce(CAST(records.id AS VARCHAR), json_extract_string(valid, '$.id'))
 ) TO {to} (FORMAT parquet)

@@ -261,10 +261,13 @@ _LEAVE_OUT_REMEDY = (
     "To leave it out for good, name only the other resources in `resources = [...]` of the tenant in bookferry.toml."
 )
 
+_LEFT_OUT_BY_NESTED = "To leave it out for good, take it out of `nested` of the tenant in bookferry.toml."
+
 
 def _unreadable_resources(facts: CaptureFacts, *, partial: bool) -> list[str]:
     return [
-        f"{resource}: could not be read, so the snapshot has none of it. {refusal.message} {_LEAVE_OUT_REMEDY}"
+        f"{resource}: could not be read, so the snapshot has none of it. {refusal.message} "
+        + (_LEFT_OUT_BY_NESTED if resource in NESTED.values() else _LEAVE_OUT_REMEDY)
         for resource, refusal in facts.unreadable.items()
         if refusal.partial == partial
     ]

@@ -127,6 +127,9 @@ def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_the
     assert pair.plan(back_up(pair, "second"), resources=("collections",)).facts.empty
     with pair.migration() as migration:
         assert migration.undo(plan, really=True).left == 0
+    loaded = load_settings(pair.config)
+    result = drill(loaded, open_data(loaded), snapshot, now=datetime(2026, 11, 21, tzinfo=UTC))
+    assert [problem for problem in (*result.problems, *result.left) if "collection" in problem] == []
 
 
 def test_members_that_the_target_takes_at_no_field_are_lacking(pair: LibraryPair) -> None:
