@@ -107,14 +107,19 @@ def test_what_is_not_readable_is_a_warning(new: DagsterInstallation, sandbox: Sa
 def test_what_was_named_and_is_not_readable_is_an_error(
     sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`resources` of the tenant name it: the check is red and the snapshot partial."""
-    config = configure(tmp_path, sandbox, 'resources = ["users", "publications"]')
+    """`resources` or `nested` of the tenant name it: the check is red and the snapshot partial. The service has no such lists."""
+    more = 'resources = ["users", "publications", "collections"]\nnested = ["collections/publications"]'
+    config = configure(tmp_path, sandbox, more)
     monkeypatch.setenv("BOOKFERRY_CONFIG", str(config))
     sign_in(config, "new", sandbox, scopes=("library:read", "assets:read"))
     with DagsterInstallation(tmp_path) as installation:
         result = installation.run("new")
         assert result.success
         assert checks(result)["raw_users", "readable"] == (False, "ERROR")
+        assert [checks(result)["raw_collections", name][0] for name in ("count_equals_x_total", "readable")] == [
+            False,
+            True,
+        ]
         assert checks(result)["snapshot", "complete"][0] is False
         [snapshot] = installation.snapshots
         assert not snapshot.manifest.complete
