@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from http import HTTPStatus
 from io import BytesIO
 
@@ -12,7 +12,7 @@ import msgspec
 
 from pipelines.errors import ProtocolError
 from pipelines.service.clock import Clock
-from pipelines.service.http.envelope import check_leniently, split_usual_page
+from pipelines.service.http.envelope import as_plain_json
 from pipelines.service.http.failures import GarbledBodyError, describe_request
 from pipelines.service.redaction import outside_text
 
@@ -32,9 +32,6 @@ MAY_BE_EMPTY = frozenset({"POST", "PATCH", "DELETE"})
 MOST_BYTES = "most_bytes"
 """Request extension of a document that need not be JSON: the bytes of its body that are enough."""
 
-RECORDS = "records"
-"""Response extension of a page of records: the JSON of each record. The check for valid JSON cuts them out anyway."""
-
 
 _UNDONE = (b"content-encoding", b"content-length", b"transfer-encoding")
 """Headers that describe the body as it was sent, not as it is here."""
@@ -52,15 +49,12 @@ def whole_response(response: httpx.Response, request: httpx.Request, clock: Cloc
         headers=[(name, value) for name, value in response.headers.raw if name.lower() not in _UNDONE],
         content=body,
         request=request,
-        extensions={
-            "reason_phrase": response.reason_phrase.encode("ascii", errors="replace"),
-            RECORDS: response.extensions.get(RECORDS),
-        },
+        extensions={"reason_phrase": response.reason_phrase.encode("ascii", errors="replace")},
     )
 
 
 def read_body(response: httpx.Response, clock: Clock) -> bytes:
-    """Returns the whole body, unpacked; if it is a page, its records go to the extension `RECORDS`.
+    """Returns the whole body, unpacked.
 
     A 200 with the content type JSON must be valid JSON. Raises `GarbledBodyError` and the errors of httpx for a broken connection, all of
     which may pass; `ProtocolError` for a body that no API sends.
@@ -86,7 +80,7 @@ def read_body(response: httpx.Response, clock: Clock) -> bytes:
     is_api = response.status_code == HTTPStatus.OK and MOST_BYTES not in response.request.extensions
     is_json = is_api and "json" in response.headers.get("content-type", "json")
     if is_json and (whole or response.request.method not in MAY_BE_EMPTY):
-        response.extensions[RECORDS] = _check_json(response, whole)
+        _check_json(response, whole)
     return whole
 
 
@@ -119,38 +113,28 @@ def _unzipped(chunks: Iterator[bytes]) -> Iterator[bytes]:
         raise GarbledBodyError("the packed body ends too early")
 
 
-def _check_json(response: httpx.Response, body: bytes) -> Sequence[msgspec.Raw] | None:
-    """Returns the records of the body if it is a page.
+def _check_json(response: httpx.Response, body: bytes) -> None:
+    """Raise an error for a body that is no JSON.
 
     JSON is UTF-8 (RFC 8259, 8.1). Other bytes were damaged on the way or at the service; after the last try the message names the page.
     """
-    if not _is_utf8(body):
-        raise GarbledBodyError(f"200, but the body of {len(body):,} bytes is not UTF-8, as JSON must be")
     try:
-        if (records := split_usual_page(body)) is not None:
-            return records
+        body.decode()  # msgspec does not check the bytes of a text that it only passes on
+    except UnicodeDecodeError:
+        raise GarbledBodyError(f"200, but the body of {len(body):,} bytes is not UTF-8, as JSON must be") from None
+    try:
         try:
             _RAW_DECODER.decode(body)  # reads every byte and builds no objects
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            check_leniently(body)  # one odd record must not cost its page (I7), nor a good page seven tries
-    except ValueError as error:
+        except msgspec.DecodeError:
+            _RAW_DECODER.decode(
+                as_plain_json(body)
+            )  # an odd record must not cost its page (I7), nor a good page seven tries
+    except msgspec.DecodeError as error:
         raise GarbledBodyError(f"200, but the body of {len(body):,} bytes is not JSON ({error})") from None
     except RecursionError:
         raise ProtocolError(
             f"{describe_request(response.request)} answered with JSON nested too deeply to be read."
         ) from None
-    return None
-
-
-def _is_utf8(body: bytes) -> bool:
-    """Whether the body is UTF-8. msgspec does not check the bytes of a text that it only passes on."""
-    if body.isascii():
-        return True
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 _RAW_DECODER = msgspec.json.Decoder(msgspec.Raw)

@@ -6,9 +6,8 @@ level below, in `data` or `_embedded`. An object with an `id` is a record and an
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -34,55 +33,60 @@ _AROUND = frozenset({"data", "_embedded"})
 _INSIDE = frozenset({"records", "items", "results", *RESOURCES})
 """Names of an array in such an object."""
 
-_LENIENT = json.JSONDecoder(
-    strict=False, parse_int=str, parse_float=str
-)  # numbers stay text, because they may have any length
-_BLANK = re.compile(r"[ \t\n\r]*")
+_CONTROLS = bytes(b" x"[code not in b"\t\n\r"] for code in range(32)) + bytes(range(32, 256))
+_ESCAPE = re.compile(rb"\\u([dD][89a-fA-F])[0-9a-fA-F]{2}|\\.")
+"""Half of a surrogate pair, or any other escape."""
+_NO_NUMBER = re.compile(rb"(?<![\w.-])(?:-?Infinity|NaN)(?![\w.])")
 
 
-def split_usual_page(body: bytes) -> list[msgspec.Raw] | None:
-    """Returns the JSON of each record of a usual page; `None` for anything else, valid JSON or not."""
-    try:
-        return _cut(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+def as_plain_json(body: bytes) -> bytes:
+    """Returns what careless services send as JSON that msgspec reads, with everything in its place.
+
+    Another text is where there was a byte order mark, a control character, half of a surrogate pair, or a number that is none.
+    """
+    plain = re.sub(rb"\A\xef\xbb\xbf", b"   ", body).translate(_CONTROLS)
+    plain = _ESCAPE.sub(lambda escape: rb"\u0020" if escape[1] else escape[0], plain)
+    return _NO_NUMBER.sub(lambda word: b"1" * len(word[0]), plain)
 
 
 def split_records(body: bytes) -> list[msgspec.Raw]:
     """Returns the JSON of each record of a page. Raises `msgspec.DecodeError`, `ValueError` or `RecursionError` if the page is no list.
 
-    One odd record must not cost the page (I7): the slower parser reads what msgspec does not read, such as half of a surrogate pair.
+    One odd record must not cost the page (I7): it is cut out where it would end without what is odd in it.
     """
     try:
-        return _cut(body)
+        return _split(body)
     except msgspec.ValidationError:
-        return _split_envelope(body, _MEMBERS.decode, _ARRAY.decode)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        page = body.decode("utf-8-sig").encode()
-        return _elements(page) if page.lstrip().startswith(b"[") else _split_envelope(page, _members, _elements)
+        raise
+    except msgspec.DecodeError:
+        plain, end, records = as_plain_json(body), 0, list[msgspec.Raw]()
+        for record in map(bytes, _split(plain)):
+            begin = plain.index(record, end)
+            end = begin + len(record)
+            records.append(msgspec.Raw(body[begin:end]))
+        return records
 
 
-def _cut(body: bytes) -> list[msgspec.Raw]:
-    decoded = _DECODER.decode(body)
+def _split(body: bytes) -> list[msgspec.Raw]:
+    try:
+        decoded = _DECODER.decode(body)
+    except msgspec.ValidationError:
+        return _split_envelope(body)
     return decoded.records if isinstance(decoded, _Envelope) else decoded
 
 
-def _split_envelope(
-    body: bytes,
-    members_of: Callable[[bytes], dict[str, msgspec.Raw]],
-    elements_of: Callable[[bytes], list[msgspec.Raw]],
-) -> list[msgspec.Raw]:
+def _split_envelope(body: bytes) -> list[msgspec.Raw]:
     """Returns the records of an envelope: those of its array `records`, or of its only array, all of objects."""
-    members = members_of(body)
+    members = _MEMBERS.decode(body)
     if "records" in members and _begins(members["records"], b"["):
-        return elements_of(bytes(members["records"]))
+        return _ARRAY.decode(members["records"])
     arrays = [name for name, value in members.items() if _begins(value, b"[")]
     objects = [name for name, value in members.items() if _begins(value, b"{")]
     name = _envelope_of(members, arrays, objects)
     if name in objects:
-        members = members_of(bytes(members[name]))
+        members = _MEMBERS.decode(members[name])
         name = _only_array(members, [name for name in _INSIDE & members.keys() if _begins(members[name], b"[")])
-    records = elements_of(bytes(members[name]))
+    records = _ARRAY.decode(members[name])
     if all(_begins(record, b"{") for record in records):
         return records
     raise ValueError(_NO_LISTING)
@@ -108,45 +112,6 @@ def _only_array(members: Collection[object], arrays: Sequence[str]) -> str:
 
 def _begins(value: msgspec.Raw, sign: bytes) -> bool:
     return bytes(memoryview(value)[:1]) == sign
-
-
-def check_leniently(body: bytes) -> None:
-    """Raise `ValueError` unless the body is JSON, or near-JSON of a careless service: NaN, control characters in texts."""
-    _LENIENT.decode(body.decode("utf-8-sig"))
-
-
-def _members(value: bytes) -> dict[str, msgspec.Raw]:
-    """The members of an object, read leniently."""
-    text, members = value.decode(), dict[str, msgspec.Raw]()
-    at = _skip(text, 0)
-    if not isinstance(_LENIENT.raw_decode(text, at)[0], dict):
-        raise ValueError("it is neither an object nor an array")  # noqa: TRY004  callers catch one kind of error
-    at = _skip(text, at + 1)
-    while text[at] != "}":
-        key, at = _LENIENT.raw_decode(text, at)
-        start = _skip(text, _skip(text, at) + 1)
-        _value, end = _LENIENT.raw_decode(text, start)
-        members[str(key)] = msgspec.Raw(text[start:end].encode())
-        at = _skip(text, end)
-        at = _skip(text, at + 1) if text[at] == "," else at
-    return members
-
-
-def _elements(value: bytes) -> list[msgspec.Raw]:
-    """The elements of an array, read leniently."""
-    text, elements = value.decode(), list[msgspec.Raw]()
-    at = _skip(text, _skip(text, 0) + 1)
-    while text[at : at + 1] != "]":
-        _value, end = _LENIENT.raw_decode(text, at)
-        elements.append(msgspec.Raw(text[at:end].encode()))
-        at = _skip(text, end)
-        at = _skip(text, at + 1) if text[at : at + 1] == "," else at
-    return elements
-
-
-def _skip(text: str, at: int) -> int:
-    blank = _BLANK.match(text, at)
-    return blank.end() if blank else at
 
 
 _BESIDE = frozenset({"included", "meta", "links", "error", "errors"})

@@ -21,7 +21,6 @@ from pipelines.service.http.paging import (
     may_be_last,
     page_at,
     page_number,
-    same_page,
 )
 from pipelines.service.listing.descent import Descent
 from pipelines.service.listing.gaps import may_be_of_a_record
@@ -53,13 +52,12 @@ class Listing:
         self._number, self._may_go_down = walk, may_go_down
         self._descent: Descent | None = None
         self._template = httpx.URL()
-        self._early: SavedPage | None = None
         self._newest: SavedPage | None = None
         self._route, self._guard = Route(), LoopGuard()
         self._ahead = Prefetch(self._requests.read, client.requests_per_minute)
         self._upcoming: httpx.URL | None = None
         self._started, self._sent = client.clock.monotonic(), client.requests
-        self._before = PageCheckpoint(0, "", "", walk)
+        self._requests_before, self._seconds_before = 0, 0.0
         self.facts = ListingFacts()
         self.is_unsorted = False
         """Whether the walk went down the list and found that it does not have the order of its ids."""
@@ -128,7 +126,9 @@ class Listing:
                 continue
             if self.facts.pages == 1 and not self._goes_down(descent, number, answer):
                 self._ahead.drop()
-                self._early, self._descent = answer, None
+                self._descent = None
+                self.facts.see(answer.paging.total)
+                self.facts.unsettled |= self.facts.totals_seen > 1
                 return False
             page = self._accept_down(descent, number, answer, in_turn=in_turn)
             self._append(number, answer, in_turn=in_turn)
@@ -177,7 +177,7 @@ class Listing:
 
     def _go_on(self, answer: SavedPage, upcoming: httpx.URL) -> Generator[Page, None, SavedPage | None]:
         """Yield the page after this one; return `None` at the end."""
-        following = self._next(upcoming)
+        following = self._page(upcoming)
         if following is None:
             self.facts.unsettled |= not may_be_last(answer.paging)  # the list has become shorter
         elif not is_unpaged(answer.paging, answer.records, following.records):
@@ -206,19 +206,9 @@ class Listing:
         return page
 
     def _look_ahead(self, answer: SavedPage) -> None:
-        if self._upcoming is not None and self._is_early(self._upcoming):
-            return
         if not self._ahead.leads_to(self._upcoming):
             self._route.stop_foreseeing()
-        self._ahead.fill(self._upcoming, self._foreseen, answer.seconds, len(answer.body))
-
-    def _foreseen(self, url: httpx.URL) -> httpx.URL | None:
-        """Return the address of the page after this one, up to a page that was read before its turn."""
-        following = self._route.foreseen(url)
-        return None if following is None or self._is_early(following) else following
-
-    def _is_early(self, url: httpx.URL) -> bool:
-        return self._early is not None and same_page(self._early.paging.url, url)
+        self._ahead.fill(self._upcoming, self._route.foreseen, answer.seconds, len(answer.body))
 
     def _accept(self, number: int, answer: SavedPage) -> Page:
         paging = answer.paging
@@ -253,18 +243,6 @@ class Listing:
         self._template, number = last, page_number(last) or 1
         return Descent.begin(answer.ids, paging.total, number) if paging.last in (None, number) else None
 
-    def _next(self, upcoming: httpx.URL) -> SavedPage | None:
-        """Return the next page: the one that was read before its turn, unless its X-Total shows that the collection changed."""
-        early = self._early
-        if early is not None and self._is_early(upcoming):
-            self._ahead.drop()
-            self._early = None
-            if self._newest is not None and early.paging.total == self._newest.paging.total:
-                return early
-            self.facts.see(early.paging.total)
-            self.facts.unsettled |= self.facts.totals_seen > 1
-        return self._page(upcoming)
-
     def _page(self, url: httpx.URL) -> SavedPage | None:
         """Return the next page, in flight or not; `None` if the list ends before it. Gaps are looked for in the order of the walk."""
         try:
@@ -280,7 +258,8 @@ class Listing:
         for checkpoint, page in (PageCheckpoint.decode(*entry) for entry in self._log.replay()):
             if checkpoint.walk < self._number:
                 continue
-            self.facts.endpoint, self._before = checkpoint.endpoint, checkpoint
+            self.facts.endpoint = checkpoint.endpoint
+            self._requests_before, self._seconds_before = checkpoint.requests, checkpoint.seconds
             self.facts.resumed += 1
             answer = page
             self._requests.take(answer)
@@ -299,24 +278,24 @@ class Listing:
         mark = PageCheckpoint(
             number,
             self.facts.endpoint,
-            "",
             self._number,
+            answer.paging,
             in_turn=in_turn,
             requests=self.facts.requests,
             seconds=self.facts.seconds,
             gaps=answer.gaps,
             moved=answer.moved,
-        ).encode(answer.paging)
+        ).encode()
         self._log.append(mark, answer.body)
 
     def _account(self) -> None:
         """Add up requests and seconds, including those of earlier processes."""
-        self.facts.requests = self._before.requests + self._client.requests - self._sent
-        self.facts.seconds = self._before.seconds + self._client.clock.monotonic() - self._started
+        self.facts.requests = self._requests_before + self._client.requests - self._sent
+        self.facts.seconds = self._seconds_before + self._client.clock.monotonic() - self._started
 
 
 def earlier_pages(log: PageCheckpoints, walk: int) -> Iterator[Page]:
     """Yields the pages that the log has of the walks before this one, oldest first."""
     for checkpoint, page in (PageCheckpoint.decode(*entry) for entry in log.replay()):
         if checkpoint.walk < walk:
-            yield Page(checkpoint.number, checkpoint.url, page.records, page.ids, page.paging.total)
+            yield Page(checkpoint.number, str(page.paging.url), page.records, page.ids, page.paging.total)

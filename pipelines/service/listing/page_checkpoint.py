@@ -11,7 +11,6 @@ import httpx
 import msgspec
 
 from pipelines.records.values import record_ids
-from pipelines.service.http.bodies import RECORDS
 from pipelines.service.http.envelope import split_records
 from pipelines.service.http.paging import PagingHeaders, identity, page_at, page_number, read_paging_headers
 from pipelines.service.http.retries import SECONDS
@@ -60,9 +59,7 @@ class SavedPage:
 
         Raises the errors of `split_records` and `read_paging_headers`.
         """
-        records = response.extensions.get(RECORDS)
-        if records is None:
-            records = split_records(response.content)
+        records = split_records(response.content)
         paging = read_paging_headers(response, response.request.url, len(records))
         return cls(paging, records, record_ids(records), response.content, response.extensions[SECONDS])
 
@@ -102,19 +99,14 @@ def joined(
     return SavedPage(paging, records, record_ids(records), body, seconds, tuple(gaps), moved)
 
 
-class PageCheckpoint(msgspec.Struct, omit_defaults=True):
+class PageCheckpoint(msgspec.Struct):
     """The log's entry of a page, beside its body."""
 
     number: int
     endpoint: str
-    url: str
     walk: int
     """Which walk over the listing."""
-    total: int | None = None
-    linked: bool = False
-    next: str | None = None
-    last: int | None = None
-    contradiction: str = ""
+    paging: PagingHeaders
     in_turn: bool = False
     """Whether the page was requested after the page before it had arrived."""
     requests: int = 0
@@ -123,35 +115,15 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     gaps: tuple[Gap, ...] = ()
     moved: bool = False
 
-    def encode(self, paging: PagingHeaders) -> bytes:
-        """Return the stored form of a page with these paging headers."""
-        following = None if paging.next is None else str(paging.next)
-        stored = msgspec.structs.replace(
-            self,
-            url=str(paging.url),
-            total=paging.total,
-            linked=paging.linked,
-            next=following,
-            last=paging.last,
-            contradiction=paging.contradiction,
-        )
-        return msgspec.msgpack.encode(stored)
+    def encode(self) -> bytes:
+        """Return the stored form."""
+        return msgspec.msgpack.encode(self, enc_hook=str)
 
     @classmethod
     def decode(cls, checkpoint: bytes, body: bytes) -> tuple[PageCheckpoint, SavedPage]:
         """Return a checkpoint and its page."""
         stored, records = _DECODER.decode(checkpoint), split_records(body)
-        following = None if stored.next is None else httpx.URL(stored.next)
-        paging = PagingHeaders(
-            httpx.URL(stored.url),
-            len(records) + sum(gap.records for gap in stored.gaps),
-            stored.total,
-            stored.linked,
-            following,
-            stored.last,
-            stored.contradiction,
-        )
-        return stored, SavedPage(paging, records, record_ids(records), body, 0.0, stored.gaps, stored.moved)
+        return stored, SavedPage(stored.paging, records, record_ids(records), body, 0.0, stored.gaps, stored.moved)
 
 
 def walk_of(checkpoint: bytes) -> tuple[str, int]:
@@ -160,4 +132,4 @@ def walk_of(checkpoint: bytes) -> tuple[str, int]:
     return stored.endpoint, stored.walk
 
 
-_DECODER = msgspec.msgpack.Decoder(PageCheckpoint)
+_DECODER = msgspec.msgpack.Decoder(PageCheckpoint, dec_hook=lambda _url, text: httpx.URL(text))

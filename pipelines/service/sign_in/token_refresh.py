@@ -3,7 +3,8 @@
 lease → read again → return it if it is fresh → mark "refreshing" → exchange → store the response → give the lease back. So there is one
 refresh at a time over all threads, processes and machines that share a state, and new tokens are durable before they are used.
 
-If the response to a refresh is lost, the state of the old refresh token is unknown. It is tried again at once, which is right
+If the response to a refresh is lost, the state of the old refresh token is unknown. It is tried again at once, or after the lease of a
+process that died has ended, so that its request cannot arrive second. This is right
 under every policy of a server. If the request was never processed, if old tokens stay valid until the new ones are used, or if there is a
 leeway of seconds, the sign-in recovers. If an old token ends the whole grant, or is refused, the new tokens were lost with the response.
 Waiting would only save the rest of an access token that is about to expire, and would use up the leeway. Then the message says that a
@@ -57,10 +58,6 @@ MOST_TRIES = 7
 
 MAX_REJECTED = 3
 """Tokens in a row that may be rejected before any was accepted: one of several requests may end a token that the others were sent with."""
-
-SETTLE_SECONDS = 1.0
-"""Seconds before an old token is tried again after the death of a process: its request may still be on the way, and must not arrive
-second."""
 
 
 def refresh_margin(grant: Grant) -> float:
@@ -218,9 +215,6 @@ class TokenRefresher:
         return renewed
 
     def _asked(self, client: OAuthClient, token: str, mark: _RefreshMark, tries: int) -> TokenResponse:
-        if mark.lost_at is not None:
-            self._clock.sleep(SETTLE_SECONDS)
-
         def ask() -> TokenResponse:
             try:
                 return self._server.refresh(client, token, mark.set)

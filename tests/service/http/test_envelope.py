@@ -38,6 +38,24 @@ def test_every_record_comes_out_byte_for_byte(around: str, records: list[object]
     assert [bytes(record).decode() for record in split_records(body)] == texts
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        r'{"number": NaN, "least": -Infinity, "most": Infinity}',
+        '{"text": "a\x01b, a\ttabulator and a\nline"}',
+        r'{"text": "\\\ud800, \uD83D\uDE00, \\ud800, \\\" NaN ]}"}',
+        r'{"text": "-Infinity, \udfff"}',
+    ],
+)
+@pytest.mark.parametrize("around", ["[{}]", '{{"records": [{}]}}', '{{"total": NaN, "users": [{}]}}'])
+@pytest.mark.parametrize("begin", ["", "\ufeff"])
+def test_an_odd_record_costs_nothing(odd: str, around: str, begin: str) -> None:
+    """I6, I7: what careless services send comes out byte for byte, and so do the records beside it."""
+    records = ['{"id": 1}', odd, '{"id": 1}', odd]
+    body = (begin + around.format(" , ".join(records))).encode()
+    assert [bytes(record).decode() for record in split_records(body)] == records
+
+
 @pytest.mark.parametrize("name", ["users", "data", "items"])
 def test_a_list_may_be_named_otherwise(name: str) -> None:
     """service.md#lists shows the envelope of publications only: in another list, the only array of objects counts as the envelope."""
