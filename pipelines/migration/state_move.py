@@ -16,7 +16,7 @@ from collections.abc import Collection
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pipelines.errors import StorageError
@@ -26,7 +26,7 @@ from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.state.opening import libraries_of, local_state, postgres_state
 from pipelines.state.store import Session, State, Store
-from pipelines.state.tables import MOVED
+from pipelines.state.tables import JOURNAL_COLUMNS
 from pipelines.store.snapshots.leases import REMOVAL
 from pipelines.store.stores import open_data
 
@@ -45,6 +45,13 @@ class MovedState:
     finished: bool = False
 
 
+class _Place(NamedTuple):
+    """One end of the move."""
+
+    state: State
+    store: Store
+
+
 def move_state(settings: Settings, to: str, clock: Clock | None = None) -> MovedState:
     """Move the state to `local` or `postgres`, while no run is at work on any tenant.
 
@@ -53,167 +60,137 @@ def move_state(settings: Settings, to: str, clock: Clock | None = None) -> Moved
     clock = clock or SystemClock()
     data = open_data(replace(settings, state="local"))
     local, shared = local_state(settings, moving=True), postgres_state(settings, moving=True)
-    with ExitStack() as leases:
-        leases.callback(shared.close)
+    origin, destination = (local, shared) if to == "postgres" else (shared, local)
+    with ExitStack() as stack:
+        stack.callback(shared.close)
         for tenant in (*sorted(settings.tenants), REMOVAL):
-            leases.enter_context(data.lease(tenant))
-            leases.enter_context(shared.lease(tenant, data.objects.address))
-        origin, destination = (local, shared) if to == "postgres" else (shared, local)
-        return _Move(origin, destination, libraries_of(settings), clock).run()
-
-
-class _Move:
-    def __init__(self, origin: State, destination: State, libraries: Collection[str], clock: Clock) -> None:
-        self._origin = origin
-        self._destination = destination
-        self._libraries = libraries
-        self._clock = clock
-        self._name = uuid4().hex
-
-    def run(self) -> MovedState:
-        with (
-            closing(self._origin.open(self._clock, what="The state", durable=True)) as origin,
-            closing(self._destination.open(self._clock, what="The state", durable=True)) as destination,
-        ):
-            libraries = self._known(origin)
-            if (copied := self._copied(origin, destination, libraries)) is not None:
-                _arrive(destination, copied)
-                return MovedState(self._origin.place, self._destination.place, libraries, finished=True)
-            self._prepare_budgets(libraries)
-            writes = self._copy(origin, destination, libraries)
-            _arrive(destination, self._name)
-        return MovedState(self._origin.place, self._destination.place, libraries, writes)
-
-    def _known(self, origin: Store) -> tuple[str, ...]:
-        """The libraries to move: those of the settings; of a file, all that it knows."""
-        with origin.transaction() as session:
-            keys = {library_key(row[0]) for row in session.execute("SELECT library FROM budget_libraries").fetchall()}
-            for table in MOVED:
-                rows = session.execute(f"SELECT DISTINCT target FROM {table}").fetchall()  # noqa: S608  our own names
-                keys |= {library_key(row[0]) for row in rows}
-        every = keys if self._origin.is_own else set[str]()
-        return tuple(sorted({*self._libraries, *every}))
-
-    def _copied(self, origin: Store, destination: Store, libraries: tuple[str, ...]) -> str | None:
-        """The earlier move that had done all but its last step. Raises `StorageError` where the origin has no state to move."""
-        departed, arriving = _marks(origin, libraries), _marks(destination, libraries)
-        if not departed:
-            return None
-        gone = {move for move, stage, _ in departed.values() if stage == "left"}
-        waiting = {move for move, stage, _ in arriving.values() if stage == "arriving"}
-        if len(gone) == 1 and gone <= waiting:
-            return gone.pop()
-        place = next(iter(departed.values()))[2]
-        raise StorageError(
-            f"The state in {self._origin.place} is not the valid one: it was moved to {place}, or a move from there was stopped. Nothing "
-            "was changed. Move it the other way, or finish that move with the same command."
+            stack.enter_context(data.lease(tenant))
+            stack.enter_context(shared.lease(tenant, data.objects.address))
+        old, new = (
+            _Place(state, stack.enter_context(closing(state.open(clock, what="The state", durable=True))))
+            for state in (origin, destination)
         )
-
-    def _prepare_budgets(self, libraries: tuple[str, ...]) -> None:
-        """Make the budgets' rows at both ends, with times that are right there now."""
-        for state in (self._origin, self._destination):
-            for library in libraries:
-                Budget(state, library, 1, self._clock).close()
-
-    def _copy(self, origin: Store, destination: Store, libraries: tuple[str, ...]) -> int:
-        """The first two steps. The origin's transaction is open meanwhile, so that nobody writes there."""
-        with origin.transaction() as origin_db:
-            self._origin.exclude_writers(origin_db)
-            with destination.transaction() as destination_db:
-                self._destination.exclude_writers(destination_db)
-                self._clear_arriving(destination_db, libraries)
-                copied = sum(_copy_rows(origin_db, destination_db, table, libraries) for table in MOVED)
+        libraries = _libraries(old, libraries_of(settings))
+        move, writes = _unfinished(old, new, libraries), 0
+        finished = move is not None
+        if move is None:
+            move = uuid4().hex
+            for state in (origin, destination):
                 for library in libraries:
-                    _copy_budget(origin, origin_db, destination, destination_db, library)
-                self._mark(destination_db, libraries, "arriving", self._origin.place)
-            for table in MOVED:
-                _delete(origin_db, table, "target", libraries)
-            for table in ("budget_slots", "budget_libraries"):
-                _delete(origin_db, table, "library", libraries)
-            self._mark(origin_db, libraries, "left", self._destination.place)
-        return copied
+                    Budget(state, library, 1, clock).close()  # the times of its row are right there now
+            writes = _move(move, old, new, libraries)
+        _arrive(new.store, move)
+    return MovedState(origin.place, destination.place, libraries, writes, finished)
 
-    def _clear_arriving(self, db: Session, libraries: tuple[str, ...]) -> None:
-        """Remove what a stopped move copied. Raises `StorageError` where other entries of these libraries are there."""
-        stages = {library: stage for library, (_, stage, _) in _marks_in(db, libraries).items()}
-        arriving = [library for library in libraries if stages.get(library) == "arriving"]
-        for table in MOVED:
-            _delete(db, table, "target", arriving)
-            targets = _targets(db, table, libraries)
-            if targets:
+
+def _libraries(old: _Place, libraries: Collection[str]) -> tuple[str, ...]:
+    """The libraries to move: those of the settings; of a file, all that it knows."""
+    if not old.state.is_own:
+        return tuple(sorted(libraries))
+    with old.store.transaction() as session:
+        rows = session.execute(
+            "SELECT library FROM budget_libraries UNION SELECT target FROM migration_writes"
+        ).fetchall()
+    return tuple(sorted({*libraries, *(library_key(row[0]) for row in rows)}))
+
+
+def _unfinished(old: _Place, new: _Place, libraries: Collection[str]) -> str | None:
+    """The earlier move that had done all but its last step. Raises `StorageError` where the origin has no state to move."""
+    with old.store.transaction() as old_db, new.store.transaction() as new_db:
+        departed, arriving = _marks(old_db, libraries), _marks(new_db, libraries)
+    if not departed:
+        return None
+    gone = {move for move, stage, _ in departed.values() if stage == "left"}
+    if len(gone) == 1 and gone <= {move for move, stage, _ in arriving.values() if stage == "arriving"}:
+        return gone.pop()
+    place = next(iter(departed.values()))[2]
+    raise StorageError(
+        f"The state in {old.state.place} is not the valid one: it was moved to {place}, or a move from there was stopped. Nothing was "
+        "changed. Move it the other way, or finish that move with the same command."
+    )
+
+
+def _move(move: str, old: _Place, new: _Place, libraries: Collection[str]) -> int:
+    """The first two steps. The origin's transaction is open meanwhile, so that nobody writes there. Returns the number of writes."""
+    with old.store.transaction() as old_db:
+        old.state.exclude_writers(old_db)
+        with new.store.transaction() as new_db:
+            new.state.exclude_writers(new_db)
+            stopped = [library for library, (_, stage, _) in _marks(new_db, libraries).items() if stage == "arriving"]
+            _delete(new_db, "migration_writes", "target", stopped)
+            if others := _named(new_db, "migration_writes", "target", libraries):
                 raise StorageError(
-                    f"{self._destination.place} has a journal of writes to {targets[0]} already, so that the one in {self._origin.place} "
-                    "cannot be moved there: nobody could tell what was written twice. Nothing was changed. Use another "
-                    "database, or go on with the state that is there."
+                    f"{new.state.place} has a journal of writes to {others[0]} already, so that the one in {old.state.place} cannot be "
+                    "moved there: nobody could tell what was written twice. Nothing was changed. Use another database, or go on with the "
+                    "state that is there."
                 )
+            copied = _copy_rows(old_db, new_db, libraries)
+            for library in libraries:
+                _copy_budget(old.store, old_db, new.store, new_db, library)
+            _mark(new_db, libraries, move, "arriving", old.state.place)
+        for table, column in (
+            ("migration_writes", "target"),
+            ("budget_slots", "library"),
+            ("budget_libraries", "library"),
+        ):
+            _delete(old_db, table, column, libraries)
+        _mark(old_db, libraries, move, "left", new.state.place)
+    return copied
 
-    def _mark(self, session: Session, libraries: tuple[str, ...], stage: str, place: str) -> None:
-        _delete(session, "state_moves", "library", libraries)
-        moment = datetime.now(UTC).isoformat(timespec="seconds")
-        session.executemany(
-            "INSERT INTO state_moves (library, move, stage, place, moved_at) VALUES (?, ?, ?, ?, ?)",
-            [(library, self._name, stage, place, moment) for library in libraries],
-        )
+
+def _mark(session: Session, libraries: Collection[str], move: str, stage: str, place: str) -> None:
+    _delete(session, "state_moves", "library", libraries)
+    moment = datetime.now(UTC).isoformat(timespec="seconds")
+    session.executemany(
+        "INSERT INTO state_moves (library, move, stage, place, moved_at) VALUES (?, ?, ?, ?, ?)",
+        [(library, move, stage, place, moment) for library in libraries],
+    )
 
 
-def _arrive(destination: Store, move: str) -> None:
-    with destination.transaction() as session:
+def _arrive(new: Store, move: str) -> None:
+    with new.transaction() as session:
         session.execute("DELETE FROM state_moves WHERE move = ? AND stage = 'arriving'", (move,))
 
 
-def _marks(store: Store, libraries: tuple[str, ...]) -> dict[str, tuple[str, str, str]]:
-    with store.transaction() as session:
-        return _marks_in(session, libraries)
-
-
-def _marks_in(session: Session, libraries: tuple[str, ...]) -> dict[str, tuple[str, str, str]]:
+def _marks(session: Session, libraries: Collection[str]) -> dict[str, tuple[str, str, str]]:
     rows = session.execute("SELECT library, move, stage, place FROM state_moves").fetchall()
     return {library: (move, stage, place) for library, move, stage, place in rows if library in libraries}
 
 
-def _targets(session: Session, table: str, libraries: Collection[str]) -> list[str]:
-    """The addresses in `target` that are these libraries."""
-    rows = session.execute(f"SELECT DISTINCT target FROM {table}").fetchall()  # noqa: S608  our own names
-    return sorted(target for (target,) in rows if library_key(target) in libraries)
+def _named(session: Session, table: str, column: str, libraries: Collection[str]) -> list[str]:
+    """The addresses in a column that are these libraries."""
+    rows = session.execute(f"SELECT DISTINCT {column} FROM {table}").fetchall()  # noqa: S608  our own names
+    return sorted(name for (name,) in rows if library_key(name) in libraries)
 
 
 def _delete(session: Session, table: str, column: str, libraries: Collection[str]) -> None:
-    rows = session.execute(f"SELECT DISTINCT {column} FROM {table}").fetchall()  # noqa: S608  our own names
-    names = [(name,) for (name,) in rows if library_key(name) in libraries]
-    if names:
-        session.executemany(f"DELETE FROM {table} WHERE {column} = ?", names)  # noqa: S608
+    for name in _named(session, table, column, libraries):
+        session.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608
 
 
-def _copy_rows(origin_db: Session, destination_db: Session, table: str, libraries: Collection[str]) -> int:
-    """Copy the rows of these libraries in their order; returns their number. They get new numbers."""
-    columns = MOVED[table]
-    names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+def _copy_rows(old_db: Session, new_db: Session, libraries: Collection[str]) -> int:
+    """Copy the journals of these libraries in their order; returns the number of rows. They get new numbers."""
+    names, marks = ", ".join(JOURNAL_COLUMNS), ", ".join("?" * len(JOURNAL_COLUMNS))
     copied = 0
-    for target in _targets(origin_db, table, libraries):
-        rows = origin_db.execute(f"SELECT {names} FROM {table} WHERE target = ? ORDER BY number", (target,))  # noqa: S608
+    for target in _named(old_db, "migration_writes", "target", libraries):
+        rows = old_db.execute(f"SELECT {names} FROM migration_writes WHERE target = ? ORDER BY number", (target,))  # noqa: S608
         while batch := rows.fetchmany(_BATCH):
-            destination_db.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", batch)  # noqa: S608
+            new_db.executemany(f"INSERT INTO migration_writes ({names}) VALUES ({marks})", batch)  # noqa: S608
             copied += len(batch)
-    arrived = sum(
-        destination_db.execute(f"SELECT count(*) FROM {table} WHERE target = ?", (target,)).fetchone()[0]  # noqa: S608
-        for target in _targets(destination_db, table, libraries)
-    )
-    if arrived != copied:
-        raise StorageError(f"{copied:,} rows of {table} were copied and {arrived:,} arrived. Nothing was changed.")
     return copied
 
 
-def _copy_budget(origin: Store, origin_db: Session, destination: Store, destination_db: Session, library: str) -> None:
+def _copy_budget(old: Store, old_db: Session, new: Store, new_db: Session, library: str) -> None:
     """Take the slots and the pause of a library along, by the seconds that are left of them."""
-    now, then = origin.moment(origin_db, library).now, destination.moment(destination_db, library).now
-    slots = origin_db.execute("SELECT free_at FROM budget_slots WHERE library = ? AND free_at > ?", (library, now))
+    now, then = old.moment(old_db, library).now, new.moment(new_db, library).now
+    slots = old_db.execute("SELECT free_at FROM budget_slots WHERE library = ? AND free_at > ?", (library, now))
     moved = [(library, free_at - now + then) for (free_at,) in slots.fetchall()]
     if moved:
-        destination_db.executemany("INSERT INTO budget_slots (library, free_at) VALUES (?, ?)", moved)
-    row: Any = origin_db.execute("SELECT paused_until FROM budget_libraries WHERE library = ?", (library,)).fetchone()
+        new_db.executemany("INSERT INTO budget_slots (library, free_at) VALUES (?, ?)", moved)
+    row: Any = old_db.execute("SELECT paused_until FROM budget_libraries WHERE library = ?", (library,)).fetchone()
     if row[0] > now:
         pause = {"now": then, "until": row[0] - now + then, "library": library}
-        destination_db.execute(
+        new_db.execute(
             "UPDATE budget_libraries SET paused_at = :now, paused_until = :until WHERE library = :library AND paused_until < :until",
             pause,
         )

@@ -25,25 +25,28 @@ class Tables(Protocol):
     def has_table(self, name: str) -> bool: ...  # noqa: D102
 
 
-MOVED = {
-    "migration_writes": (
-        *(
-            "source",
-            "target",
-            "plan",
-            "resource",
-            "source_id",
-            "kind",
-            "part",
-            "state",
-            "target_id",
-            "asset_id",
-            "content",
-        ),
-        *("wanted", "held", "before", "status", "message", "begun_at", "ended_at", "sent_at"),
-    ),
-}
-"""Table → its columns, of those that a move of the state copies as they are. Each row belongs to the library `target`."""
+JOURNAL_COLUMNS = (
+    "source",
+    "target",
+    "plan",
+    "resource",
+    "source_id",
+    "kind",
+    "part",
+    "state",
+    "target_id",
+    "asset_id",
+    "content",
+    "wanted",
+    "held",
+    "before",
+    "status",
+    "message",
+    "begun_at",
+    "ended_at",
+    "sent_at",
+)
+"""Columns of `migration_writes` that a move of the state copies as they are. Each row belongs to the library `target`."""
 
 
 def prepare(tables: Tables, place: str) -> None:
