@@ -125,19 +125,25 @@ def apply_plan(
     _check_only(only)
     with migrating(settings) as (migration, _display):
         plan = find_plan(migration.data, name)
-        try:
-            with stop_message(STOPPED.format(plan=plan.name)):
-                applied = applied_plan(migration, plan, limits, Selection(limit, tuple(only)))
-        except BookferryError:
-            if migration.applied is not None and not output.as_json:
-                print_findings(plain_console(sys.stderr), migration.applied.failures)
-            raise
+        with _showing_failures(migration, output), stop_message(STOPPED.format(plan=plan.name)):
+            applied = applied_plan(migration, plan, limits, Selection(limit, tuple(only)))
     output.result(
         {"plan": plan.name, **as_json(applied), **_beside(plan, applied.lacking)},
         lambda console: print_applied(console, plan, applied),
     )
     failed = applied.failed + applied.quarantined + applied.undecided + applied.lacking.total
     return ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE
+
+
+@contextmanager
+def _showing_failures(migration: Migration, output: Output) -> Iterator[None]:
+    """After an error, print what was not written, or not taken back, until then."""
+    try:
+        yield
+    except BookferryError:
+        if migration.applied is not None and not output.as_json:
+            print_findings(plain_console(sys.stderr), migration.applied.findings)
+        raise
 
 
 def planned(migration: Migration, source: str, target: str, **options: Any) -> Plan:
@@ -192,12 +198,13 @@ def verify_plan(
     return ExitStatus.PARTIAL if proof.conflicts else ExitStatus.COMPLETE
 
 
-def undo_plan(settings: Settings, name: str, output: Output, *, really: bool) -> ExitStatus:
+def undo_plan(settings: Settings, name: str, output: Output, *, really: bool, limits: Limits = LIMITS) -> ExitStatus:
     """Undo what a plan wrote, or with `really` unset only print what would be undone."""
     with migrating(settings) as (migration, _display):
         plan = find_plan(migration.data, name)
         settings.check_sign_in(plan.facts.target.tenant)
-        undone = migration.undo(plan, really=really)
+        with _showing_failures(migration, output):
+            undone = migration.undo(plan, really=really, limits=limits)
     output.result(msgspec.to_builtins(undone), lambda console: print_undone(console, plan, undone))
     return ExitStatus.PARTIAL if undone.left else ExitStatus.COMPLETE
 

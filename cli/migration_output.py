@@ -189,7 +189,8 @@ def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> N
 
 
 def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
-    """Print what was undone, and what was left and why; the verdict is the last line."""
+    """Print what would be undone with which record, what was left and why; the verdict is the last line."""
+    print_findings(console, [] if undone.really else undone.rows)
     print_findings(console, undone.findings)
     what, target = _numbers(undone, "deleted", "reverted", "files_deleted", "gone"), plan.facts.target.tenant
     keeps = f"has nothing that plan {plan.name} wrote"

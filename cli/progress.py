@@ -20,11 +20,8 @@ from cli.output import Output, plain_console
 from pipelines.humanize import counted, duration
 
 if TYPE_CHECKING:
-    from pipelines.backup.read import Progress as ReadingProgress
-    from pipelines.migration.apply.run import ApplyProgress
+    from pipelines.backup.read import Progress
     from pipelines.service.client import Waiting
-
-    Progress = ReadingProgress | ApplyProgress
 
 LINE_SECONDS = (10, 10, 10, 30)
 """Without a terminal: seconds before each of the first lines. Then one line a minute, so that a long run does not fill a log."""
@@ -100,7 +97,7 @@ class ProgressDisplay:
         if at is None:
             return ""
         if at.expected is not None and at.records >= at.expected:
-            return f"{at.records:,} {at.done}, {counted(at.requests, 'request')}; making the tables"
+            return f"{at.records:,} {at.done}, {counted(at.requests, 'request')}; {at.afterwards}"
         of = f" of {at.expected:,}" if at.expected is not None else ""
         return f"{at.records:,}{of}, {self._rate(at):,.0f}/s, {counted(at.requests, 'request')}{self._time_left()}"
 

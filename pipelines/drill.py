@@ -19,7 +19,6 @@ import msgspec
 from pipelines.backup.read import Progress
 from pipelines.humanize import MOST_LISTED, counted
 from pipelines.inventory import records_in_words
-from pipelines.migration.apply.run import ApplyProgress
 from pipelines.migration.flow import Migration
 from pipelines.migration.limits import NO_LIMITS
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
@@ -61,7 +60,7 @@ def drill(
     snapshot: Snapshot,
     *,
     now: datetime,
-    on_progress: Callable[[Progress | ApplyProgress], None] = lambda _: None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> DrillResult:
     """Restore a snapshot into an empty library of a sandbox, read it back and compare; store the result with the snapshot."""
     begun = time.monotonic()

@@ -124,6 +124,14 @@ def decide(
     return steps.decide_plan(settings_of(config), plan, file, Output(as_json=json))
 
 
+ForceOption = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Go on although much of the target changes or many records fail: without safety limits."
+    ),
+]
+
+
 @migrate.command("apply")
 @command("cli.migrate")
 def apply(  # noqa: PLR0917  one parameter for each option
@@ -138,12 +146,7 @@ def apply(  # noqa: PLR0917  one parameter for each option
             metavar="WHAT",
         ),
     ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Write although much of the target changes or many records fail: without safety limits."
-        ),
-    ] = False,
+    force: ForceOption = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
@@ -205,13 +208,15 @@ def undo(
     really: Annotated[
         bool, typer.Option("--really", help="Undo the plan. Without this option, only print what would be done.")
     ] = False,
+    force: ForceOption = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
     """Undo what a plan wrote: delete what it created, restore what it changed. Leaves what people have edited since."""
     from cli import migrate as steps
 
-    return steps.undo_plan(settings_of(config), plan, Output(as_json=json), really=really)
+    limits = NO_LIMITS if force else Limits()
+    return steps.undo_plan(settings_of(config), plan, Output(as_json=json), really=really, limits=limits)
 
 
 @command("cli.restore")

@@ -27,9 +27,6 @@ PARALLEL_FILES = 8
 MOST_SECONDS_WAITING = 120.0
 """Seconds that a file may wait before the listing waits for it: each expired address costs a request."""
 
-MOST_ADDRESSES = 2
-"""Fresh addresses per file at most."""
-
 MOST_FAILURES_IN_A_ROW = 50
 """Temporary failures in a row before the rest is given up: the storage is down."""
 
@@ -184,7 +181,9 @@ class FileFetcher:
             return None
 
     def _fetch(self, wanted: Wanted) -> None:
-        content = self._content(wanted)
+        content = self._addresses.fetch(
+            wanted.reference, wanted.reference.address, lambda address: self._download(wanted, address)
+        )
         if self._stopped.is_set():
             return  # the list has it as under way
         if not isinstance(content, Failed):
@@ -198,25 +197,6 @@ class FileFetcher:
             self._give_up(
                 f"not tried, after {MOST_FAILURES_IN_A_ROW} failures in a row; the last one: {content.problem}"
             )
-
-    def _content(self, wanted: Wanted) -> _Stored | Failed:
-        """Fetch one content. A fresh address replaces a missing or expired one."""
-        address, asked, failed = wanted.reference.address, 0, Failed("")
-        while True:
-            if address is not None:
-                result = self._download(wanted, address)
-                if not isinstance(result, Failed):
-                    if asked:
-                        self._addresses.mark_useful()
-                    return result
-                failed = result
-                if not result.expired or asked == MOST_ADDRESSES:
-                    return result
-            fresh = self._addresses.ask(wanted.reference)
-            if isinstance(fresh, Failed):
-                why = f"{failed.problem}; {fresh.problem}" if failed.problem else fresh.problem
-                return Failed(why, temporary=fresh.temporary)
-            address, asked = fresh, asked + 1
 
     def _download(self, wanted: Wanted, address: str) -> _Stored | Failed:
         key = wanted.reference.content_key

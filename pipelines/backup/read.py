@@ -74,6 +74,7 @@ class Progress:
     seconds_left: float = 0.0
     """Until the end by the request budget, which does not limit files."""
     done: str = "read"
+    afterwards: str = "making the tables"
 
 
 WALKS = 3

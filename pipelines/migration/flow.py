@@ -23,7 +23,6 @@ from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.run import (
     EVERYTHING,
     LIMITS,
-    ApplyProgress,
     ApplyResult,
     ApplyRun,
     Selection,
@@ -57,7 +56,6 @@ from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.migration.report.pages import write_pages
 from pipelines.migration.report.status import PlanStatus, RecordView, status_of, three_way
 from pipelines.migration.session import MigrationSession, check_same_target
-from pipelines.migration.undo.dry_run import dry_run
 from pipelines.migration.undo.result import UndoResult, save_result
 from pipelines.migration.undo.run import UndoRun
 from pipelines.migration.verify.contents import Contents
@@ -79,14 +77,14 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_k
 class Migration:
     """The steps of a migration. Close it, because it holds the lease of the target (`MigrationSession` has the parameters)."""
 
-    applied: ApplyResult | None = None
-    """What the last `apply` wrote, also if an error or a stop ended it."""
+    applied: ApplyResult | UndoResult | None = None
+    """What the last `apply` wrote, or `undo` took back, also if an error or a stop ended it."""
 
     def __init__(
         self,
         settings: Settings,
         *,
-        on_progress: Callable[[Progress | ApplyProgress], None] = lambda _: None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
         on_wait: Callable[[Waiting], None] = lambda _: None,
         clock: Clock | None = None,
         source_data: DataFolder | None = None,
@@ -207,19 +205,11 @@ class Migration:
         Raises `StopError` for a plan that was altered or is stale, `SafetyLimitError` at a limit, and the errors that end a run. After an
         error, `applied` has what was written before it.
         """
-        facts = plan.facts
         with (
             self.session.at_target(plan) as (journal, client),
             self._writer(plan, journal, client, limits) as writer,
         ):
             check_undo_ended(plan, journal)
-
-            def report(applied: ApplyResult) -> None:
-                done = applied.created + applied.patched + applied.adopted + applied.merged + applied.failed
-                remaining = max(0, facts.requests - client.requests)
-                self._on_progress(
-                    ApplyProgress(done, facts.writes, client.requests, remaining, client.requests_per_minute)
-                )
 
             types = self.session.types_of(plan)
             digests, find_listed = RecordDigests(types), partial(self._find_listed, plan, client)
@@ -227,25 +217,22 @@ class Migration:
             run = ApplyRun(
                 plan,
                 journal,
+                client,
                 writer,
                 Merges(plan.name, journal, client, digests, writer.forms, find_listed),
                 self._unclear_creates(plan, journal, client),
                 limits=limits,
                 selection=selection,
-                wait=client.wait,
-                wait_for_effects=partial(wait_for_unanswered, journal, client),
-                on_row=report,
+                on_progress=self._on_progress,
                 writing=lambda resource: adopting(plan, journal, writer, read_listing, types[resource]),
             )
-            has_work = run.has_work()
-            self.applied = result = run.applied
-            if has_work:
+            self.applied = result = run.result
+            if run.has_work():
                 check_limits(plan, limits)
                 run.settle()
                 self._check_fresh(plan, client, journal)
             try:
-                if has_work:
-                    run.run(client.requests_per_minute)
+                run.run()
             finally:
                 result.requests = client.requests
             add_lacking(result, plan, journal)
@@ -376,20 +363,40 @@ class Migration:
                 write_evidence(evidence, plan, verification, journal, target=raw, source=manifest, at=at)
             return verification
 
-    def undo(self, plan: Plan, *, really: bool = False) -> UndoResult:
-        """Take back the writes of a plan, except in records that people edited since. Without `really`, only report the effect."""
-        types = self.session.types_of(plan)
-        with self.session.at_target(plan) as (journal, client):
+    def undo(self, plan: Plan, *, really: bool = False, limits: Limits = LIMITS) -> UndoResult:
+        """Take back the writes of a plan, except in records that people edited since. Without `really`, only report the effect.
+
+        Raises `SafetyLimitError` at a limit, and the errors that end a run; `applied` has what was taken back before.
+        """
+        with (
+            self.session.at_target(plan) as (journal, client),
+            self._writer(plan, journal, client, limits) as writer,
+        ):
             wait_for_unanswered(journal, client)
-            if not really:
-                with workdir(plan) as folder:
-                    run = reading_name("undo", plan, journal)
-                    _raw, now = self._read_target(plan, client, folder, run, plan.facts.written_other_resources)
-                    return dry_run(plan, journal, now, client)
-            self._unclear_creates(plan, journal, client).settle()
-            with self._writer(plan, journal, client) as writer:
-                result = UndoRun(plan, journal, types, client, writer, on_progress=self._on_progress).run()
-            save_result(plan, result, self.session.clock.now())
+            self.applied = result = UndoResult(plan=plan.name, really=really)
+            run = UndoRun(
+                plan,
+                journal,
+                client,
+                writer,
+                self._unclear_creates(plan, journal, client),
+                result,
+                limits=limits,
+                on_progress=self._on_progress,
+            )
+            try:
+                if really:
+                    run.settle()
+                    run.run()
+                else:
+                    with workdir(plan) as folder:
+                        name, resources = reading_name("undo", plan, journal), plan.facts.written_other_resources
+                        _raw, now = self._read_target(plan, client, folder, name, resources)
+                        run.dry_run(now)
+            finally:
+                result.requests = client.requests
+            if really:
+                save_result(plan, result, self.session.clock.now())
             return result
 
     def status(self, plan: Plan) -> PlanStatus:

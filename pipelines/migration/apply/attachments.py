@@ -24,7 +24,6 @@ from pipelines.errors import (
 )
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.late_effects import PendingWriteError
-from pipelines.migration.apply.payload import asset_body
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.row_result import IF_NOT_FOUND, RowResult
 from pipelines.migration.model.journal import Journal
@@ -59,13 +58,14 @@ UNNAMED = "file"
 class Attachments:
     """Attaches files, from several threads at once; the files of one record are for one thread."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  both ends, and what is known of them
         self,
         plan: str,
         journal: Journal,
         client: LibraryClient,
         uploads: Uploads,
         open_blob: Callable[[str], AbstractContextManager[BinaryIO]],
+        file_visibility: FileVisibility,
         *,
         forms: RequestForms,
     ) -> None:
@@ -75,7 +75,7 @@ class Attachments:
         self._client = client
         self._uploads = uploads
         self._open_blob = open_blob
-        self._file_visibility = FileVisibility(client, journal.ids_with_new_files)
+        self._file_visibility = file_visibility
 
     def attach_missing(
         self, row: PlanRow, target_id: int, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult
@@ -96,7 +96,7 @@ class Attachments:
                 except PendingWriteError as later:
                     pending = later
                 else:
-                    result.files += 1
+                    result.done["files_uploaded"] += 1
         if pending is not None:
             raise pending
 
@@ -119,8 +119,7 @@ class Attachments:
                 number, asset_id, changes = self._post(row, target_id, file, result)
         except FILE_ERRORS as refusal:  # one damaged content must not cost the others
             message, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", 0) or None
-            self._journal.refused(self._journal.intend(*key, target_id=target_id), message, status)
-            raise FailedWriteError(message) from refusal
+            raise self._journal.refused(self._journal.intend(*key, target_id=target_id), message, status) from refusal
         self._journal.done(number, target_id=target_id, asset_id=asset_id, message=changes)
 
     def upload(self, file: PlannedFile) -> dict[str, Any]:
@@ -164,7 +163,7 @@ class Attachments:
         key = (self._plan, row.resource, row.source_id, WriteKind.COVER, part_of(cover))
         number = self._journal.intend(*key, target_id=target_id)
         self._journal.done(number, target_id=target_id, message=changes_in(cover, response))
-        result.files += 1
+        result.done["files_uploaded"] += 1
 
     def _post(self, row: PlanRow, target_id: int, file: PlannedFile, result: RowResult) -> tuple[int, int, str | None]:
         """Upload a file and create its asset. Returns the numbers of the journal entry and of the asset, and what the service changed."""
@@ -174,7 +173,8 @@ class Attachments:
         while True:
             number = self._journal.intend(*key, target_id=target_id)
             try:
-                body = {"publication_id": target_id, **asset_body(sent, uploaded)}
+                body = {"publication_id": target_id, "content_type": sent.content_type or OCTETS, "file": uploaded}
+                body |= {} if sent.name is None else {"name": sent.name}
                 leave = partial(self._journal.sent, number)
                 asset = self._client.create("assets", body, fields=body, on_leave=leave)
             except UnnamedRecordError as unnamed:

@@ -17,10 +17,6 @@ class RecordDigests:
     def __init__(self, types: Mapping[str, ResourceType]) -> None:
         self._types = types
 
-    def of_field(self, row: PlanRow, name: str, value: Any) -> str | None:
-        """The digest of one field of a row with this value."""
-        return digest(self.compared(row, {name: value}).get(name))
-
     def of_response(
         self, row: PlanRow, record: Mapping[str, Any], expected: Mapping[str, str | None]
     ) -> dict[str, str | None]:

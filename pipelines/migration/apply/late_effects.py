@@ -19,12 +19,6 @@ class PendingWriteError(Exception):
     """It is not known yet whether a write takes effect: it is settled at the end of its resource, and other rows go on."""
 
 
-def wait_until(client: LibraryClient, due: float) -> None:
-    """Wait until a moment on the clock's `monotonic`."""
-    while (seconds := due - client.clock.monotonic()) > 0:
-        client.wait(Waiting("a request without a response may still take effect", seconds))
-
-
 def wait_for_unanswered(journal: Journal, client: LibraryClient) -> None:
     """Wait for the requests of ended processes that may still change the target."""
     now = client.clock.now()
@@ -33,7 +27,9 @@ def wait_for_unanswered(journal: Journal, client: LibraryClient) -> None:
         for entry in journal.unanswered()
     )
     youngest = max(0.0, min(ages, default=client.lost_write_seconds))  # the clock may have been set back since
-    wait_until(client, client.clock.monotonic() + client.lost_write_seconds - youngest)
+    due = client.clock.monotonic() + client.lost_write_seconds - youngest
+    while (seconds := due - client.clock.monotonic()) > 0:
+        client.wait(Waiting("a request without a response may still take effect", seconds))
 
 
 def check_undo_ended(plan: Plan, journal: Journal) -> None:

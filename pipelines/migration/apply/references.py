@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import AccessDeniedError, RefusedError
-from pipelines.migration.apply.digests import RecordDigests
+from pipelines.migration.apply.row_result import LeftRowError
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind
@@ -24,8 +24,10 @@ LOOKED_UP = (USERS,)
 """Resources of which a record can be looked up. No endpoint reads an organization (service.md#not-shown)."""
 
 
-class UntriedReferenceError(Exception):
+class UntriedReferenceError(LeftRowError):
     """A row refers to a record that this plan creates and no apply has tried to: it is outside of the selection, and the row waits."""
+
+    waits = True
 
 
 def links_of(row: PlanRow) -> dict[str, PlannedReference]:
@@ -50,7 +52,6 @@ class References:
         self._plan = plan
         self._journal = journal
         self._types = types
-        self._digests = RecordDigests(types)
 
     def resolve(self, row: PlanRow, problems: list[str]) -> PlanRow:
         """Returns the row with the ids of the records to which it refers, without its links.
@@ -64,14 +65,16 @@ class References:
         values = self._values(
             row, {name: reference for name, reference in row.references.items() if name not in links}, problems
         )
-        expected = row.expected | {name: self._digests.of_field(row, name, value) for name, value in values.items()}
+        expected = row.expected | {
+            name: self._types[row.resource].digest_of(name, value) for name, value in values.items()
+        }
         return msgspec.structs.replace(row, payload=row.payload | values, expected=expected, references={})
 
     def links(self, row: PlanRow, problems: list[str]) -> PlanRow:
         """Returns the row as a change that sets its links. Raises the same errors as `resolve`."""
         values = self._values(row, links_of(row), problems)
         before = {name: row.before.get(name) for name in values}
-        expected = {name: self._digests.of_field(row, name, value) for name, value in values.items()}
+        expected = {name: self._types[row.resource].digest_of(name, value) for name, value in values.items()}
         return msgspec.structs.replace(row, payload=values, before=before, expected=expected, references={}, files=[])
 
     def _values(self, row: PlanRow, references: Mapping[str, PlannedReference], problems: list[str]) -> dict[str, Any]:
@@ -101,10 +104,8 @@ class References:
         return ids
 
     def _is_untried(self, resource: str, source_id: int) -> bool:
-        entries = self._journal.of_record(resource, source_id)
-        return not any(
-            entry.plan == self._plan and entry.kind in (WriteKind.CREATE, WriteKind.ADOPT) for entry in entries
-        )
+        writes = self._journal.writes(self._plan, resource, source_id)
+        return (WriteKind.CREATE, "") not in writes and (WriteKind.ADOPT, "") not in writes
 
     def without_missing(self, row: PlanRow, refusal: RefusedError, problems: list[str]) -> PlanRow | None:
         """Returns a row without the references that the target certainly lacks; None where none is certainly the reason, or it needs them.
@@ -145,8 +146,7 @@ class References:
         kind = WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH
         kind = WriteKind.LINK if is_link else kind
         number = self._journal.intend(self._plan, row.resource, row.source_id, kind, target_id=row.target_id)
-        self._journal.refused(number, message)
-        return FailedWriteError(message)
+        return self._journal.refused(number, message)
 
 
 def is_record_not_found(refusal: RefusedError) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from pipelines.errors import RefusedError
 from pipelines.inventory import LIST_PATHS, noun, plural
+from pipelines.migration.apply.row_result import LeftRowError
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
@@ -48,7 +49,7 @@ KINDS = {
 """Operation → the kinds of its entries in the journal."""
 
 
-class StoppedResourceError(Exception):
+class StoppedResourceError(LeftRowError):
     """The target refused the form of this resource's requests too often: the row is left."""
 
 

@@ -1,4 +1,4 @@
-"""What is done of one row of a plan: by this run of an apply, and according to the journal."""
+"""What is done of one row of a plan: by this run, and according to the journal."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.plan.files import part_of
 from pipelines.records.files import COVER
+
+
+class LeftRowError(Exception):
+    """A row is left: nothing was sent of it."""
+
+    waits = False
+    """Whether it waits for a row outside of the selection."""
 
 
 class Adopted(NamedTuple):
@@ -48,17 +55,10 @@ class RowResult:
     row: PlanRow
     links: bool = False
     """Whether only its links are written (references.py), after the record itself."""
-    linked: bool = False
-    """Whether that is done."""
-    created: bool = False
-    patched: bool = False
     adopts: bool = False
     """Whether a record that the service made itself is taken for that of the row."""
-    adopted: bool = False
-    """Whether that is done."""
-    merged: int = 0
-    """Records of the target that were merged into that of the row."""
-    files: int = 0
+    done: Counter[str] = field(default_factory=Counter)
+    """What is done, by the names of the counts of the run's result."""
     problems: list[str] = field(default_factory=list)
     unresolved: list[str] = field(default_factory=list)
     """References that have nothing in the target to lead to; among the problems, too."""
@@ -66,6 +66,8 @@ class RowResult:
     """Whether one of them is that a storage service is away."""
     lasting: list[str] = field(default_factory=list)
     """Problems that stay where the row is written again: references that the service refused."""
+    stays: list[str] = field(default_factory=list)
+    """Why something of the record stays although an undo could write: no failures."""
     omitted: list[str] = field(default_factory=list)
     """Fields that are not sent. The record counts as written, and as lacking them."""
     sends: Counter[str] = field(default_factory=Counter)

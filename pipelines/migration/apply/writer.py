@@ -12,6 +12,8 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
+import msgspec
+
 from pipelines.errors import (
     BookferryError,
     ProtocolError,
@@ -22,8 +24,8 @@ from pipelines.errors import (
 )
 from pipelines.migration.apply.attachments import TRIES, UPLOADS, Attachments, is_upload_lost
 from pipelines.migration.apply.digests import RecordDigests, content_of
+from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.late_effects import PendingWriteError
-from pipelines.migration.apply.payload import with_cover
 from pipelines.migration.apply.references import References
 from pipelines.migration.apply.request_forms import Operation, RequestForms
 from pipelines.migration.apply.row_result import IF_NOT_FOUND, Adopted, RowResult
@@ -73,7 +75,9 @@ class Writer:
         self._references = References(plan, journal, types, client)
         self.records = records
         self.forms = forms
-        self._attachments = Attachments(plan, journal, client, uploads, open_blob, forms=forms)
+        self.types = types
+        self.file_visibility = FileVisibility(client, journal.ids_with_new_files)
+        self._attachments = Attachments(plan, journal, client, uploads, open_blob, self.file_visibility, forms=forms)
         self.find_adopted: FindAdopted | None = None
         """Finds the record that a row adopts; set while authorities are written (`authorities/adoption.py`)."""
         self.stopped = False
@@ -114,22 +118,23 @@ class Writer:
                         self._act(row, name, target_id)
             else:
                 target_id = row.existing_target_id
-                payload = {} if is_done(entries.get((WriteKind.PATCH, ""))) else row.payload
-                if payload or cover is not None or result.omitted:
-                    self._change_again(row, target_id, payload, cover, result)
+                row = _without_fields(row, target_id) if is_done(entries.get((WriteKind.PATCH, ""))) else row
+                if row.payload or cover is not None or result.omitted:
+                    self._change(row, cover, result)
         except FailedWriteError as error:
             result.problems.append(str(error))
             return
         self._attachments.attach_missing(row, target_id, entries, result)
-        result.patched |= row.action != Action.CREATE and result.files > 0
+        if row.action != Action.CREATE and result.done["files_uploaded"]:
+            result.done["patched"] = 1
 
     def _link(self, row: PlanRow, result: RowResult) -> None:
         """Set the references that had to wait for the records to which they lead."""
         written = (entry for entry in self._entries(row).values() if entry.kind in (WriteKind.CREATE, WriteKind.ADOPT))
         target_id = next((entry.target_id for entry in written if is_done(entry)), None) or row.existing_target_id
         try:
-            change = self.forms.reduced(self._references.links(row, result.problems), result.omitted)
-            self._change_again(change, target_id, change.payload, None, result)
+            row = self.forms.reduced(self._references.links(row, result.problems), result.omitted)
+            self._change(msgspec.structs.replace(row, target_id=target_id), None, result)
         except FailedWriteError as error:
             result.problems.append(str(error))
 
@@ -142,30 +147,30 @@ class Writer:
             return False
         result.adopts = True
         result.omitted += adoption.left_out
-        self._change_again(adoption.row, adoption.row.existing_target_id, adoption.row.payload, None, result)
-        result.adopted = True
+        self._change(adoption.row, None, result)
+        result.done["adopted"] = 1
         return True
 
     def _entries(self, row: PlanRow) -> dict[tuple[str, str], JournalEntry]:
         """(kind, part) → this plan's write of a record."""
-        entries = self._journal.of_record(row.resource, row.source_id)
-        return {(entry.kind, entry.part): entry for entry in entries if entry.plan == self._plan}
+        return self._journal.writes(self._plan, row.resource, row.source_id)
 
     def _create(self, row: PlanRow, entry: JournalEntry | None, cover: PlannedFile | None, result: RowResult) -> int:
         """Create the record of a row with its cover. Returns its id."""
         if entry is not None and is_done(entry) and entry.target_id is not None:
             target_id, has_cover = entry.target_id, False
-            result.created |= bool(result.sends[""])
+            if result.sends[""]:
+                result.done["created"] = 1
         elif entry is not None and is_unsettled(entry):
             raise FailedWriteError(entry.message)
         elif entry is not None and result.sends[""] >= TRIES:
-            raise self._refused(
+            raise self._journal.refused(
                 entry.number, f"{TRIES} tries did not create it: it is not in the target. {result.unclear}".rstrip()
             )
         else:
             target_id, has_cover = self._create_record(row, cover, result)
         if cover is not None and not has_cover:
-            self._change(row, target_id, {}, cover, result)
+            self._change(_without_fields(row, target_id), cover, result)
         return target_id
 
     def _act(self, row: PlanRow, field: str, target_id: int) -> None:
@@ -178,7 +183,7 @@ class Writer:
             self._client.write(method, path, {}, on_leave=partial(self._journal.sent, number))
         except RefusedError as refusal:
             self._journal.answered(number)
-            raise self._refused(number, f"{field} was not set: {refusal}", refusal.status) from None
+            raise self._journal.refused(number, f"{field} was not set: {refusal}", refusal.status) from None
         self.records.changed(row.resource, target_id)
         self._journal.done(number, target_id=target_id)
 
@@ -192,7 +197,7 @@ class Writer:
         digests = self._digests.of_response(row, shown, row.expected)
         incomplete = self._digests.not_kept(row, shown, row.expected, digests, result.left_out)
         self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
-        result.created = True
+        result.done["created"] = 1
         if cover is not None and has_cover:
             self._attachments.enter_cover(row, cover, target_id, result, shown)
         return target_id, has_cover or uploaded is None
@@ -255,20 +260,31 @@ class Writer:
             return reduced, cover
         if cover is not None and (refusal.status != HTTPStatus.NOT_FOUND or is_upload_lost(refusal)):
             return row, None  # it follows alone, with a new upload
-        raise self._refused(number, self.forms.explained(row, Operation.CREATE, refusal), refusal.status) from None
+        raise self._journal.refused(
+            number, self.forms.explained(row, Operation.CREATE, refusal), refusal.status
+        ) from None
 
-    def _change(
-        self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, result: RowResult
-    ) -> None:
-        """Change fields and set the cover, in one request, which may be repeated at any time."""
+    def _change(self, row: PlanRow, cover: PlannedFile | None, result: RowResult) -> None:
+        """Change fields and set the cover, in one request, which may be repeated at any time.
+
+        Where the target takes nothing of it, that is entered, so that no later plan has it again.
+        """
+        target_id, payload = row.existing_target_id, row.payload
+        if not payload and cover is None:
+            key = (self._plan, row.resource, row.source_id, result.change)
+            empty = self._journal.intend(*key, target_id=target_id)
+            self._journal.done(empty, target_id=target_id, held={}, message=" ".join(result.omitted))
+            return
         sent = self._attachments.upload_cover(row, cover, result)
         if not payload and sent is None:
             return
         expected = {name: row.expected.get(name) for name in payload}
         number = cover_number = None
         if cover is not None and sent:
-            key = (self._plan, row.resource, row.source_id, WriteKind.COVER, part_of(cover))
-            cover_number = self._journal.intend(*key, target_id=target_id)
+            part = part_of(cover)
+            cover_number = self._journal.intend(
+                self._plan, row.resource, row.source_id, WriteKind.COVER, part, target_id=target_id
+            )
         if payload:
             number = self._journal.intend(
                 self._plan,
@@ -292,30 +308,31 @@ class Writer:
                 for entry in intended:
                     self._journal.refused(entry, problem, refusal.status)
                 raise FailedWriteError(problem) from None
-            self._change_again(reduced, target_id, payload if reduced is row else reduced.payload, cover, result)
+            self._change(reduced, cover, result)
             return
         self.forms.taken(row, Operation.CHANGE)
         self.records.changed(row.resource, target_id)
         record = response if isinstance(response, dict) else {}
         if number is not None:
-            self._enter_change(row, number, target_id, record, expected, result)
+            self._enter_change(row, number, record, expected, result)
         if cover is not None and sent:
             self._attachments.enter_cover(row, cover, target_id, result, record)
 
-    def _enter_change(  # noqa: PLR0917  what was sent, and what came back
+    def _enter_change(
         self,
         row: PlanRow,
         number: int,
-        target_id: int,
         record: Mapping[str, Any],
         expected: dict[str, str | None],
         result: RowResult,
     ) -> None:
+        target_id = row.existing_target_id
         record = self._shown(row, target_id, record, expected)
         digests = self._digests.of_response(row, record, expected)
         incomplete = self._digests.not_kept(row, record, expected, digests, result.left_out)
         self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
-        result.patched, result.linked = result.change == WriteKind.PATCH, result.links
+        if result.change != WriteKind.ADOPT:
+            result.done["linked" if result.links else "patched"] = 1
 
     def _reduced_change(
         self, row: PlanRow, refusal: RefusedError, result: RowResult, *, with_cover: bool
@@ -327,16 +344,12 @@ class Writer:
         reduced = self._references.without_missing(row, refusal, result.lasting)
         return reduced if reduced is not None and reduced.payload else None
 
-    def _change_again(
-        self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, result: RowResult
-    ) -> None:
-        """Send what is left of a change; where the target takes nothing of it, enter that, so that no later plan has it again."""
-        if payload or cover is not None:
-            self._change(row, target_id, payload, cover, result)
-        else:
-            number = self._journal.intend(self._plan, row.resource, row.source_id, result.change, target_id=target_id)
-            self._journal.done(number, target_id=target_id, held={}, message=" ".join(result.omitted))
 
-    def _refused(self, number: int, message: str, status: int | None = None) -> FailedWriteError:
-        self._journal.refused(number, message, status)
-        return FailedWriteError(message)
+def _without_fields(row: PlanRow, target_id: int) -> PlanRow:
+    """The row as a change of its cover alone."""
+    return msgspec.structs.replace(row, target_id=target_id, payload={})
+
+
+def with_cover(payload: Mapping[str, Any], uploaded: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The payload with the cover that was uploaded for it (service.md#covers)."""
+    return dict(payload) if uploaded is None else {**payload, "cover": uploaded}

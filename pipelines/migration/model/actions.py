@@ -22,6 +22,8 @@ class Action(StrEnum):
     """A person decided to leave it out."""
     QUARANTINED = "quarantined"
     """It cannot be sent, and issues.tsv lists it (quarantine.py)."""
+    DELETE = "delete"
+    """Its record, which a plan created, is deleted; only in rows of an undo."""
 
 
 WRITTEN_ACTIONS = (Action.CREATE, Action.PATCH, Action.MERGE)
@@ -39,6 +41,8 @@ class FileAction(StrEnum):
     """The target has it."""
     MISSING = "missing"
     """The snapshot lacks its content."""
+    DETACH = "detach"
+    """It is deleted, because a plan attached it; only in rows of an undo."""
 
 
 class Decision(StrEnum):

@@ -14,6 +14,7 @@ import msgspec
 
 from pipelines.migration.model.journal_entries import (
     COLUMNS,
+    FailedWriteError,
     JournalEntry,
     WriteKind,
     WriteState,
@@ -101,10 +102,11 @@ class Journal:
         values |= {"target_id": target_id, "asset_id": asset_id, "held": _json(held), "message": message}
         self._update([number], **values, state=WriteState.DONE, status=None, sent_at=None, ended_at=self._now())
 
-    def refused(self, number: int, message: str, status: int | None = None) -> None:
-        """The service refused the write; nothing was written."""
+    def refused(self, number: int, message: str, status: int | None = None) -> FailedWriteError:
+        """The service refused the write; nothing was written. Returns the error for its row."""
         values: dict[str, Any] = {"message": message, "status": status}
         self._update([number], **values, state=WriteState.REFUSED, sent_at=None, ended_at=self._now())
+        return FailedWriteError(message)
 
     def parked(self, number: int, message: str) -> None:
         """It is unknown whether the write happened."""
@@ -132,6 +134,11 @@ class Journal:
         return self._entries(
             "source = ? AND target = ? AND resource = ? AND source_id = ?", (*self._pair, resource, source_id)
         )
+
+    def writes(self, plan: str, resource: str, source_id: int) -> dict[tuple[str, str], JournalEntry]:
+        """(kind, part) → a plan's write of a record."""
+        entries = self.of_record(resource, source_id)
+        return {(entry.kind, entry.part): entry for entry in entries if entry.plan == plan}
 
     def done_writes(self, plan: str, resource: str, ids: Sequence[int]) -> dict[int, set[tuple[WriteKind, str]]]:
         """Record of the source → kind and part of the writes of a plan that are done, of those with these ids."""

@@ -16,7 +16,7 @@ import msgspec
 from pipelines.errors import StopError
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
 from pipelines.migration.model.comparable import Side
-from pipelines.migration.model.findings import NotMoved
+from pipelines.migration.model.findings import Finding, NotMoved
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
@@ -25,6 +25,7 @@ from pipelines.migration.model.resource_types import (
 )
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
+from pipelines.report.issues import safe_text
 from pipelines.shapes.model import Description
 from pipelines.store.durable import sha256_of, storage_errors
 from pipelines.store.encryption import PersonalKey, PersonalKeys
@@ -287,6 +288,11 @@ class PlanRow(msgspec.Struct, kw_only=True):
     def display_title(self) -> str:
         """Its title for results and messages; empty for a person."""
         return "" if self.resource in PERSONAL else self.title or ""
+
+    def finding(self, code: str, problem: str, **values: Any) -> Finding:
+        """A finding on its record."""
+        record = {name: getattr(self, name) for name in ("resource", "source_id", "target_id")}
+        return Finding(code=code, problem=problem, title=safe_text(self.display_title), **(record | values))
 
     @property
     def attached(self) -> list[PlannedFile]:

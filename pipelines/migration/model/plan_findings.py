@@ -98,18 +98,8 @@ def _findings_of_row(row: PlanRow) -> Iterator[Finding]:
 def _finding(
     row: PlanRow, reason: Reason, field: str = "", wanted: str = "", problem: str = "", *, lacking: bool = False
 ) -> Finding:
-    return Finding(
-        code=reason.code,
-        resource=row.resource,
-        source_id=row.source_id,
-        target_id=row.target_id,
-        title=_show(row.display_title),
-        field=field,
-        wanted=wanted,
-        problem=problem or reason.problem,
-        suggestion=reason.suggestion,
-        lacking=lacking,
-    )
+    texts = {"field": field, "wanted": wanted, "suggestion": reason.suggestion}
+    return row.finding(reason.code, problem or reason.problem, **texts, lacking=lacking)
 
 
 def _unwritten(row: PlanRow) -> Finding:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple, Self
 
-from pipelines.migration.model.actions import Decision
+from pipelines.migration.model.actions import Action, Decision, FileAction
 from pipelines.migration.model.resource_types import MERGEABLE
 from pipelines.records.advice import advice_of
 from pipelines.records.left_out import LeftOut
@@ -369,6 +369,9 @@ _TABLE = {
         Reason("parked", "It is unknown whether it was written; a person must look."),
         Reason("unanswered", "Its response was lost; applying the plan again looks it up."),
         Reason("left", "It was not taken back."),
+        Reason(Action.DELETE, "The plan created it."),
+        Reason(Action.PATCH, "Fields get their old values back."),
+        Reason(FileAction.DETACH, "The plan attached it."),
     ),
     Kind.TARGET: (
         Reason(MISSING, "It is not in the target."),

@@ -17,7 +17,7 @@ import msgspec
 
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
-from pipelines.migration.model.comparable import Form
+from pipelines.migration.model.comparable import Form, digest
 from pipelines.records.additional_fields import is_empty, is_managed, is_sent_empty, sendable
 from pipelines.records.left_out import LeftOut
 from pipelines.records.residue import residue_json, without_addresses, without_signatures
@@ -401,6 +401,10 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Field → JSON in canonical form, so that equal values are equal text; an empty field is absent."""
         return {name: self._text(name, value) for name, value in values.items() if not is_empty(value)}
+
+    def digest_of(self, name: str, value: Any) -> str | None:
+        """The digest of a field with this value, as it is sent."""
+        return digest(self.compared_record({name: value}).get(name))
 
     def compared_record(self, record: Mapping[str, Any]) -> dict[str, str]:
         """The same of a record or a payload, in any of the forms in which its fields are read."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow.compute as pc
@@ -214,7 +212,9 @@ def _unfinished(entry: JournalEntry) -> Finding:
 
 
 def _row(plan: Plan, source_id: int) -> PlanRow:
-    rows = [row for row in _rows(plan.path(ROWS), "source_id", source_id) if row["resource"] == PUBLICATIONS]
+    is_it = (pc.field("resource") == PUBLICATIONS) & (pc.field("source_id") == source_id)
+    with storage_errors(plan.folder):
+        rows = pq.read_table(plan.path(ROWS), filters=is_it).to_pylist()
     if not rows:
         raise ConfigurationError(f"Plan {plan.name} has no publication {source_id} of '{plan.facts.source.tenant}'.")
     return plan_row(rows[0])
@@ -223,9 +223,3 @@ def _row(plan: Plan, source_id: int) -> PlanRow:
 def _side(publications: ResourceType, side: Side, number: int | None) -> Mapping[str, str]:
     forms = side.forms([] if number is None else [number])
     return publications.compared(forms[number].values) if number in forms else {}
-
-
-def _rows(path: Path, column: str, number: int) -> list[dict[str, Any]]:
-    with storage_errors(path):
-        rows: list[dict[str, Any]] = pq.read_table(path, filters=pc.field(column) == number).to_pylist()
-        return rows

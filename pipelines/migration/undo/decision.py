@@ -7,14 +7,17 @@ unchanged since: later edits of people stay.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pipelines.inventory import plural
 from pipelines.migration.apply.attachments import describe_file, is_like
+from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
-from pipelines.migration.model.plan import PlannedFile
+from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.plan.files import part_of
 from pipelines.migration.undo.worklist import UndoItem
@@ -51,34 +54,38 @@ class TargetRecord:
         return {file.asset_id: file for file in self.files or () if file.kind == ASSET}
 
 
-@dataclass
-class InverseOperations:
-    """What undo does about one record, in this order: assets, patch, delete."""
+class InverseRow(PlanRow):
+    """What an undo does about one record, as a row of a plan: it detaches files, gives fields back, or deletes the record.
 
-    assets: list[tuple[int, int]] = field(default_factory=list)
-    """Number of the journal entry and id of each attached file to delete."""
-    patch: dict[str, Any] = field(default_factory=dict)
-    """Fields to send with their old values; `cover` is null where the record had none."""
-    delete: bool = False
-    patch_entries: list[int] = field(default_factory=list)
-    """Journal entries that are undone after the patch."""
-    final_entries: list[int] = field(default_factory=list)
-    """Journal entries that are undone at the end: those of a deleted record, and those that need no request."""
+    `payload`: fields with their old values; `cover` is null where the record had none. `before`: nothing, the record is read just before.
+    """
+
+    undoes: list[int] = msgspec.field(default_factory=list)
+    """Journal entries that are undone once this is done, besides those of the files."""
     gone: bool = False
     """Whether the record is missing in the target."""
-    left_reasons: list[str] = field(default_factory=list)
-    """Why something is left."""
+    stays: list[str] = msgspec.field(default_factory=list)
+    """Why something of it stays."""
+
+    @property
+    def done(self) -> dict[str, int]:
+        """Count of an undo's result → what this adds to it."""
+        return {
+            "deleted": self.action == Action.DELETE,
+            "reverted": self.action == Action.PATCH,
+            "files_deleted": len(self.files),
+            "gone": self.gone,
+        }
 
 
-def decide_undo(
+def inverse_row(
     item: UndoItem, record: TargetRecord | None, resource_type: ResourceType, *, only_links: bool = False
-) -> InverseOperations:
-    """Decides what undo does about a record of the target; `record` is None where it is missing there.
+) -> InverseRow:
+    """Decide what undo does about a record of the target; `record` is None where it is missing there.
 
     `only_links`: of a record that the plan created, its links are taken back, so that those to which they lead can be deleted before it.
     """
-    operations = InverseOperations()
-    entries = item.open_entries
+    inverse, entries = _untouched(item), item.open_entries
     last = max((entry.number for entry in entries), default=0)
     later_plan = next(
         (
@@ -88,27 +95,42 @@ def decide_undo(
         ),
         None,
     )
-    if record is None:
-        operations.gone, operations.final_entries = True, [entry.number for entry in entries]
+    if item.doubt:
+        inverse.stays.append(item.doubt)
+    elif record is None:
+        inverse.gone, inverse.undoes = True, [entry.number for entry in entries]
     elif later_plan is not None:
-        operations.left_reasons.append(f"plan {later_plan} wrote to it later: undo that plan first")
+        inverse.stays.append(f"plan {later_plan} wrote to it later: undo that plan first")
     elif item.creation is not None and only_links:
         for entry in item.links:
-            _revert_fields(operations, item, entry, record, resource_type)
-        if operations.left_reasons:  # people changed them; then the record stays as it is
-            return InverseOperations()
+            _revert_fields(inverse, item, entry, record, resource_type)
+        if inverse.stays:  # people changed them; then the record stays as it is
+            return _untouched(item)
     elif item.creation is not None:
-        _decide_deletion(operations, item, item.creation, record)
+        _decide_deletion(inverse, item, item.creation, record)
     else:
-        _decide_reversal(operations, item, record, resource_type)
-    return operations
+        _decide_reversal(inverse, item, record, resource_type)
+    if inverse.payload:
+        inverse.action = Action.PATCH
+    return inverse
 
 
-def _decide_deletion(
-    operations: InverseOperations, item: UndoItem, creation: JournalEntry, record: TargetRecord
-) -> None:
+def _untouched(item: UndoItem) -> InverseRow:
+    row = item.row
+    return InverseRow(
+        resource=row.resource,
+        source_id=row.source_id,
+        target_id=item.target_id,
+        action=Action.UNCHANGED,
+        matched_by=row.matched_by,
+        title=row.title,
+        reason=None,
+    )
+
+
+def _decide_deletion(inverse: InverseRow, item: UndoItem, creation: JournalEntry, record: TargetRecord) -> None:
     """Deletes a record that the plan created, unless people changed anything of it."""
-    reasons, entries = operations.left_reasons, item.open_entries
+    reasons, entries = inverse.stays, item.open_entries
     written = dict(creation.held or creation.wanted)
     for link in item.links:
         written |= link.held or link.wanted
@@ -130,42 +152,41 @@ def _decide_deletion(
     if not reasons and item.row.resource not in DELETABLE:
         reasons.append(f"the service deletes no {plural(item.row.resource)}; a person must retire it there")
     elif not reasons:
-        operations.delete = True
-        operations.final_entries = [entry.number for entry in entries]
+        inverse.action = Action.DELETE
+        inverse.undoes = [entry.number for entry in entries]
 
 
-def _decide_reversal(
-    operations: InverseOperations, item: UndoItem, record: TargetRecord, resource_type: ResourceType
-) -> None:
+def _decide_reversal(inverse: InverseRow, item: UndoItem, record: TargetRecord, resource_type: ResourceType) -> None:
     """Takes back what the plan did to a record that was there before."""
     files = {part_of(file): file for file in item.row.files}
-    assets_before = {file.asset_id for file in item.files_before}
     for entry in item.open_entries:
         if entry.kind == WriteKind.MERGE:
             done = entry.state == WriteState.DONE
             was = "was merged into it, and no undo can split them" if done else "may have been merged into it"
-            operations.left_reasons.append(f"record {entry.part} {was}")
+            inverse.stays.append(f"record {entry.part} {was}")
             continue
         if entry.kind == WriteKind.ADOPT:
-            operations.left_reasons.append(ADOPTED)
+            inverse.stays.append(ADOPTED)
         if entry.kind in (WriteKind.PATCH, WriteKind.ADOPT, WriteKind.LINK):
-            _revert_fields(operations, item, entry, record, resource_type)
+            _revert_fields(inverse, item, entry, record, resource_type)
         elif record.files is None:
-            operations.left_reasons.append(FILES_HIDDEN)
+            inverse.stays.append(FILES_HIDDEN)
         elif (file := files.get(entry.part)) is None:
-            operations.left_reasons.append(f"the plan does not list its file {entry.part}")
+            inverse.stays.append(f"the plan does not list its file {entry.part}")
         elif entry.kind == WriteKind.COVER:
-            _remove_cover(operations, item, entry, file, record.cover)
+            _remove_cover(inverse, item, entry, file, record.cover)
         elif entry.state == WriteState.DONE:
-            _delete_asset(operations, entry, file, record)
-        elif any(is_like(file, asset) for asset_id, asset in record.assets.items() if asset_id not in assets_before):
-            operations.left_reasons.append(f"{describe_file(file)}: it is unknown whether this plan attached it")
+            _delete_asset(inverse, entry, file, record)
         else:
-            operations.final_entries.append(entry.number)
+            before = {file.asset_id for file in item.files_before()}
+            if any(is_like(file, asset) for asset_id, asset in record.assets.items() if asset_id not in before):
+                inverse.stays.append(f"{describe_file(file)}: it is unknown whether this plan attached it")
+            else:
+                inverse.undoes.append(entry.number)
 
 
 def _revert_fields(
-    operations: InverseOperations,
+    inverse: InverseRow,
     item: UndoItem,
     entry: JournalEntry,
     record: TargetRecord,
@@ -183,34 +204,35 @@ def _revert_fields(
             continue
         if now == written.get(name):
             is_list = name in resource_type.lists or record.fields.get(name, "").startswith("[")
-            operations.patch[name] = ([] if is_list else None) if value is None else value
+            inverse.payload[name] = ([] if is_list else None) if value is None else value
         else:
             edited.append(name)
     if edited:
-        operations.left_reasons.append(f"people changed {', '.join(edited)} since")
-    operations.patch_entries.append(entry.number)
+        inverse.stays.append(f"people changed {', '.join(edited)} since")
+    inverse.undoes.append(entry.number)
 
 
 def _remove_cover(
-    operations: InverseOperations, item: UndoItem, entry: JournalEntry, file: PlannedFile, cover: AttachedFile | None
+    inverse: InverseRow, item: UndoItem, entry: JournalEntry, file: PlannedFile, cover: AttachedFile | None
 ) -> None:
     """Removes the cover that the plan set, where the record had none before."""
     if cover is not None and not is_like(file, cover):
-        operations.left_reasons.append("people set another cover since")
-    elif cover is not None and any(before.kind == COVER for before in item.files_before):
-        operations.left_reasons.append("the cover that it had before is not stored anywhere, so the new one stays")
+        inverse.stays.append("people set another cover since")
+    elif cover is not None and any(before.kind == COVER for before in item.files_before()):
+        inverse.stays.append("the cover that it had before is not stored anywhere, so the new one stays")
     else:
         if cover is not None:
-            operations.patch["cover"] = None
-        operations.patch_entries.append(entry.number)
+            inverse.payload["cover"] = None
+        inverse.undoes.append(entry.number)
 
 
-def _delete_asset(operations: InverseOperations, entry: JournalEntry, file: PlannedFile, record: TargetRecord) -> None:
+def _delete_asset(inverse: InverseRow, entry: JournalEntry, file: PlannedFile, record: TargetRecord) -> None:
     """Deletes a file that the plan attached, unless people replaced it."""
     asset = record.assets.get(entry.asset_id)
     if asset is None or entry.asset_id is None:
-        operations.final_entries.append(entry.number)
+        inverse.undoes.append(entry.number)
     elif is_like(file, asset):
-        operations.assets.append((entry.number, entry.asset_id))
+        detached = msgspec.structs.replace(file, action=FileAction.DETACH, target_asset_id=entry.asset_id)
+        inverse.files.append(detached)
     else:
-        operations.left_reasons.append(f"{describe_file(file)} was replaced since")
+        inverse.stays.append(f"{describe_file(file)} was replaced since")

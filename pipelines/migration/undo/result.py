@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from pipelines.humanize import MOST_LISTED
+from pipelines.migration.apply.attachments import describe_file
+from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.undo.decision import InverseOperations
-from pipelines.migration.undo.worklist import UndoItem
+from pipelines.migration.undo.decision import InverseRow
 from pipelines.report.issues import safe_text
 from pipelines.store.durable import storage_errors, write_atomically
 
@@ -32,29 +33,17 @@ class UndoResult(StepResult, kw_only=True):
     left: int = 0
     """Records that were not taken back, or not completely."""
 
-    def count(self, item: UndoItem, operations: InverseOperations) -> None:
-        """Add what was done about one record."""
-        self.deleted += operations.delete
-        self.reverted += bool(operations.patch)
-        self.files_deleted += len(operations.assets)
-        self.gone += operations.gone
-        self.leave(item, operations.left_reasons)
+    rows: list[Finding] = msgspec.field(default_factory=list)
+    """The first records that are taken back, and what is done with them."""
 
-    def leave(self, item: UndoItem, reasons: Sequence[str]) -> None:
-        """Add a record that is left for these reasons; nothing without a reason."""
-        if not reasons:
-            return
-        self.left += 1
-        self.add(
-            Finding(
-                code="left",
-                resource=item.row.resource,
-                source_id=item.row.source_id,
-                target_id=item.target_id,
-                title=safe_text(item.row.display_title),
-                problem=safe_text("; ".join(reasons), 1000),
-            )
-        )
+    def list_row(self, row: InverseRow) -> None:
+        """List a row that writes, if there is room (I11)."""
+        code = FileAction.DETACH if row.action == Action.UNCHANGED else row.action
+        words = ["the plan created it"] if code == Action.DELETE else []
+        words += [f"old values of {', '.join(row.payload)}"] if row.payload else []
+        words += map(describe_file, row.files)
+        if words and len(self.rows) < MOST_LISTED:
+            self.rows.append(row.finding(code, safe_text("; ".join(words))))
 
 
 def save_result(plan: Plan, result: UndoResult, at: datetime) -> Path:

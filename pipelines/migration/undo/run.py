@@ -1,60 +1,38 @@
 """Takes a plan back: deletes the records that it created, gives changed fields their old values, the last record first (I8).
 
-It may be stopped at any instant and run again: each item reads the record first, and each of its requests may be repeated. Nothing is
-deleted except what the journal says this plan created or attached.
+It may be stopped at any instant and run again: each record is read just before it is written, and each of its requests may be repeated.
+Nothing is deleted except what the journal says this plan created or attached.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
-from pipelines.errors import RefusedError, TemporaryError
-from pipelines.migration.apply.file_visibility import FileVisibility
-from pipelines.migration.apply.run import TEMPORARY_IN_A_ROW, ApplyProgress
-from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
-from pipelines.migration.apply.writer import Writer
-from pipelines.migration.model.journal import Journal
+from pipelines.errors import RefusedError
+from pipelines.migration.apply.executor import Executor
+from pipelines.migration.apply.row_result import RowResult
+from pipelines.migration.apply.worker_pool import WorkerPool
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.journal_entries import WriteKind
-from pipelines.migration.model.plan import Plan
-from pipelines.migration.model.resource_types import ResourceType
-from pipelines.migration.undo.decision import InverseOperations, TargetRecord, decide_undo
+from pipelines.migration.model.plan import PlanRow
+from pipelines.migration.model.target_reading import TargetNow
+from pipelines.migration.plan.files import described_files, part_of
+from pipelines.migration.undo.decision import InverseRow, TargetRecord, inverse_row
 from pipelines.migration.undo.result import UndoResult
-from pipelines.migration.undo.worklist import OPEN, UndoItem, worklist
-from pipelines.service.client import LibraryClient
-
-POSTPONED = "a record that may refer to it could not be taken back for now; it follows when undo runs again"
+from pipelines.migration.undo.worklist import OPEN, UndoItem, item_of, worklist
 
 
-class UndoRun:
-    """One run that takes a plan back, several records at once."""
+class UndoRun(Executor[UndoResult]):
+    """One run that takes a plan back, or only says how."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        journal: Journal,
-        types: Mapping[str, ResourceType],
-        client: LibraryClient,
-        writer: Writer,
-        *,
-        on_progress: Callable[[ApplyProgress], None],
-    ) -> None:
-        self._plan = plan
-        self._journal = journal
-        self._types = types
-        self._client = client
-        self._writer = writer
-        self._on_progress = on_progress
-        self._lock = threading.Lock()
-        self._done = self._temporary_errors = 0
-        self._file_visibility = FileVisibility(client, journal.ids_with_new_files)
-        self._postponed = False
-        """Whether a record could not be taken back for now; the records to which it may refer have to stay, too."""
-        self.result = UndoResult(plan=plan.name, really=True)
+    step, verb, code = "undo", "taken back", "left"
+    is_ordered = True
 
     def run(self) -> UndoResult:
         """Take the plan back. A problem of one record is in the result; any other error is raised, and the next run goes on.
@@ -62,103 +40,99 @@ class UndoRun:
         One resource after the other, the last one first: a record is deleted after those that refer to it, which would look edited
         otherwise. So links to records that were created later are taken back before anything else.
         """
-        plan, workers = self._plan, worker_count(self._client.requests_per_minute)
-        try:
-            if any(kind == WriteKind.LINK and state in OPEN for kind, state in self._journal.counts(plan.name)):
-                with WorkerPool(self.take_links_back, workers) as pool:
-                    for item in worklist(plan, self._journal):
-                        if item.links:
-                            pool.submit(item)
-            for resource, items in groupby(worklist(plan, self._journal), key=lambda item: item.row.resource):
-                if self._postponed:
-                    for item in items:
-                        self.result.leave(item, [POSTPONED])
-                    continue
-                is_chained = resource in self._types[resource].references.values()  # one after the other
-                with WorkerPool(self.take_back, 1 if is_chained else workers) as pool:
-                    for item in items:
-                        pool.submit(item)
-        finally:
-            self.result.requests = self._client.requests
+        if any(kind == WriteKind.LINK and state in OPEN for kind, state in self._journal.counts(self._plan.name)):
+            linked = (item.row for item in worklist(self._plan, self._journal) if item.links)
+            for resource, rows in groupby(linked, key=attrgetter("resource")):
+                self._write_resource(resource, rows, links=True)
+        written = (item.row for item in worklist(self._plan, self._journal))
+        for resource, rows in groupby(written, key=attrgetter("resource")):
+            self._write_resource(resource, rows)
         return self.result
 
-    def take_links_back(self, item: UndoItem) -> None:
-        """Take the links of one record back; a record that the plan did not create is taken back as a whole."""
-        self.take_back(item, only_links=item.creation is not None)
+    def dry_run(self, now: Mapping[str, TargetNow]) -> UndoResult:
+        """Add what an undo would do to the target as it is `now`. Writes nothing."""
+        for resource, items in groupby(worklist(self._plan, self._journal), key=lambda item: item.row.resource):
+            for batch in in_steps(items):
+                records = _records(now[resource], {item.target_id for item in batch if item.target_id is not None})
+                for item in batch:
+                    result = RowResult(item.row)
+                    self._done(result, self._decided(result, item, records.get(item.target_id or 0)))
+                    self._count(result)
+        return self.result
 
-    def take_back(self, item: UndoItem, *, only_links: bool = False) -> None:
-        """Take one record back, as far as it still is as the plan left it."""
+    def _rows(self, resource: str) -> Iterator[PlanRow]:
+        return (item.row for item in worklist(self._plan, self._journal) if item.row.resource == resource)
+
+    def _has_to_wait(self, result: RowResult, pool: WorkerPool[RowResult]) -> bool:
+        """Waits, in a resource with references to itself, for the records before, which may refer to it."""
+        resource = result.row.resource
+        if result.links or resource not in self._writer.types[resource].references.values():
+            return False
+        pool.wait_until(lambda: not self._in_flight)
+        if not self._again:
+            return False
+        self._postpone(result)
+        return True
+
+    def _send(self, result: RowResult) -> None:
+        item = item_of(self._plan, self._journal, result.row)
+        inverse = self._decided(result, item, self._read(item))
         try:
-            if item.doubt:
-                operations = InverseOperations(left_reasons=[item.doubt])
-            else:
-                resource_type = self._types[item.row.resource]
-                operations = decide_undo(item, self._read(item), resource_type, only_links=only_links)
-                self._execute(item, operations)
-        except TemporaryError as error:
-            with self._lock:
-                self._postponed = True
-                self._temporary_errors += 1
-                if self._temporary_errors >= TEMPORARY_IN_A_ROW or self._writer.stopped:
-                    raise
-            operations = InverseOperations(left_reasons=[f"{error} The next undo of this plan tries it again."])
+            self._take_back(item, inverse)
         except RefusedError as refusal:
-            operations = InverseOperations(left_reasons=[str(refusal)])
+            result.problems.append(str(refusal))
         else:
-            with self._lock:
-                self._temporary_errors = 0
-        if only_links and not operations.left_reasons:
-            return  # it is counted when the record itself is taken back
-        with self._lock:
-            self.result.count(item, operations)
-            self._done += 1
-            self._report_progress()
+            if not result.links or item.creation is None:  # else it is counted when the record itself is taken back
+                self._done(result, inverse)
 
-    def _report_progress(self) -> None:
-        writes, client = self._plan.facts.writes, self._client
-        requests_left = 2 * max(0, writes - self._done)
-        self._on_progress(ApplyProgress(self._done, writes, client.requests, requests_left, client.requests_per_minute))
+    def _decided(self, result: RowResult, item: UndoItem, record: TargetRecord | None) -> InverseRow:
+        inverse = inverse_row(item, record, self._writer.types[item.row.resource], only_links=result.links)
+        result.row, result.stays = inverse, inverse.stays
+        return inverse
+
+    def _done(self, result: RowResult, inverse: InverseRow) -> None:
+        result.done.update(inverse.done)
+        self.result.list_row(inverse)
 
     def _read(self, item: UndoItem) -> TargetRecord | None:
-        if item.target_id is None:
-            return None
-        record, resource_type = (
-            self._writer.records.current(item.row.resource, item.target_id),
-            self._types[item.row.resource],
-        )
+        resource_type = self._writer.types[item.row.resource]
+        number = item.target_id
+        record = None if number is None else self._writer.records.current(item.row.resource, number)
         if record is None:
             return None
-        shows_files = not resource_type.has_files or self._file_visibility.shows_all(record)
+        shows_files = not resource_type.has_files or self._writer.file_visibility.shows_all(record)
         return TargetRecord.of(record, resource_type, all_files=shows_files)
 
-    def _execute(self, item: UndoItem, operations: InverseOperations) -> None:
-        """Send the operations; each is in the journal when it leaves and once it is answered."""
-        path = f"{item.row.resource}/{item.target_id}"
-        for entry, asset_id in operations.assets:
-            self._delete(f"assets/{asset_id}", [entry])
-            self._journal.undone(entry)
-        if operations.patch:
-            change = self._writer.forms.change(item.row, item.target_id or 0, operations.patch)
-            self._write(change.method, change.path, operations.patch_entries, change.body)
-            self._writer.records.changed(item.row.resource, item.target_id or 0)
-        if operations.patch_entries:
-            self._journal.undone(*operations.patch_entries)
-        if operations.delete:
-            self._delete(path, operations.final_entries)
-        if operations.final_entries:
-            self._journal.undone(*operations.final_entries)
+    def _take_back(self, item: UndoItem, inverse: InverseRow) -> None:
+        """Send the requests of a row; the entries that each undoes are in the journal when it leaves and once it is answered."""
+        numbers = {entry.part: entry.number for entry in item.open_entries}
+        for file in inverse.files:
+            number = numbers[part_of(file)]
+            self._request("DELETE", f"assets/{file.target_asset_id}", [number])
+            self._journal.undone(number)
+        if inverse.action == Action.PATCH:
+            change = self._writer.forms.change(inverse, inverse.existing_target_id, inverse.payload)
+            self._request(change.method, change.path, inverse.undoes, change.body)
+            self._writer.records.changed(inverse.resource, inverse.existing_target_id)
+        elif inverse.action == Action.DELETE:
+            self._request("DELETE", f"{inverse.resource}/{inverse.target_id}", inverse.undoes)
+        if inverse.undoes:
+            self._journal.undone(*inverse.undoes)
 
-    def _write(self, method: str, path: str, entries: Sequence[int], body: Mapping[str, Any] | None = None) -> None:
+    def _request(self, method: str, path: str, entries: Sequence[int], body: Mapping[str, Any] | None = None) -> None:
+        """Send a request; what a DELETE does not find is deleted: its first try had its effect, or somebody else deleted it (I8)."""
         try:
             self._client.write(method, path, body, on_leave=partial(self._journal.sent, *entries))
-        except RefusedError:
-            self._journal.answered(*entries)
-            raise
-
-    def _delete(self, path: str, entries: Sequence[int]) -> None:
-        """Delete; a 404 is a success: the first try had its effect, or somebody else deleted it (I8)."""
-        try:
-            self._write("DELETE", path, entries)
         except RefusedError as refusal:
-            if refusal.status != HTTPStatus.NOT_FOUND:
+            self._journal.answered(*entries)
+            if method != "DELETE" or refusal.status != HTTPStatus.NOT_FOUND:
                 raise
+
+
+def _records(now: TargetNow, ids: set[int]) -> dict[int, TargetRecord]:
+    """Id → the record in the target as it is `now`."""
+    files = now.side.files(ids)
+    return {
+        number: TargetRecord(now.type.compared(form.values), described_files(files.get(number)))
+        for number, form in now.side.forms(ids).items()
+    }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import groupby
-from operator import attrgetter
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from pipelines.migration.model.actions import WRITTEN_ACTIONS
@@ -27,8 +25,8 @@ class UndoItem(NamedTuple):
     row: PlanRow
     entries: list[JournalEntry]
     """The journal entries of the record, of every plan."""
-    files_before: list[AttachedFile]
-    """The files that the record had when the plan was made."""
+    files_before: Callable[[], Sequence[AttachedFile]]
+    """Reads the files that the record had when the plan was made; only what is doubtful needs them."""
 
     @property
     def open_entries(self) -> list[JournalEntry]:
@@ -61,24 +59,25 @@ class UndoItem(NamedTuple):
 
 def worklist(plan: Plan, journal: Journal) -> Iterator[UndoItem]:
     """Yield the items of a plan, the last row first; one row group is in memory."""
-    for rows in _rows_backwards(plan):
-        for resource, of_resource in groupby(rows, key=attrgetter("resource")):
-            written = [(row, journal.of_record(resource, row.source_id)) for row in of_resource]
-            items = [
-                UndoItem(plan.name, row, entries, [])
-                for row, entries in written
-                if any(entry.plan == plan.name and entry.state in OPEN for entry in entries)
-            ]
-            before = plan.side(TARGET, resource)
-            files = before.files([item.row.target_id for item in items if item.row.target_id is not None])
-            for item in items:
-                yield item._replace(files_before=described_files(files.get(item.row.target_id or 0)))
+    for row in _rows_backwards(plan):
+        if (item := item_of(plan, journal, row)).open_entries:
+            yield item
 
 
-def _rows_backwards(plan: Plan) -> Iterator[list[PlanRow]]:
-    """The rows that create or patch, from the last one to the first, one row group at a time."""
+def item_of(plan: Plan, journal: Journal, row: PlanRow) -> UndoItem:
+    """What the journal has of a row."""
+
+    def files_before() -> Sequence[AttachedFile]:
+        files = plan.side(TARGET, row.resource).files([] if row.target_id is None else [row.target_id])
+        return described_files(files.get(row.target_id or 0))
+
+    return UndoItem(plan.name, row, journal.of_record(row.resource, row.source_id), files_before)
+
+
+def _rows_backwards(plan: Plan) -> Iterator[PlanRow]:
+    """The rows that create, patch or merge, from the last one to the first, one row group at a time."""
     for path, key in reversed([*plan.tables()]):
         with storage_errors(plan.folder), open_table(path, key) as file:
             for group in reversed(range(file.num_row_groups)):
                 rows = file.read_row_group(group).to_pylist()
-                yield [plan_row(row) for row in reversed(rows) if row["action"] in WRITTEN_ACTIONS]
+                yield from (plan_row(row) for row in reversed(rows) if row["action"] in WRITTEN_ACTIONS)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
-from pipelines.migration.apply.run import ApplyProgress
+from pipelines.backup.read import Progress
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.reasons import DIFFERING, UNREAD
@@ -64,7 +64,7 @@ class Contents:
         base_url: str,
         raw: Path,
         *,
-        on_file: Callable[[ApplyProgress], None] = lambda _: None,
+        on_file: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         self._raw = raw
         self._client = client
@@ -103,8 +103,7 @@ class Contents:
         with self._lock:
             self._done += 1
             self._compared += is_received
-            client, remaining = self._client, total - self._done
-            self._on_file(ApplyProgress(self._done, total, client.requests, remaining, client.requests_per_minute))
+            self._on_file(Progress("files", self._done, total, self._client.requests, 0.0, "compared", "finishing"))
 
     def _fetch(self, file: _PresentFile) -> Received | Failed:
         """From the address in the listing, then from a fresh one."""
@@ -118,20 +117,11 @@ class Contents:
         )
         if reference is None:
             return Failed("its record does not show it any more")
-        address = resolved(reference, self._client.api_url).address
-        if address is None or not is_whole(reference.address or "", but_host=True):
-            result: Received | Failed = Failed("", expired=True)  # it counts from a page whose address nobody kept
-        else:
-            result = self._download(reference, address)
-        if isinstance(result, Received) or not result.expired:
-            return result
-        fresh = self._signed_urls.ask(reference)
-        if isinstance(fresh, Failed):
-            return fresh
-        result = self._download(reference, fresh)
-        if isinstance(result, Received):
-            self._signed_urls.mark_useful()
-        return result
+        is_kept = is_whole(
+            reference.address or "", but_host=True
+        )  # else it counts from a page whose address nobody kept
+        address = resolved(reference, self._client.api_url).address if is_kept else None
+        return self._signed_urls.fetch(reference, address, partial(self._download, reference))
 
     def _download(self, reference: FileReference, address: str) -> Received | Failed:
         result = self._downloads.fetch(address, cast("BinaryIO", _NullFile()), size=reference.size)

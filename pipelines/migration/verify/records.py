@@ -18,7 +18,6 @@ from pipelines.inventory import noun
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.comparable import STEP, Form, digest
 from pipelines.migration.model.comparison_database import comparison_database, create_table, in_steps, scratch_table
-from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
@@ -114,7 +113,7 @@ class RecordVerification:
                     differing.append((row, entry, resource_type.compared(form.values), fields))
             self._add(resource_type, differing)
             self._found.add(
-                _finding(DUPLICATED, row, number, f"it was to be merged into {row.target_id}")
+                row.finding(DUPLICATED, f"it was to be merged into {row.target_id}", target_id=number)
                 for row, entry in step
                 if row.action == Action.MERGE and entry["form"] is not None
                 for number in sorted(self._now[resource].side.ids_among(row.candidates))
@@ -129,8 +128,7 @@ class RecordVerification:
             expected = msgspec.json.decode(entry["held"]) if entry["held"] else {}
         if row.references:
             expected = expected | {
-                name: digest(resource_type.compared_record({name: self._reference(row, name)}).get(name))
-                for name in row.references
+                name: resource_type.digest_of(name, self._reference(row, name)) for name in row.references
             }
         now = resource_type.compared(form.values)
         planned = resource_type.compared_record(row.payload) if entry["kind"] == WriteKind.ADOPT else {}
@@ -175,27 +173,13 @@ class RecordVerification:
             held = msgspec.json.decode(entry["held"]) if entry["held"] else {}
             for name, value in fields:
                 planned = next((side[name] for side in sides if name in side and digest(side[name]) == value), None)
-                texts = NOT_SHOWN, NOT_SHOWN
+                wanted = found = NOT_SHOWN
                 if not resource_type.personal:
-                    texts = display_both(name, value_of(planned), value_of(now.get(name)), MOST_CHARACTERS)
-                why = _why(row, entry, name, held, now)
-                self._found.add([_finding(DIFFERING, row, entry["target_id"], why, name, texts)])
-
-
-def _finding(  # noqa: PLR0917  the columns of a finding
-    code: str, row: PlanRow, target_id: int | None, why: str, field: str = "", texts: tuple[str, str] = ("", "")
-) -> Finding:
-    return Finding(
-        code=code,
-        resource=row.resource,
-        source_id=row.source_id,
-        target_id=target_id,
-        title=row.display_title,
-        field=field,
-        wanted=texts[0],
-        found=texts[1],
-        problem=why,
-    )
+                    wanted, found = display_both(name, value_of(planned), value_of(now.get(name)), MOST_CHARACTERS)
+                why, target_id = _why(row, entry, name, held, now), entry["target_id"]
+                self._found.add(
+                    [row.finding(DIFFERING, why, target_id=target_id, field=name, wanted=wanted, found=found)]
+                )
 
 
 def _why(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from http import HTTPStatus
+from typing import TypeVar
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError, TemporaryError
 from pipelines.records.files import ASSET, FileReference, asset_reference, file_references, resolved
@@ -12,6 +14,12 @@ from pipelines.service.files.download import Failed
 
 MAX_USELESS = 50
 """New addresses in a row that did not help, until no more are requested: each costs a request of the budget."""
+
+
+MOST_ADDRESSES = 2
+"""Fresh addresses per file at most."""
+
+Content = TypeVar("Content")
 
 
 class SignedUrls:
@@ -27,17 +35,34 @@ class SignedUrls:
         self._in_vain = 0
         self._refusal = ""
 
+    def fetch(
+        self, reference: FileReference, address: str | None, download: Callable[[str], Content | Failed]
+    ) -> Content | Failed:
+        """Download a file from an address; a fresh one replaces a missing or expired one."""
+        asked, failed = 0, Failed("")
+        while True:
+            if address is not None:
+                result = download(address)
+                if not isinstance(result, Failed):
+                    if asked:
+                        with self._lock:
+                            self._in_vain = 0
+                    return result
+                failed = result
+                if not result.expired or asked == MOST_ADDRESSES:
+                    return result
+            fresh = self.ask(reference)
+            if isinstance(fresh, Failed):
+                why = f"{failed.problem}; {fresh.problem}" if failed.problem else fresh.problem
+                return Failed(why, temporary=fresh.temporary)
+            address, asked = fresh, asked + 1
+
     def ask(self, reference: FileReference) -> str | Failed:
         """Return the address of a file as the library names it now. Raises `SignInError` if a person must sign in."""
         if reference.address is not None:
             return self._ask(reference)
         with self._first:  # one at a time: one request shows that a sign-in may not read files
             return self._ask(reference)
-
-    def mark_useful(self) -> None:
-        """Note that the last new address helped."""
-        with self._lock:
-            self._in_vain = 0
 
     def _ask(self, reference: FileReference) -> str | Failed:
         if self._refusal:

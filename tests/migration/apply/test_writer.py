@@ -6,7 +6,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,8 @@ import pytest
 
 from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.digests import RecordDigests
-from pipelines.migration.apply.late_effects import wait_for_unanswered
 from pipelines.migration.apply.request_forms import RequestForms
-from pipelines.migration.apply.run import EVERYTHING, LIMITS, ApplyResult, ApplyRun
+from pipelines.migration.apply.run import ApplyResult, ApplyRun
 from pipelines.migration.apply.target_records import TargetRecords
 from pipelines.migration.apply.unclear_creates import UnclearCreates
 from pipelines.migration.apply.writer import TRIES, UPLOADS, Writer
@@ -60,10 +58,7 @@ class Home:
         rows = list(rows)
         counts = {"publications": dict(Counter(str(one.action) for one in rows))}
         folder = self.folder / f"{plan}-{len(list(self.folder.glob(f'{plan}-*')))}" / plan
-        written, wait = (
-            plan_of(folder, rows, counts=counts, unfit=unfit),
-            partial(wait_for_unanswered, self.journal, self.client),
-        )
+        written = plan_of(folder, rows, counts=counts, unfit=unfit)
         records = TargetRecords(self.client, lambda resource: pytest.fail(f"{resource} is listed"))
         unclear = UnclearCreates(
             written,
@@ -88,19 +83,14 @@ class Home:
             run = ApplyRun(
                 written,
                 self.journal,
+                self.client,
                 writer,
                 Merges(plan, self.journal, self.client, RecordDigests(TYPES), forms, lambda _resource, _ids: {}),
                 unclear,
-                limits=LIMITS,
-                selection=EVERYTHING,
-                wait=self.client.wait,
-                wait_for_effects=wait,
             )
-            wait()
-            unclear.settle()
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("pipelines.migration.apply.run.worker_count", lambda _: 1)  # rows in their order
-                return run.run(60)
+            run.workers = 1  # rows in their order
+            run.settle()
+            return run.run()
 
     def entries(self, source_id: int = 1) -> dict[tuple[WriteKind, int], JournalEntry]:
         """(kind, number of the file) → entry of a record."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
 import pytest
 
 from pipelines.migration.apply.digests import RecordDigests
@@ -15,9 +16,9 @@ from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.plan.files import part_of
 from pipelines.migration.undo.decision import (
     FILES_HIDDEN,
-    InverseOperations,
+    InverseRow,
     TargetRecord,
-    decide_undo,
+    inverse_row,
 )
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET, COVER, AttachedFile
@@ -46,6 +47,12 @@ def there(asset_id: int | None, kind: str = ASSET, **values: Any) -> AttachedFil
 FILE, PICTURE = planned(), planned(COVER)
 
 
+def inverse(**values: Any) -> InverseRow:
+    """The row of an undo with the ids of all these tests; without values, one that does nothing."""
+    planned_row = row(1, values.pop("action", Action.UNCHANGED), target_id=5)
+    return InverseRow(**(msgspec.structs.asdict(planned_row) | values))
+
+
 def entry(number: int, kind: WriteKind, state: WriteState = WriteState.DONE, **values: Any) -> JournalEntry:
     part = {A_FILE: part_of(FILE), A_COVER: part_of(PICTURE)}.get(kind, "")
     return journal_entry(kind, part, state, **{"number": number, "plan": "plan", **values})
@@ -67,11 +74,11 @@ def decide(
     action: Action = Action.CREATE,
     files_before: Iterable[AttachedFile] = (),
     resource: str = "publications",
-) -> InverseOperations:
+) -> InverseRow:
     written = row(1, action, resource=resource, target_id=5, files=[FILE, PICTURE], before={"title": "In the plan"})
-    item = UndoItem("plan", written, list(entries), list(files_before))
+    item = UndoItem("plan", written, list(entries), lambda: list(files_before))
     record = None if fields is None else TargetRecord(TYPES[resource].compared_record(fields), files)
-    return decide_undo(item, record, TYPES[resource])
+    return inverse_row(item, record, TYPES[resource])
 
 
 @pytest.mark.parametrize(("resource", "name"), [("publications", "title"), ("collections", "name")])
@@ -79,27 +86,25 @@ def test_a_record_that_was_created_empty_is_deleted_as_nobody_edited_it(resource
     written = row(1, Action.CREATE, resource=resource, payload={name: "Sent"}, expected={name: "digest"})
     held = RecordDigests(TYPES).of_response(written, {"id": 5, name: None}, written.expected)
     creation = entry(1, CREATE, wanted=written.expected, held=held)
-    assert decide([creation], {}, resource=resource).delete
-    assert decide([creation], {name: "Filled by people"}, resource=resource).left_reasons == [
-        f"people changed {name} since"
-    ]
+    assert decide([creation], {}, resource=resource).action == Action.DELETE
+    assert decide([creation], {name: "Filled by people"}, resource=resource).stays == [f"people changed {name} since"]
 
 
 def test_a_created_record_is_deleted_with_all_its_entries() -> None:
     entries = [created(), entry(2, A_FILE, asset_id=70), entry(3, A_COVER)]
     found = decide(entries, files=[there(70), there(None, COVER)])
-    assert found == InverseOperations(delete=True, final_entries=[1, 2, 3])
+    assert found == inverse(action=Action.DELETE, undoes=[1, 2, 3])
 
 
 def test_what_was_taken_back_or_refused_is_not_taken_back_again() -> None:
     refused = [created(state=WriteState.UNDONE), entry(2, A_FILE, WriteState.REFUSED, asset_id=70)]
-    assert decide(refused, files=[there(70)]) == InverseOperations()
+    assert decide(refused, files=[there(70)]) == inverse()
 
 
 def test_an_entry_without_a_response_shows_what_was_sent() -> None:
     intended = entry(1, CREATE, WriteState.INTENDED, wanted=digests(NEW))
-    assert decide([intended]).delete
-    assert not decide([intended], {"title": "Another"}).delete
+    assert decide([intended]).action == Action.DELETE
+    assert decide([intended], {"title": "Another"}).action != Action.DELETE
 
 
 @pytest.mark.parametrize(
@@ -117,100 +122,105 @@ def test_a_created_record_that_people_changed_stays(
     fields: dict[str, Any], files: list[AttachedFile] | None, reason: str
 ) -> None:
     found = decide([created(), entry(2, A_FILE, asset_id=70)], fields, files)
-    assert found == InverseOperations(left_reasons=[reason])
+    assert found == inverse(stays=[reason])
 
 
 def test_a_file_whose_response_was_lost_is_not_called_somebody_else_s() -> None:
     doubt = entry(2, A_FILE, WriteState.INTENDED)
-    assert decide([created(), doubt], files=[there(71)]).delete
-    assert not decide([created(), doubt], files=[there(71, size=11)]).delete
-    assert decide([created(), doubt], files=None).left_reasons == [FILES_HIDDEN]
-    assert decide([created()], files=None).delete, "without files of the plan nothing has to be seen"
+    assert decide([created(), doubt], files=[there(71)]).action == Action.DELETE
+    assert decide([created(), doubt], files=[there(71, size=11)]).action != Action.DELETE
+    assert decide([created(), doubt], files=None).stays == [FILES_HIDDEN]
+    assert decide([created()], files=None).action == Action.DELETE, "without files of the plan nothing has to be seen"
 
 
 @pytest.mark.parametrize(("resource", "deleted"), [("collections", True), ("authorities", False), ("tasks", False)])
 def test_only_what_the_service_deletes_is_deleted(resource: str, *, deleted: bool) -> None:
     found = decide([entry(1, CREATE)], {}, resource=resource)
-    assert (found.delete, bool(found.final_entries), bool(found.left_reasons)) == (deleted, deleted, not deleted)
+    assert (found.action == Action.DELETE, bool(found.undoes), bool(found.stays)) == (deleted, deleted, not deleted)
 
 
 def test_a_record_that_is_missing_needs_no_request() -> None:
     found = decide([created(), entry(2, A_FILE, asset_id=70), entry(3, PATCH, plan="another")], None)
-    assert found == InverseOperations(gone=True, final_entries=[1, 2])
+    assert found == inverse(gone=True, undoes=[1, 2])
 
 
 def test_what_a_later_plan_wrote_to_is_left_until_that_is_undone() -> None:
     later = entry(9, PATCH, plan="later")
     found = decide([created(), later])
-    assert found == InverseOperations(left_reasons=["plan later wrote to it later: undo that plan first"])
-    assert decide([created(), entry(9, PATCH, WriteState.UNDONE, plan="later")]).delete
-    assert decide([entry(0, PATCH, plan="earlier"), created()]).delete
-    assert decide([created(), entry(9, PATCH, WriteState.REFUSED, plan="later")]).delete
+    assert found == inverse(stays=["plan later wrote to it later: undo that plan first"])
+    assert decide([created(), entry(9, PATCH, WriteState.UNDONE, plan="later")]).action == Action.DELETE
+    assert decide([entry(0, PATCH, plan="earlier"), created()]).action == Action.DELETE
+    assert decide([created(), entry(9, PATCH, WriteState.REFUSED, plan="later")]).action == Action.DELETE
 
 
 def test_fields_get_their_old_values_back_where_they_are_as_written() -> None:
     found = decide([changed({"title": "Old", "abstract": None})], action=Action.PATCH)
-    assert found == InverseOperations(patch={"title": "Old", "abstract": None}, patch_entries=[1])
+    assert found == inverse(action=Action.PATCH, payload={"title": "Old", "abstract": None}, undoes=[1])
     cleared = decide([changed({"title": "Old", "abstract": "New"})], {"title": "New"}, action=Action.PATCH)
-    assert (cleared.patch, cleared.left_reasons) == ({"title": "Old"}, ["people changed abstract since"])
+    assert (cleared.payload, cleared.stays) == ({"title": "Old"}, ["people changed abstract since"])
     restored = decide([changed({"title": "Old", "abstract": None})], {"title": "Old"}, action=Action.PATCH)
-    assert restored == InverseOperations(patch_entries=[1]), "people took it back themselves"
+    assert restored == inverse(undoes=[1]), "people took it back themselves"
 
 
 def test_the_values_that_the_service_held_count_before_those_that_were_sent() -> None:
     held = changed({"title": "Old"}, held=digests({"title": "Shortened"}))
-    assert decide([held], {"title": "Shortened"}, action=Action.PATCH).patch == {"title": "Old"}
-    assert decide([held], {"title": "New"}, action=Action.PATCH).left_reasons == ["people changed title since"]
+    assert decide([held], {"title": "Shortened"}, action=Action.PATCH).payload == {"title": "Old"}
+    assert decide([held], {"title": "New"}, action=Action.PATCH).stays == ["people changed title since"]
 
 
 def test_a_list_that_was_empty_is_emptied() -> None:
     """Null is no list."""
     written = entry(1, PATCH, before={"authors": None}, wanted=digests({"authors": [{"name": "A"}]}))
     found = decide([written], {"title": "T", "authors": [{"name": "A"}]}, action=Action.PATCH)
-    assert found.patch == {"authors": []}
+    assert found.payload == {"authors": []}
 
 
 def test_an_entry_without_old_values_takes_those_of_the_plan() -> None:
     """The plan has those of people, because it may be encrypted."""
     found = decide([changed({})], {"title": "New"}, action=Action.PATCH)
-    assert found.patch == {"title": "In the plan"}
+    assert found.payload == {"title": "In the plan"}
+
+
+def detached(inverse_row: InverseRow) -> list[int | None]:
+    assert {file.action for file in inverse_row.files} == {FileAction.DETACH}
+    return [file.target_asset_id for file in inverse_row.files]
 
 
 def test_an_attached_file_is_detached_unless_people_replaced_it() -> None:
     attached = [entry(2, A_FILE, asset_id=70)]
-    assert decide(attached, files=[there(70), there(71)], action=Action.PATCH).assets == [(2, 70)]
+    assert detached(decide(attached, files=[there(70), there(71)], action=Action.PATCH)) == [70]
     replaced = decide(attached, files=[there(70, size=11)], action=Action.PATCH)
-    assert (replaced.assets, replaced.final_entries, len(replaced.left_reasons)) == ([], [], 1)
-    assert decide(attached, files=[there(71)], action=Action.PATCH) == InverseOperations(final_entries=[2])
-    assert decide(attached, files=None, action=Action.PATCH) == InverseOperations(left_reasons=[FILES_HIDDEN])
+    assert (replaced.files, replaced.undoes, len(replaced.stays)) == ([], [], 1)
+    assert decide(attached, files=[there(71)], action=Action.PATCH) == inverse(undoes=[2])
+    assert decide(attached, files=None, action=Action.PATCH) == inverse(stays=[FILES_HIDDEN])
 
 
 def test_a_file_that_may_have_been_attached_is_left_for_a_person() -> None:
     doubt = [entry(2, A_FILE, WriteState.PARKED)]
     left = decide(doubt, files=[there(70)], action=Action.PATCH)
-    assert (left.assets, left.final_entries, len(left.left_reasons)) == ([], [], 1)
+    assert (left.files, left.undoes, len(left.stays)) == ([], [], 1)
     was_there = decide(doubt, files=[there(70)], action=Action.PATCH, files_before=[there(70)])
-    assert was_there == InverseOperations(final_entries=[2])
-    assert decide(doubt, files=[there(70, size=11)], action=Action.PATCH) == InverseOperations(final_entries=[2])
+    assert was_there == inverse(undoes=[2])
+    assert decide(doubt, files=[there(70, size=11)], action=Action.PATCH) == inverse(undoes=[2])
 
 
 def test_a_cover_is_removed_where_there_was_none_before() -> None:
     cover = [entry(2, A_COVER)]
     ours, theirs = there(None, COVER), there(None, COVER, filename="other.jpg")
-    assert decide(cover, files=[ours], action=Action.PATCH) == InverseOperations(
-        patch={"cover": None}, patch_entries=[2]
+    assert decide(cover, files=[ours], action=Action.PATCH) == inverse(
+        action=Action.PATCH, payload={"cover": None}, undoes=[2]
     )
-    assert decide(cover, files=[], action=Action.PATCH) == InverseOperations(patch_entries=[2])
+    assert decide(cover, files=[], action=Action.PATCH) == inverse(undoes=[2])
     for files, before, reason in (
         ([theirs], [], "people set another cover since"),
         ([ours], [theirs], "the cover that it had before is not stored anywhere, so the new one stays"),
     ):
         found = decide(cover, files=files, action=Action.PATCH, files_before=before)
-        assert found == InverseOperations(left_reasons=[reason])
-    assert decide(cover, files=[ours], action=Action.PATCH, files_before=[there(70)]).patch == {"cover": None}
+        assert found == inverse(stays=[reason])
+    assert decide(cover, files=[ours], action=Action.PATCH, files_before=[there(70)]).payload == {"cover": None}
 
 
 def test_a_file_that_the_plan_does_not_list_is_left() -> None:
     unknown = journal_entry(A_FILE, "asset/99/x", number=2, plan="plan", asset_id=70)
     found = decide([unknown], files=[there(70)], action=Action.PATCH)
-    assert (found.assets, len(found.left_reasons)) == ([], 1)
+    assert (found.files, len(found.stays)) == ([], 1)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
-from pipelines.errors import TemporaryError
+from pipelines.errors import SafetyLimitError, TemporaryError
+from pipelines.migration.apply.run import LIMITS
+from pipelines.migration.limits import Limits
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.undo.result import UndoResult
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -15,9 +18,9 @@ from tests.migration.library_pair import LibraryPair
 from tests.migration.verify.test_run import WITH_BOTH, WITH_PDF, apply_new_plan, pdf_of, target_ids, upload, verify
 
 
-def undo(pair: LibraryPair, plan: Plan, *, really: bool) -> UndoResult:
+def undo(pair: LibraryPair, plan: Plan, *, really: bool, limits: Limits = LIMITS) -> UndoResult:
     with pair.migration() as migration:
-        return migration.undo(plan, really=really)
+        return migration.undo(plan, really=really, limits=limits)
 
 
 def counts_of(result: UndoResult) -> tuple[int, int, int, int]:
@@ -113,10 +116,39 @@ def test_an_interrupted_undo_continues(pair: LibraryPair, snapshot: Snapshot) ->
     plan = apply_new_plan(pair, snapshot)
     pair.sandbox.fault("status", pair.target, method="DELETE", status=500, when="after", times=1000)
     with pytest.raises(TemporaryError):
-        undo(pair, plan, really=True)
+        undo(pair, plan, really=True, limits=Limits(patience=0))
     assert len(pair.publications()) < RECORDS
     pair.sandbox.reset("faults")
     result = undo(pair, plan, really=True)
     assert result.left == 0
     assert pair.publications() == []
     assert pair.plan(snapshot).facts.counts == plan.facts.counts
+
+
+def test_a_service_that_is_down_for_a_while_is_waited_for(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """An outage that outlasts the tries of one request ends no undo: its records have a second turn."""
+    plan = apply_new_plan(pair, snapshot)
+    pair.sandbox.fault("status", pair.target, method="DELETE", status=503, times=6 * 7)
+    result = undo(pair, plan, really=True)
+    assert counts_of(result) == (RECORDS, 0, 0, 0)
+    assert pair.publications() == []
+
+
+def test_an_undo_that_the_service_refuses_ends_at_the_limits(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan = apply_new_plan(pair, snapshot)
+    pair.sandbox.fault("status", pair.target, method="DELETE", status=422, times=1000)
+    with pytest.raises(SafetyLimitError, match=r"4 of \d+ records could not be taken back .* the next undo continues"):
+        undo(pair, plan, really=True, limits=Limits(failures=3))
+    pair.sandbox.reset("faults")
+    assert undo(pair, plan, really=True).left == 0
+
+
+def test_a_dry_run_has_the_rows_that_the_undo_writes(pair: LibraryPair, snapshot: Snapshot) -> None:
+    doi = {"type": "doi", "value": "10.1109/CVPR52688.2022.01167"}
+    pair.call("POST", "publications", {"title": "A ConvNet for the 2020s", "identifiers": [doi]})
+    plan = apply_new_plan(pair, snapshot)
+    dry_run, done = undo(pair, plan, really=False), undo(pair, plan, really=True)
+    rows = {str(row) for row in dry_run.rows}
+    assert rows == {str(row) for row in done.rows}
+    assert Counter(row.code for row in dry_run.rows) == {"delete": RECORDS - 1, "patch": 1}
+    assert any("patch: old values of " in row for row in rows)

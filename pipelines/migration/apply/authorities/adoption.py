@@ -130,5 +130,4 @@ class Adoption:
             f"It was not created: the target has several new records of its name now, {', '.join(map(str, ids[:5]))}. Make a new plan, and "
             "decide there which of them it is."
         )
-        self._journal.refused(self._intend(row, None), message)
-        return FailedWriteError(message)
+        return self._journal.refused(self._intend(row, None), message)

@@ -22,9 +22,8 @@ from pipelines.migration.model.journal_entries import (
     FailedWriteError,
     JournalEntry,
     WriteKind,
-    in_doubt,
     is_done,
-    may_have_been_sent,
+    is_unsettled,
 )
 from pipelines.migration.model.plan import PlanRow
 from pipelines.service.client import LibraryClient
@@ -74,13 +73,12 @@ class Merges:
                 except FailedWriteError as error:
                     result.problems.append(str(error))
                 else:
-                    result.merged += 1
+                    result.done["merged"] += 1
 
     def _merge(self, row: PlanRow, number: int, entry: JournalEntry | None) -> None:
         if problem := self._without_effect.get(row.resource):
             raise FailedWriteError(problem)
-        in_question = entry is not None and in_doubt(entry) and may_have_been_sent(entry)
-        if entry is not None and in_question and (remaining := self._remaining(row, number)) is not None:
+        if entry is not None and is_unsettled(entry) and (remaining := self._remaining(row, number)) is not None:
             self._done(row, entry.number, remaining)
         else:
             self._send(row, number)
@@ -107,8 +105,7 @@ class Merges:
             if refusal is not None:
                 problem = self._forms.explained(row, Operation.MERGE, refusal)
                 break
-        self._journal.refused(written, problem, refusal.status if refusal is not None else None)
-        raise FailedWriteError(problem)
+        raise self._journal.refused(written, problem, refusal.status if refusal is not None else None)
 
     def _proved(self, row: PlanRow, number: int, written: int, response: object) -> object:
         """The remaining record: of a response or, where nothing describes the form and this is the first merge, of the target's list."""
@@ -125,8 +122,7 @@ class Merges:
             f"that {row.target_id} remains and {number} is gone. No {name} is merged any more: look at both, and merge by hand."
         )
         self._without_effect[row.resource] = problem
-        self._journal.refused(written, problem)
-        raise FailedWriteError(problem)
+        raise self._journal.refused(written, problem)
 
     def _done(self, row: PlanRow, number: int, remaining: object) -> None:
         """Enter a merge as done. `remaining`: the remaining record, as far as it is known: a merge may add to its fields."""
@@ -142,8 +138,8 @@ class Merges:
 
     def _entries(self, row: PlanRow) -> dict[str, JournalEntry]:
         """Id of a record that goes → its merge by this plan."""
-        entries = self._journal.of_record(row.resource, row.source_id)
-        return {entry.part: entry for entry in entries if (entry.plan, entry.kind) == (self._plan, WriteKind.MERGE)}
+        writes = self._journal.writes(self._plan, row.resource, row.source_id)
+        return {part: entry for (kind, part), entry in writes.items() if kind == WriteKind.MERGE}
 
     def _remaining(self, row: PlanRow, number: int) -> Mapping[str, Any] | None:
         """The remaining record in the target's list; None unless the other one is gone from there."""
