@@ -14,7 +14,9 @@ from typing import Any
 
 from pipelines.errors import RefusedError, UnclearError
 from pipelines.inventory import noun
+from pipelines.migration.apply.attachments import TRIES
 from pipelines.migration.apply.digests import RecordDigests
+from pipelines.migration.apply.late_effects import PendingWriteError
 from pipelines.migration.apply.request_forms import Operation, RequestForms
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.model.journal import Journal
@@ -28,9 +30,6 @@ from pipelines.migration.model.journal_entries import (
 from pipelines.migration.model.plan import PlanRow
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.envelope import record_with_id
-
-TRIES = 3
-"""Times that a run sends a merge whose response is lost and that had no effect."""
 
 FindListed = Callable[[str, Collection[int]], Mapping[int, Mapping[str, Any]]]
 """Lists a resource of the target now, proved complete, and returns those of the records with these ids that it has."""
@@ -61,53 +60,59 @@ class Merges:
         """Resource → why nothing of it is merged any more: a merge cannot be taken back."""
 
     def write(self, row: PlanRow, result: RowResult) -> None:
-        """Merge the records of a row that are not merged yet. Problems go into `result`; any other error is raised."""
-        entries = self._entries(row)
+        """Merge the records of a row that are not merged yet. Problems go into `result`; any other error is raised.
+
+        Raises `PendingWriteError` where a response was lost, after the others: the list says in the next turn what had its effect.
+        """
+        entries, pending = self._entries(row), None
         with self._forms.sending(row, Operation.MERGE):
             for number in row.candidates:
                 entry = entries.get(str(number))
                 if is_done(entry):
                     continue
                 try:
-                    self._merge(row, number, entry)
+                    self._merge(row, number, entry, result)
                 except FailedWriteError as error:
                     result.problems.append(str(error))
+                except PendingWriteError as later:
+                    pending = later
                 else:
                     result.done["merged"] += 1
+        if pending is not None:
+            raise pending
 
-    def _merge(self, row: PlanRow, number: int, entry: JournalEntry | None) -> None:
+    def _merge(self, row: PlanRow, number: int, entry: JournalEntry | None, result: RowResult) -> None:
+        part = str(number)
         if problem := self._without_effect.get(row.resource):
             raise FailedWriteError(problem)
-        if entry is not None and is_unsettled(entry) and (remaining := self._remaining(row, number)) is not None:
-            self._done(row, entry.number, remaining)
-        else:
-            self._send(row, number)
+        if entry is not None and is_unsettled(entry):
+            if (remaining := self._remaining(row, number)) is not None:
+                self._done(row, entry.number, remaining)
+                return
+            if result.sends[part] >= TRIES:
+                raise self._journal.refused(entry.number, f"{TRIES} tries did not merge it. {result.unclear}")
+        result.sends[part] += 1
+        self._send(row, number, result)
 
-    def _send(self, row: PlanRow, number: int) -> None:
+    def _send(self, row: PlanRow, number: int, result: RowResult) -> None:
         key = (self._plan, row.resource, row.source_id, WriteKind.MERGE, str(number))
+        written = self._journal.intend(*key, target_id=row.target_id, wanted=row.expected)
         method, path, body, _fields = self._forms.merge(row, number)
-        for _try in range(TRIES):
-            written = self._journal.intend(*key, target_id=row.target_id, wanted=row.expected)
-            refusal: RefusedError | None = None
-            try:
-                response = self._client.write(method, path, body, on_leave=partial(self._journal.sent, written))
-            except UnclearError as error:
-                problem = str(error)
-            except RefusedError as error:
-                problem, refusal = str(error), error
-            else:
-                self._done(row, written, self._proved(row, number, written, response))
-                return
-            may_be_done = refusal is None or refusal.status == HTTPStatus.NOT_FOUND
-            if may_be_done and (remaining := self._remaining(row, number)) is not None:
-                self._done(row, written, remaining)
-                return
-            if refusal is not None:
+        try:
+            response = self._client.write(method, path, body, on_leave=partial(self._journal.sent, written))
+        except UnclearError as unclear:
+            result.unclear = str(unclear)
+            raise PendingWriteError from None
+        except RefusedError as refusal:
+            is_gone = refusal.status == HTTPStatus.NOT_FOUND
+            if not is_gone or (remaining := self._remaining(row, number)) is None:
                 problem = self._forms.explained(row, Operation.MERGE, refusal)
-                break
-        raise self._journal.refused(written, problem, refusal.status if refusal is not None else None)
+                raise self._journal.refused(written, problem, refusal.status) from None
+        else:
+            remaining = self._proved(row, number, written, response)
+        self._done(row, written, remaining)
 
-    def _proved(self, row: PlanRow, number: int, written: int, response: object) -> object:
+    def _proved(self, row: PlanRow, number: int, written: int, response: Any) -> Any:
         """The remaining record: of a response or, where nothing describes the form and this is the first merge, of the target's list."""
         if not self._forms.is_open(row, Operation.MERGE) or row.resource in self._seen:
             return response
@@ -124,7 +129,7 @@ class Merges:
         self._without_effect[row.resource] = problem
         raise self._journal.refused(written, problem)
 
-    def _done(self, row: PlanRow, number: int, remaining: object) -> None:
+    def _done(self, row: PlanRow, number: int, remaining: Any) -> None:
         """Enter a merge as done. `remaining`: the remaining record, as far as it is known: a merge may add to its fields."""
         record = record_with_id(remaining, row.existing_target_id) if isinstance(remaining, dict) else {}
         held = self._digests.of_shown(row, record, row.expected)
