@@ -382,7 +382,7 @@ class Migration:
                 self._unclear_creates(plan, journal, client),
                 result,
                 limits=limits,
-                on_progress=self._on_progress,
+                on_progress=self._on_progress if really else lambda _: None,
             )
             try:
                 if really:

@@ -99,6 +99,7 @@ def test_plan_apply_verify_and_undo(service: SandboxProcess, tmp_path: Path) -> 
     assert (rehearsed.status, rehearsed.document["deleted"], rehearsed.document["left"]) == (0, RECORDS, 0), (
         rehearsed.err
     )
+    assert [row["code"] for row in rehearsed.document["rows"]] == ["delete"] * RECORDS
     undone = installation.run("migrate", "undo", plan["plan"], "--really", "--json")
     assert {"deleted", "reverted", "left"} <= undone.document.keys()
     assert (undone.status, undone.document["deleted"]) == (0, RECORDS), undone.err
