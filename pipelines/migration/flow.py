@@ -56,7 +56,7 @@ from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.migration.report.pages import write_pages
 from pipelines.migration.report.status import PlanStatus, RecordView, status_of, three_way
 from pipelines.migration.session import MigrationSession, check_same_target
-from pipelines.migration.undo.result import UndoResult, save_result
+from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.undo.run import UndoRun
 from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.evidence import check_free, write_evidence
@@ -396,7 +396,7 @@ class Migration:
             finally:
                 result.requests = client.requests
             if really:
-                save_result(plan, result, self.session.clock.now())
+                plan.save(f"{plan.free_name('undo', self.session.clock.now())}.json", result)
             return result
 
     def status(self, plan: Plan) -> PlanStatus:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.report.issues import safe_text
 from pipelines.shapes.model import Description
-from pipelines.store.durable import sha256_of, storage_errors
+from pipelines.store.durable import sha256_of, storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, row_batches, rows_among
 
@@ -330,6 +331,18 @@ class Plan:
     def path(self, name: str) -> Path:
         """The path of one of its files."""
         return self.folder / name
+
+    def free_name(self, step: str, at: datetime) -> str:
+        """A name for the documents of a step beside the plan, which none has: its date, or the next free second."""
+        moment = at.astimezone(UTC)
+        while self.path(f"{step}-{moment:%Y%m%dT%H%M%SZ}.json").exists():
+            moment += timedelta(seconds=1)
+        return f"{step}-{moment:%Y%m%dT%H%M%SZ}"
+
+    def save(self, name: str, document: msgspec.Struct) -> None:
+        """Write a document beside the plan."""
+        with storage_errors(self.folder):
+            write_atomically(self.path(name), msgspec.json.format(msgspec.json.encode(document)))
 
     @property
     def source(self) -> Side:

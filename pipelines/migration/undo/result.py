@@ -1,9 +1,6 @@
-"""The result of an undo: its counts, what it left and why, and the document beside the plan."""
+"""The result of an undo: its counts, its rows, what it left and why."""
 
 from __future__ import annotations
-
-from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 
@@ -11,10 +8,8 @@ from pipelines.humanize import MOST_LISTED
 from pipelines.migration.apply.attachments import describe_file
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.findings import Finding, StepResult
-from pipelines.migration.model.plan import Plan
 from pipelines.migration.undo.decision import InverseRow
 from pipelines.report.issues import safe_text
-from pipelines.store.durable import storage_errors, write_atomically
 
 
 class UndoResult(StepResult, kw_only=True):
@@ -44,11 +39,3 @@ class UndoResult(StepResult, kw_only=True):
         words += map(describe_file, row.files)
         if words and len(self.rows) < MOST_LISTED:
             self.rows.append(row.finding(code, safe_text("; ".join(words))))
-
-
-def save_result(plan: Plan, result: UndoResult, at: datetime) -> Path:
-    """Write the result of an undo beside the plan, under its date."""
-    path = plan.path(f"undo-{at.astimezone(UTC):%Y%m%dT%H%M%SZ}.json")
-    with storage_errors(plan.folder):
-        write_atomically(path, msgspec.json.format(msgspec.json.encode(result)))
-    return path

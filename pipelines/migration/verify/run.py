@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.target_reading import TargetNow
 from pipelines.migration.verify.discrepancies import Discrepancies
 from pipelines.migration.verify.records import compare_with_target
-from pipelines.migration.verify.verdict import PREFIX, FileFindings, MigrationVerification, save_verification
+from pipelines.migration.verify.verdict import STEP, FileFindings, MigrationVerification
 from pipelines.report.tables import write_lines
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import replacing, storage_errors
@@ -46,7 +46,7 @@ def verify(
 
     `now`: resource → its records. `check_contents` adds the differences in the bytes of files, and returns how many files it compared.
     """
-    facts, name = plan.facts, _free_name(plan, at)
+    facts, name = plan.facts, plan.free_name(STEP, at)
     with compare_with_target(plan, now, workdir, journal) as (discrepancies, records):
         contents = check_contents(discrepancies) if check_contents is not None else None
         # a file may have been attached by a person since, so those that are lacking are looked up
@@ -84,20 +84,12 @@ def verify(
         lacking=lacking,
         as_planned=as_planned,
     )
-    save_verification(plan, verification)
+    plan.save(verification.name, verification)
     return verification
 
 
 _OF_RECORDS = (MISSING, DIFFERING, DUPLICATED)
 """What records have, too, and not files alone."""
-
-
-def _free_name(plan: Plan, at: datetime) -> str:
-    """A name that no earlier verification has: its date, or the next free second."""
-    moment = at.astimezone(UTC)
-    while plan.path(f"{PREFIX}{moment:%Y%m%dT%H%M%SZ}.json").exists():
-        moment += timedelta(seconds=1)
-    return f"{PREFIX}{moment:%Y%m%dT%H%M%SZ}"
 
 
 def _write_table(path: Path, findings: Iterable[Finding], result: StepResult) -> None:

@@ -9,9 +9,9 @@ import msgspec
 from pipelines.errors import StorageError
 from pipelines.migration.model.findings import StepResult
 from pipelines.migration.model.plan import Plan
-from pipelines.store.durable import storage_errors, write_atomically
+from pipelines.store.durable import storage_errors
 
-PREFIX = "verification-"
+STEP = "verification"
 """Of the names of the documents."""
 
 
@@ -58,16 +58,9 @@ class MigrationVerification(StepResult, kw_only=True):
         return self.table.replace(".tsv", ".json")
 
 
-def save_verification(plan: Plan, verification: MigrationVerification) -> None:
-    """Write a result beside its plan."""
-    with storage_errors(plan.folder):
-        path = plan.path(verification.name)
-        write_atomically(path, msgspec.json.format(msgspec.json.encode(verification)))
-
-
 def verifications(plan: Plan) -> list[Path]:
     """The documents of a plan's verifications, oldest first."""
-    return sorted(plan.folder.glob(f"{PREFIX}*.json"))
+    return sorted(plan.folder.glob(f"{STEP}-*.json"))
 
 
 def read_verification(path: Path) -> MigrationVerification:

@@ -13,7 +13,6 @@ from pipelines.migration.verify.verdict import (
     FileFindings,
     MigrationVerification,
     read_verification,
-    save_verification,
     verifications,
 )
 from tests.migration.sample_plans import plan_of
@@ -55,7 +54,7 @@ def test_the_results_beside_a_plan_are_found_the_oldest_first(tmp_path: Path) ->
     """Their names are documented (docs/migrating.md), and stay."""
     plan = plan_of(tmp_path / "plan")
     new = msgspec.structs.replace(RESULT, table="verification-20260102T000000Z.tsv")
-    save_verification(plan, new)
+    plan.save(new.name, new)
     old = plan.path("verification-20260101T000000Z.json")
     old.write_bytes(msgspec.json.encode(RESULT))
     assert verifications(plan) == [old, plan.path("verification-20260102T000000Z.json")]
