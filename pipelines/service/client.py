@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -32,7 +31,7 @@ from pipelines.service.http.responses import (
     unsent_error,
     write_result,
 )
-from pipelines.service.http.retries import RetryTransport
+from pipelines.service.http.retries import TRIES, RetryTransport
 from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport, RequestMeter, path_of
 from pipelines.service.list_ends import ends_of_list
 from pipelines.service.redaction import keep_secret
@@ -115,16 +114,9 @@ class LibraryClient:
             transport or NetworkTransport(base_url), budget=budget, meter=self._meter, clock=clock
         )
         self._origin_transport = OriginTransport(self._budget_transport, base_url=base_url)
-        retrying = partial(
-            RetryTransport,
-            self._origin_transport,
-            clock=clock,
-            on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds)),
-        )
-        self._transport, self._brief_transport = retrying(), retrying(most_tries=1, most_throttled=3)
-        self._probe_transport = RetryTransport(self._origin_transport, clock=clock, most_tries=2, most_throttled=1)
-        self._unsigned_probe_transport = RetryTransport(
-            self._budget_transport, clock=clock, most_tries=2, most_throttled=1
+        self._transport, self._unsigned_transport = (
+            RetryTransport(inner, clock=clock, on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds)))
+            for inner in (self._origin_transport, self._budget_transport)
         )
 
     @property
@@ -152,9 +144,9 @@ class LibraryClient:
         time, `ConfigurationError` if its certificate is not trusted.
         """
         try:
-            transport = self._brief_transport if briefly else self._transport
-            request = httpx.Request("GET", url, params=params, headers=_HEADERS)
-            response = self._fetched(request, self._auth, transport)
+            tries = {TRIES: (1, 3)} if briefly else {}
+            request = httpx.Request("GET", url, params=params, headers=_HEADERS, extensions=tries)
+            response = self._fetched(request, self._auth, self._transport)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise unsent_error("GET", url, error) from None
         return check_response(response)
@@ -172,12 +164,12 @@ class LibraryClient:
         nothing to protect (I2), so any page of the library, such as `{base_url}/api`, may be requested; it need not be JSON, and a body
         that is larger than a description may be is a `ProtocolError`.
         """
-        limits = {} if signed_in else {MOST_BYTES: MAX_BYTES}
+        limits = {TRIES: (2, 1), **({} if signed_in else {MOST_BYTES: MAX_BYTES})}
         request = httpx.Request("GET", url, params=params, headers={**_HEADERS, "accept": "*/*"}, extensions=limits)
         try:
             if signed_in:
-                return self._fetched(request, self._auth, self._probe_transport)
-            return self._fetched(request, httpx.Auth(), self._unsigned_probe_transport)
+                return self._fetched(request, self._auth, self._transport)
+            return self._fetched(request, httpx.Auth(), self._unsigned_transport)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise unsent_error("GET", url, error) from None
 

@@ -61,7 +61,7 @@ def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) 
     return PagingHeaders(
         url=url,
         records=records,
-        total=_number(totals[0], digits=15) if len(totals) == 1 else None,
+        total=_number(totals[0]) if len(totals) == 1 else None,
         linked="next" in links or (bool(links) and not header.garbled),  # a garbled header may have lost the next page
         next=_address(url, links["next"]) if "next" in links else None,
         last=int(match[0]) if (match := _PAGE_NUMBER.search(links.get("last", ""))) else None,
@@ -82,7 +82,7 @@ def _page_links(links: Iterable[Link]) -> dict[str, str]:
 def _totals(lines: Sequence[str]) -> list[str]:
     """Returns the different values of X-Total. A proxy may join several lines with commas (RFC 9110, 5.3)."""
     values = [value.strip() for line in lines for value in line.split(",")]
-    numbers = (_number(value, digits=15) for value in values)
+    numbers = (_number(value) for value in values)
     return list(
         dict.fromkeys(
             value if number is None else str(number) for value, number in zip(values, numbers, strict=True) if value
@@ -154,9 +154,8 @@ def _canonical(url: httpx.URL) -> tuple[object, ...]:
     return url.scheme, url.netloc, url.path, *sorted(url.params.multi_items())
 
 
-def _number(text: str, *, digits: int) -> int | None:
-    text = text.strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[0-9]{1,15}", text) else None
 
 
 def may_be_last(page: PagingHeaders) -> bool:

@@ -40,6 +40,9 @@ LEFT_AT = "left_at"
 UNCLEAR = "unclear"
 """Request extension: an earlier try of this request may have had its effect."""
 
+TRIES = "tries"
+"""Request extension: tries of this request, and responses 429 in a row, if not `MAX_TRIES` and `MAX_THROTTLED`."""
+
 ANSWERED = "answered"
 """Request extension: the status of the last response, whether or not its body could be read."""
 
@@ -89,7 +92,7 @@ class RetryTransport(httpx.BaseTransport):
 
     Returns a response whose body is complete, in memory, of bounded size, and valid JSON if its content type says so. When the tries are
     used up it raises `TemporaryError`, which names the number of tries, the seconds and the last failure. `on_retry` gets, before every
-    wait, the last failure and the seconds to wait. Code that only probes a service sets fewer tries.
+    wait, the last failure and the seconds to wait. Code that only probes a service sets fewer tries (`TRIES`).
     """
 
     def __init__(
@@ -98,14 +101,10 @@ class RetryTransport(httpx.BaseTransport):
         *,
         clock: Clock,
         on_retry: Callable[[str, float], None] = lambda _reason, _seconds: None,
-        most_tries: int = MAX_TRIES,
-        most_throttled: int = MAX_THROTTLED,
     ) -> None:
         self._inner = inner
         self._clock = clock
         self._on_retry = on_retry
-        self._most_tries = most_tries
-        self._most_throttled = most_throttled
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Try until a response is worth returning."""
@@ -113,7 +112,7 @@ class RetryTransport(httpx.BaseTransport):
         tries = retrying(
             self._clock.sleep,
             retry=lambda state: _may_pass(state) and (request.method in REPEATABLE or _had_no_effect(state)),
-            stop=lambda state: self._is_enough(state, self._clock.monotonic() - started),
+            stop=lambda state: self._is_enough(request, state, self._clock.monotonic() - started),
             # After a 429 the budget is paused, and the next try queues there like any other request
             asked=lambda state: 0.0 if _is_throttled(state) else _asked(state, self._clock.now()),
             before_sleep=lambda state: self._report(request, state),
@@ -142,8 +141,8 @@ class RetryTransport(httpx.BaseTransport):
         else:
             self._on_retry(_what_came_back(state), state.upcoming_sleep)
 
-    def _is_enough(self, state: RetryCallState, seconds: float) -> bool:
-        tries = self._most_throttled if _is_throttled(state) else self._most_tries
+    def _is_enough(self, request: httpx.Request, state: RetryCallState, seconds: float) -> bool:
+        tries = request.extensions.get(TRIES, (MAX_TRIES, MAX_THROTTLED))[_is_throttled(state)]
         return state.attempt_number >= tries or seconds + (_asked(state, self._clock.now()) or 0.0) > MAX_WAIT
 
     def _give_up(self, request: httpx.Request, state: RetryCallState, seconds: float) -> httpx.Response:

@@ -16,12 +16,12 @@ from urllib.parse import quote_plus, urlencode
 import httpx
 from tenacity import retry_if_exception_type, retry_if_result, stop_after_attempt
 
-from pipelines.errors import ConfigurationError
 from pipelines.service.clock import Clock
 from pipelines.service.http.bodies import whole_response
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.failures import is_permanent, status_line
+from pipelines.service.http.failures import describe_request, is_permanent, status_line, was_never_sent
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
+from pipelines.service.http.responses import unsent_error
 from pipelines.service.http.retries import retrying
 from pipelines.service.http.retry_after import retry_after
 from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport, RequestMeter
@@ -181,21 +181,18 @@ class AuthorizationServer:
         return tries(self._send_once, request, before_sending)
 
     def _send_once(self, request: httpx.Request, before_sending: Callable[[], None]) -> httpx.Response:
-        where = f"POST {outside_text(request.url)}"
+        where = describe_request(request)
         request.extensions = {"timeout": TIMEOUT.as_dict(), ON_LEAVE: before_sending}
         try:
             response = whole_response(self._rings.handle_request(request), request, self._clock)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
-            if is_permanent(error):
-                raise ConfigurationError(
-                    f"{where}: no safe connection to that server ({outside_text(error)}); nothing was sent. Is base_url right? For a "
-                    "certificate authority of your own, name its file in the environment variable SSL_CERT_FILE."
-                ) from None
-            raise NotSentError(
-                f"{where}: the server cannot be reached ({outside_text(error)}). Is base_url the library's address? "
-                "Nothing was sent: run the same command again."
-            ) from None
         except httpx.HTTPError as error:
+            if is_permanent(error):
+                raise unsent_error("POST", request.url, error) from None
+            if was_never_sent(error):
+                raise NotSentError(
+                    f"{where}: the server cannot be reached ({outside_text(error)}). Is base_url the library's address? "
+                    "Nothing was sent: run the same command again."
+                ) from None
             raise LostResponseError(
                 f"{where} was sent, and its response did not arrive ({type(error).__name__}: {outside_text(error)})."
             ) from None
