@@ -134,6 +134,20 @@ def test_a_service_that_is_down_for_a_while_is_waited_for(pair: LibraryPair, sna
     assert pair.publications() == []
 
 
+def test_a_record_that_cannot_be_deleted_for_now_ends_the_undo_after_its_resource(
+    pair: LibraryPair, snapshot: Snapshot
+) -> None:
+    """The others of its resource go; what it may refer to stays, which would look edited otherwise."""
+    plan = apply_new_plan(pair, snapshot)
+    number = target_ids(pair, plan)[3]
+    pair.sandbox.fault("status", pair.target, method="DELETE", path=f"publications/{number}$", status=503, times=1000)
+    with pytest.raises(TemporaryError):
+        undo(pair, plan, really=True)
+    assert [record["id"] for record in pair.publications()] == [number]
+    pair.sandbox.reset("faults")
+    assert counts_of(undo(pair, plan, really=True)) == (1, 0, 0, 0)
+
+
 def test_an_undo_that_the_service_refuses_ends_at_the_limits(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = apply_new_plan(pair, snapshot)
     pair.sandbox.fault("status", pair.target, method="DELETE", status=422, times=1000)
