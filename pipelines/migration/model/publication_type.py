@@ -125,6 +125,8 @@ class PublicationType(ResourceType, frozen=True):
         )
         values, why = self._sent_and_left_out(record)
         unsent = form.unsent | {name: self._read(record, name) for name in why}
+        for path, value, reason in self._unsent_members(record):
+            unsent[path], why[path] = value, reason
         for name in form.unsent.keys() & self.left_out.keys():
             if form.why[name] != LeftOut.UNKNOWN_IDENTIFIER or self.left_out[name] not in _LACKING:
                 why[name] = self.left_out[name]
@@ -214,6 +216,7 @@ def publication_type(
         objects=(*_DOCUMENTED, *learned.objects),
         texts=learned.texts,
         within=learned.within,
+        link_members=learned.link_members,
         translated=learned.translated,
         fills=learned.fills,
         takes=learned.takes,

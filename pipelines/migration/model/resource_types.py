@@ -156,6 +156,9 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """References whose ids are sent as texts."""
     within: dict[str, Within] = {}
     """References whose ids are inside of objects."""
+    link_members: dict[str, dict[str, str]] = {}
+    """Reference → the members of its objects that tell of the link, such as a role, and not of the record that it leads to → why one that
+    is not in `within` is not sent: a `LeftOut`."""
     translated: dict[str, dict[str, Any]] = {}
     """Field → value of the source, as text → the one that is sent for it."""
     fills: dict[str, Any] = {}
@@ -250,6 +253,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         """What is compared and sent of a record; references are those of its own library."""
         values, why = self._sent_and_left_out(record)
         unsent = {name: self._read(record, name) for name in why}
+        for path, value, reason in self._unsent_members(record):
+            unsent[path], why[path] = value, reason
         for name, value in self._unknown(record).items():
             reason = LeftOut.BY_ACTION if name in self.after_create else self.left_out.get(name, LeftOut.NOT_SHOWN)
             unsent[name], why[name] = value, reason
@@ -295,6 +300,16 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             elif not is_empty(value):
                 values[name] = value
         return values, why
+
+    def _unsent_members(self, record: Mapping[str, Any]) -> Iterator[tuple[str, list[Any], str]]:
+        """Yield path, values and reason of each member of a reference's objects that tells of the link and is not sent."""
+        for name in self.link_members.keys() & self.references.keys():
+            sent = self.within[name].members if name in self.within else ()
+            entries = [entry for entry in several(self._read(record, name)) if isinstance(entry, dict)]
+            for member, why in self.link_members[name].items():
+                values = [entry[member] for entry in entries if not is_empty(entry.get(member))]
+                if values and member not in sent:
+                    yield f"{name}.{member}", values, why
 
     def _form_of(self, name: str, value: Any) -> Any:
         """A value as it is sent and compared. Raises `ValueError` for one that cannot be sent."""

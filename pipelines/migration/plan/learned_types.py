@@ -25,6 +25,7 @@ from pipelines.migration.model.resource_types import (
     several,
 )
 from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
 from pipelines.migration.plan.numbers import fields_with_ids
 from pipelines.publication_fields import AUTHOR_KEYS
@@ -93,14 +94,17 @@ class TypeLearner:
             mixed=fields_of_several_kinds(source.records(), self.source),
             read=read,
         )
+        self._leads_to = dict[str, str]()
+        self._doubtful, self._link_members = dict[str, list[str]](), dict[str, list[str]]()
         self.type = self._learn()
         unknown = self.unknown_references
         self._leads_to = resources_by_names(source.records(), unknown, read) if unknown else {}
+        self._link_members = members_of_links(source.records(), self.if_known({}), self.source, read)
+        self.type = self.if_known({})
         plain = plain_fields(self.type, assumed)
         self._doubtful = fields_with_ids(source.records(), plain, library()) if plain else {}
         self._doubtful |= self._members_with_ids()
-        if self._leads_to or self._doubtful:
-            self.type = self.if_known({})
+        self.type = self.if_known({})
 
     def is_known_by_names(self, key: str) -> bool:
         """Whether a field refers to the resource whose records have the names beside its numbers."""
@@ -118,7 +122,9 @@ class TypeLearner:
 
     def if_known(self, leads_to: Mapping[str, str]) -> ResourceType:
         """The type as it would be, if it were known to which resources these fields refer."""
-        return self._learn(leads_to={**self._leads_to, **leads_to}, doubtful=self._doubtful)
+        return self._learn(
+            leads_to={**self._leads_to, **leads_to}, doubtful=self._doubtful, link_members=self._link_members
+        )
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of the source."""
@@ -201,6 +207,7 @@ def learn_from_shapes(
     doubted: Collection[str] = (),
     leads_to: Mapping[str, str] | None = None,
     doubtful: Collection[str] = (),
+    link_members: Mapping[str, Sequence[str]] | None = None,
     mixed: Collection[str] = (),
     read: Collection[str] = (),
 ) -> ResourceType:
@@ -208,8 +215,8 @@ def learn_from_shapes(
 
     `contradicted`: fields whose description the target's own records do not keep to; `doubted`: fields about which records of the source,
     which is the same service, contradict it: the target may still take them; `leads_to`: field → the resource that the names beside its
-    ids belong to; `doubtful`: fields of the source that may refer to records, whatever their names; `mixed`: those that refer to records of
-    several resources.
+    ids belong to; `doubtful`: fields of the source that may refer to records, whatever their names; `link_members`: as `members_of_links`
+    finds them; `mixed`: fields that refer to records of several resources.
     """
     if not source.records:
         return assumed
@@ -229,6 +236,7 @@ def learn_from_shapes(
     several_kinds = {*mixed, *(name for name, field in shown.items() if _has_kind_beside(name, field, shown))}
     of_one_kind = {name: field for name, field in shown.items() if name not in several_kinds}
     learned = _from_names(assumed, names, of_one_kind, payload, leads_to or {}, doubtful, method)
+    learned = _with_link_members(learned, names, of_one_kind, link_members or {}, doubtful)
     learned = _without_unread(learned, assumed, read)
     left_out = {
         name: LeftOut.UNKNOWN_REFERENCE if name in several_kinds else _why_left_out(name, payload, schema, field)
@@ -378,6 +386,37 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     )
 
 
+def _with_link_members(
+    learned: ResourceType,
+    names: Mapping[str, FieldSchema | None],
+    shown: Mapping[str, FieldShape],
+    link_members: Mapping[str, Sequence[str]],
+    doubtful: Collection[str],
+) -> ResourceType:
+    """The type that sends what its references' objects say of the link, where the target takes that and it names no other record."""
+    within, unsent = {**learned.within}, dict[str, dict[str, str]]()
+    for name in learned.references:
+        key = next(key for key in learned.keys_of(name) if key in shown)
+        described = names[name]
+        schemas = (described.entries or described).members if described else {}
+        shapes = (shown[key].entries or shown[key]).members
+        why = dict[str, str]()
+        for member in link_members.get(key, ()):
+            why[member] = LeftOut.NOT_MAPPED
+            if may_name_records(member, shapes[member]) or key in doubtful:
+                why[member] = LeftOut.UNKNOWN_REFERENCE
+            elif (schemas and (member not in schemas or schemas[member].read_only)) or not (
+                name in within or is_sent_as_object(described, shown[key])
+            ):
+                why[member] = LeftOut.NOT_DESCRIBED
+        sent = tuple(member for member, reason in why.items() if reason == LeftOut.NOT_MAPPED)
+        if sent and name not in within:
+            within[name] = Within(("id",), sent)
+        if why:
+            unsent[name] = why
+    return msgspec.structs.replace(learned, within=within, link_members=unsent)
+
+
 def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
     """The fields of the source that are sent as they stand although nothing documents them, besides those with an enumeration."""
     chosen = {name for name, rule in learned.takes.items() if rule.choices}
@@ -392,7 +431,7 @@ def _may_wait(referred: str | None, resource: str) -> bool:
 
 def _is_reference(name: str, key: str, field: FieldShape) -> bool:
     """Whether a field holds ids of other records: by its name, or because its objects have an id."""
-    if has_ids(field):
+    if field.has_ids:
         return True
     if not field.kinds or not field.may_be_ids or (Kind.LIST not in field.kinds and may_be_count(key)):
         return False
@@ -420,7 +459,7 @@ def ids_within(
         len(naming) != 1
         or naming[0] in (OTHERS, ANY_KEY)
         or has_kind_beside(naming[0], members)
-        or (has_ids(field) and resource_named(stem_of(name)) is not None)
+        or (field.has_ids and resource_named(stem_of(name)) is not None)
     ):
         return None
     [member] = naming
@@ -458,15 +497,9 @@ def _at(
     return schema, shape
 
 
-def has_ids(field: FieldShape) -> bool:
-    """Whether the objects of a field have ids of their own."""
-    inside = [field.members, field.entries.members if field.entries else {}]
-    return any(members["id"].may_be_ids and members["id"].kinds for members in inside if "id" in members)
-
-
 def _has_other_form(described: FieldSchema | None, field: FieldShape | None) -> bool:
     """Whether records have ids in objects where their own description says that they have them bare: it is wrong about this field."""
-    if described is None or field is None or not has_ids(field) or not described.types:
+    if described is None or field is None or not field.has_ids or not described.types:
         return False
     is_list = described.entries is not None and {*described.entries.types} & {"object"}
     return not (is_list or described.members or "object" in described.types or "array" in described.types)
@@ -481,7 +514,7 @@ def _has_texts(field: FieldShape) -> bool:
 def is_sent_as_object(schema: FieldSchema | None, field: FieldShape) -> bool:
     """Whether the ids of a reference are sent in objects: by the description, else as the records have them."""
     if schema is None or not (schema.types or schema.members or schema.entries):
-        return has_ids(field)
+        return field.has_ids
     return bool(schema.members or (schema.entries is not None and schema.entries.members))
 
 
@@ -516,7 +549,7 @@ def _why_left_out(name: str, payload: PayloadSchema | None, schema: ResourceSche
     """A service fills counters, times and addresses itself, and who made a record; no other link between records."""
     is_described = payload is not None and (name in payload.fields or name in schema.record)
     if Kind.LIST in field.kinds or not is_described:
-        is_link = has_ids(field) or may_name_records(name, field)
+        is_link = field.has_ids or may_name_records(name, field)
     else:
         is_link = _is_reference(name, name, field) and not names_doer(name)
     if is_link:
@@ -581,7 +614,7 @@ def _doubted_by_shape(schema: ResourceSchema, shown: Mapping[str, FieldShape]) -
     contradicted = {
         name
         for name, field in payload.items()
-        if name in shown and not has_ids(shown[name]) and _types(field, shown[name]) != _types(field, None)
+        if name in shown and not shown[name].has_ids and _types(field, shown[name]) != _types(field, None)
     }
     return contradicted.union(undescribed_fields(schema, shown))
 

@@ -21,7 +21,7 @@ from pipelines.migration.model.resource_types import (
     Source,
     several,
 )
-from pipelines.migration.plan.learned_types import TypeLearner, has_ids
+from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapping import (
     NOTHING,
     OPEN,
@@ -154,7 +154,7 @@ def _unknown_references(learner: TypeLearner) -> Iterator[tuple[str, FieldMappin
     supposed = learner.if_known(keys)
     for name in supposed.references:
         key = next((key for key in supposed.keys_of(name) if key in keys), None)
-        if key is None or not (fields[key].may_be_ids or has_ids(fields[key]) or name in supposed.within):
+        if key is None or not (fields[key].may_be_ids or fields[key].has_ids or name in supposed.within):
             continue
         asked = "Which records are these?"
         if key in candidates:
@@ -192,10 +192,13 @@ def _known_from(learner: TypeLearner, name: str) -> str:
     """Where is known from what a field is."""
     learned = learner.type
     key = _key_in_source(learner, name)
-    seen = _seen(learner, key)
+    seen, within = _seen(learner, key), learned.within.get(name)
     if name not in learned.references:
         return f"{seen}{_one_of(learner, name)}"
-    if name in learned.within:
+    for member, why in learned.link_members.get(name, {}).items():
+        if within is None or member not in within.members:
+            seen += f"; {member} is not sent: {REASONS[why].problem.rstrip('.')}"
+    if within is not None and within.path != ("id",):
         return f"{seen}; by the name of the member"
     if any(resource_named(stem_of(word)) or names_own_kind(stem_of(word)) for word in (name, key)):
         return f"{seen}; by its name"

@@ -79,6 +79,12 @@ class FieldShape(msgspec.Struct, omit_defaults=True, gc=False):
         return not other_kinds and self.kinds.get(Kind.TEXT, 0) == self.digits and within
 
     @property
+    def has_ids(self) -> bool:
+        """Whether its objects, or those of its lists, have ids of their own."""
+        inside = [self.members, self.entries.members if self.entries else {}]
+        return any(members["id"].may_be_ids and members["id"].kinds for members in inside if "id" in members)
+
+    @property
     def is_map(self) -> bool:
         """Whether the keys of its objects are values rather than names."""
         return ANY_KEY in self.members

@@ -31,7 +31,7 @@ def learner_of(
 ) -> TypeLearner:
     source = listing(folder, resource, records)
     library = {resource: source, "locations": listing(folder, "locations", [{"id": 1}, {"id": 2}])}
-    library |= {name: listing(folder, name, [{"id": 5}, {"id": 6}]) for name in read}
+    library |= {name: listing(folder, name, [{"id": 5, "name": "A"}, {"id": 6, "name": "B"}]) for name in read}
     return TypeLearner(
         RESOURCE_TYPES[resource],
         source,
@@ -356,3 +356,36 @@ def test_a_mistake_in_the_file_is_named(text: str, words: str) -> None:
         file_of(text)
     assert words in str(refusal.value)
     assert "mappings/old-to-new.toml: " in str(refusal.value)
+
+
+ROLES: list[Json] = [
+    {"id": number, "name": f"C{number}", "contributors": [{"id": 5, "name": "A", "role": role}, {"id": 6, "name": "B"}]}
+    for number, role in enumerate(["author", "editor", "author", "editor"], 1)
+]
+
+
+@pytest.mark.parametrize(
+    ("entry", "sent", "why"),
+    [
+        (None, {"id": 5, "role": "author"}, None),
+        ({"id": "integer", "role": "string"}, {"id": 5, "role": "author"}, None),
+        ({"id": "integer"}, {"id": 5}, LeftOut.NOT_DESCRIBED),
+        ({}, 5, LeftOut.NOT_DESCRIBED),
+    ],
+    ids=["no description", "described", "not described", "described as numbers"],
+)
+def test_what_is_said_of_a_link_goes_with_it_or_is_named(
+    tmp_path: Path, entry: dict[str, str] | None, sent: Any, why: LeftOut | None
+) -> None:
+    """A name belongs to the record to which the link leads, which has it; a role does not."""
+    members = {name: FieldSchema([kind]) for name, kind in (entry or {}).items()}
+    entries = FieldSchema(["object"], members=members) if members else FieldSchema(["integer"])
+    fields = {"name": FieldSchema(["string"]), "contributors": FieldSchema(["array"], entries=entries)}
+    schema = ResourceSchema() if entry is None else ResourceSchema(create=PayloadSchema(fields))
+    learner = learner_of(tmp_path, ROLES, schema, "collections", ["users"])
+    form = learner.type.form(ROLES[0])
+    assert learner.type.sent("contributors", form.values["contributors"])[0] == sent
+    assert form.why == ({} if why is None else {"contributors.role": why})
+    followed = file_of(text_of([learner])).follow(learner.type)
+    assert followed.form(ROLES[0]) == form
+    assert form.unsent == ({} if why is None else {"contributors.role": ["author"]})
