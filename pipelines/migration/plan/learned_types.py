@@ -346,9 +346,10 @@ def _from_names(  # noqa: PLR0917  what is known from each side
                 left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
                 continue
             references[name], read[name] = resource, field
-        elif inside is not None or (
-            (name not in assumed.fields or name in assumed.references)
-            and (keys[0] in doubtful or may_name_records(keys[0], field))
+        elif (
+            inside is not None
+            or keys[0] in doubtful
+            or ((name not in assumed.fields or name in assumed.references) and may_name_records(keys[0], field))
         ):
             left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
             continue
@@ -418,9 +419,9 @@ def _with_link_members(
 
 
 def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
-    """The fields of the source that are sent as they stand although nothing documents them, besides those with an enumeration."""
+    """The fields of the source that are sent as they stand although nothing documents them, besides enumerations and names of records."""
     chosen = {name for name, rule in learned.takes.items() if rule.choices}
-    covered = {*assumed.fields, *learned.references, *chosen}
+    covered = {*(assumed.fields if assumed.documented else assumed.key_fields), *learned.references, *chosen}
     return [key for name in learned.fields if name not in covered for key in learned.keys_of(name)]
 
 

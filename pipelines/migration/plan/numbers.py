@@ -43,6 +43,9 @@ _API = re.compile(r"/api/v[0-9]+/", re.IGNORECASE)
 _NUMBERS = re.compile(r"#?[1-9][0-9]{0,17}(?:\s*[,;|]\s*#?[1-9][0-9]{0,17})*")
 """Matches whole numbers as texts, as the service would write ids."""
 
+_KIND_AND_NUMBER = re.compile(r"([A-Za-z_-]+) +#?([1-9][0-9]{0,17})")
+"""Matches a kind and a number, as in `user 3`: a text of all records, or it may be a title."""
+
 _ORDERS = (["order"], ["sequence"], ["sort"])
 """Last words in the name of a list with the order of other records."""
 
@@ -133,8 +136,11 @@ def _decoded(text: str) -> object:
 
 
 def _numbers(value: object) -> list[int]:
-    """The whole numbers from 1 on that a value is: one, or several in a text; empty for any other value."""
+    """The whole numbers from 1 on that a value is: one, several in a text, or one behind a kind; empty for any other value."""
     if isinstance(value, str):
+        kind_and_number = _KIND_AND_NUMBER.fullmatch(value)
+        if kind_and_number and resource_named(stem_of(kind_and_number[1])):
+            return [int(kind_and_number[2])]
         return [int(number) for number in re.findall("[0-9]+", value)] if _NUMBERS.fullmatch(value) else []
     if isinstance(value, float) and value.is_integer():
         value = int(value)
