@@ -52,7 +52,7 @@ _ORDERS = (["order"], ["sequence"], ["sort"])
 _NONE = (None, "", 0)
 """Values that say that there is no record."""
 
-DANGLING = 10
+DANGLING = 2
 """One in so many numbers may be that of a record which is gone."""
 
 Path = tuple[str, ...]
@@ -61,7 +61,7 @@ Path = tuple[str, ...]
 def fields_with_ids(
     records: Iterable[Mapping[str, Any]], names: Collection[str], listings: Mapping[str, TargetListing]
 ) -> dict[str, list[str]]:
-    """Field → the resources whose ids are nearly all of its numbers, or whose record any of its texts is the address of, at any depth.
+    """Field → the resources whose ids are half of its numbers or more, or whose record any of its texts is the address of, at any depth.
 
     `listings`: every resource of the same library. Numbers of fields that are named after a quantity or a choice say nothing.
     """
@@ -78,7 +78,7 @@ def fields_with_ids(
 
 
 def _owners(by_path: Mapping[Path, AbstractSet[int]], listings: Mapping[str, TargetListing]) -> dict[str, list[str]]:
-    """Field → the resources that have the numbers of a path in it as their ids, but for a few of records that are gone."""
+    """Field → the resources that have the numbers of a path in it as their ids, but for those of records that are gone."""
     owners: dict[str, list[str]] = {}
     for resource, listing in listings.items() if by_path else ():
         dangling = {path: {*numbers} for path, numbers in by_path.items()}
