@@ -21,7 +21,7 @@ from pipelines.errors import BookferryError
 from pipelines.inventory import LIST_PATHS
 from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
-from pipelines.service.end_of_v2 import v2_has_ended
+from pipelines.service.end_of_v2 import OTHER_PATHS, v2_has_ended
 from pipelines.service.http.budget import Budget
 from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service.self_description import ask_description
@@ -174,10 +174,10 @@ class Look:
         """Whether this is a tenant of version 2, and that has ended."""
         if self.api != "v2" or self.first is None or self.first.records is not None or self.first.status in REFUSALS:
             return False
-        other = self.other_version
-        described = self.ask("swagger.yaml", signed_in=False) if self.first.status == HTTPStatus.NOT_FOUND else None
-        description, v3 = (answer.response if answer is not None else None for answer in (described, other))
-        return v2_has_ended(self.first.response, description, v3, self.around.clock.now().date())
+        paths = OTHER_PATHS if self.first.status == HTTPStatus.NOT_FOUND else ()
+        answers = (self.other_version, *(self.ask(path, per_page=1) for path in paths))
+        v3, *others = (answer.response if answer is not None else None for answer in answers)
+        return v2_has_ended(self.first.response, others, v3, self.around.clock.now().date())
 
     @cached_property
     def description(self) -> Description:

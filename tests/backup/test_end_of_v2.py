@@ -89,6 +89,19 @@ def test_one_missing_list_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> 
     assert type(failure(tmp_path, sandbox.base_url(), AFTER)) is RefusedError
 
 
+@pytest.mark.parametrize("other_list", ["tasks", "collections"])
+def test_a_missing_list_beside_another_one_is_no_end(tmp_path: Path, other_list: str) -> None:
+    """Version 3 is there, and version 2 has no description."""
+
+    def serve(request: Received) -> Answer:
+        if request.path == f"/api/v2/{other_list}":
+            return Answer({"records": []})
+        return Answer({}, status=401 if request.path.startswith("/api/v3/") else 404)
+
+    with ScriptedServer(serve) as server:
+        assert type(failure(tmp_path, server.url, AFTER)) is RefusedError
+
+
 def test_a_version_that_fails_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:
     """503 for a minute is an outage, also where version 3 answers: nothing is said of an end, and the error stays one that may pass."""
     sandbox.change(variations={"v2_ended": 503})
@@ -151,11 +164,11 @@ def test_a_version_3_that_does_not_answer_proves_nothing(tmp_path: Path, sandbox
 def test_only_410_and_404_are_an_end(status: int) -> None:
     """Whatever the day, and although version 3 asks for a sign-in."""
     answer = httpx.Response(status)
-    assert not v2_has_ended(answer, answer, httpx.Response(401), AFTER.date())
+    assert not v2_has_ended(answer, [answer], httpx.Response(401), AFTER.date())
 
 
 @pytest.mark.parametrize(
-    ("description", "v3", "day", "ended"),
+    ("other", "v3", "day", "ended"),
     [
         (404, 401, BEFORE, True),
         (404, 404, AFTER, True),
@@ -166,10 +179,10 @@ def test_only_410_and_404_are_an_end(status: int) -> None:
         (None, 401, AFTER, False),
     ],
 )
-def test_when_404_is_an_end(description: int | None, v3: int | None, day: datetime, *, ended: bool) -> None:
+def test_when_404_is_an_end(other: int | None, v3: int | None, day: datetime, *, ended: bool) -> None:
     """All of version 2, and its day is past or version 3 is in its place."""
-    there = [None if status is None else httpx.Response(status) for status in (description, v3)]
-    assert v2_has_ended(httpx.Response(404), there[0], there[1], day.date()) is ended
+    there = [None if status is None else httpx.Response(status) for status in (other, v3)]
+    assert v2_has_ended(httpx.Response(404), [httpx.Response(404), there[0]], there[1], day.date()) is ended
 
 
 def test_a_site_that_shows_one_page_for_every_address_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:
