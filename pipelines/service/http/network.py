@@ -11,11 +11,11 @@ import threading
 import urllib.request
 import weakref
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import httpx
 
+from pipelines.certificates import CERTIFICATES, check_certificates
 from pipelines.errors import ConfigurationError, TemporaryError
 from pipelines.service.http.urls import url_of
 from pipelines.service.redaction import outside_text
@@ -29,9 +29,6 @@ KEEPALIVE_SECONDS = 5.0
 used.
 """
 
-_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-"""The environment's certificates, which httpx reads."""
-
 
 class NetworkTransport(httpx.HTTPTransport):
     """httpx's transport for one address, through the proxy that the environment names for it, if any.
@@ -43,7 +40,7 @@ class NetworkTransport(httpx.HTTPTransport):
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEPALIVE_SECONDS)
         proxy = proxy_for(base_url)
         is_encrypted = httpx.URL(base_url).scheme == "https"  # else, on this machine, no certificate matters
-        certificates = _certificates(*(os.environ.get(name, "") if is_encrypted else "" for name in _CERTIFICATES))
+        certificates = _certificates(*(os.environ.get(name, "") if is_encrypted else "" for name in CERTIFICATES))
         try:
             super().__init__(verify=certificates, proxy=proxy, limits=limits)
         except (ValueError, ImportError, httpx.InvalidURL):
@@ -100,27 +97,10 @@ class NetworkTransport(httpx.HTTPTransport):
 def _certificates(file: str, folder: str) -> ssl.SSLContext:
     """Httpx's TLS settings, made once for all transports: reading the certificates takes longer than a request.
 
-    `file`, `folder`: what the environment names, or nothing. Raises `ConfigurationError` where it cannot be used: no server could be
-    trusted.
+    `file`, `folder`: what the environment names, or nothing. Raises `ConfigurationError` where it cannot be used.
     """
-    if folder and not file and not any(map(_has_certificate, folder.split(os.pathsep))):
-        raise ConfigurationError(
-            f"The environment variable SSL_CERT_DIR names folders without a certificate by the name that OpenSSL looks for: "
-            f"{outside_text(folder)}. Correct it, run `openssl rehash` on it, or unset it to trust the usual authorities."
-        )
-    try:
-        return httpx.create_ssl_context(trust_env=bool(file or folder))
-    except OSError as error:  # `ssl.SSLError` is one: a file without a certificate
-        reason = "it has no certificate" if isinstance(error, ssl.SSLError) else (error.strerror or "it cannot be read")
-        raise ConfigurationError(
-            f"The environment variable SSL_CERT_FILE names certificates that cannot be used: {outside_text(file)}: {reason}. "
-            "Correct it, or unset it to trust the usual authorities."
-        ) from None
-
-
-def _has_certificate(folder: str) -> bool:
-    """Whether a folder has a file under such a name as OpenSSL looks for, which is a hash of its owner's."""
-    return any(Path(folder).glob("[0-9a-f]" * 8 + ".[0-9]*"))
+    check_certificates(file, folder)
+    return httpx.create_ssl_context(trust_env=bool(file or folder))
 
 
 def proxy_for(base_url: str) -> str | None:

@@ -73,7 +73,8 @@ def _error_from(error: Exception, trying: str, address: str) -> BookferryError:
     if isinstance(error, GenericError) and status is None and code is None:
         return UnreachableError(
             f"{tried}: no answer came ({answer}). Check the endpoint, the region and the credentials in the environment "
-            f"({_variables(address)}), and the network, then run the command again. What was published before is untouched."
+            f"({_variables(address)}), and the network, then run the command again. For a certificate authority of your own, name its "
+            "file in SSL_CERT_FILE. What was published before is untouched."
         )
     if code == _SLOW or (
         _is_passing(status) if status else code

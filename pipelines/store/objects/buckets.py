@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import obstore
 from obstore.store import from_url
 
+from pipelines.certificates import CERTIFICATES, check_certificates
 from pipelines.errors import ConfigurationError, TemporaryError
 from pipelines.settings.addresses import is_loopback
 from pipelines.state.store import Ticking
@@ -334,6 +335,8 @@ def open_bucket(
                 "the way. Use its https address; http is for this machine only."
             )
         client["allow_http"] = True
+    else:
+        check_certificates(*(environ.get(name, "") for name in CERTIFICATES))
 
     def store(tries: int) -> ObjectStore:
         try:
