@@ -125,7 +125,7 @@ class PublicationType(ResourceType, frozen=True):
         )
         values, why = self._sent_and_left_out(record)
         unsent = form.unsent | {name: self._read(record, name) for name in why}
-        for path, value, reason in self._unsent_members(record):
+        for path, value, reason in self._unsent_parts(record):
             unsent[path], why[path] = value, reason
         for name in form.unsent.keys() & self.left_out.keys():
             if form.why[name] != LeftOut.UNKNOWN_IDENTIFIER or self.left_out[name] not in _LACKING:

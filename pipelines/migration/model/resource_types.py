@@ -21,6 +21,7 @@ from pipelines.migration.model.comparable import Form, digest
 from pipelines.records.additional_fields import is_empty, is_managed, is_sent_empty, sendable
 from pipelines.records.left_out import LeftOut
 from pipelines.records.residue import residue_json, without_addresses, without_signatures
+from pipelines.records.shapes.field_names import resource_named, stem_of
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import compact_json, text_of, whole_number
 
@@ -71,6 +72,10 @@ _JSON_TYPES: dict[type, tuple[str, ...]] = {
     dict: ("object",),
 }
 """Type of a decoded value → the names that JSON Schema has for it."""
+
+
+LINKS = ("links", "_links")
+"""Fields with addresses of other records by their names."""
 
 
 class FieldRule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -253,7 +258,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         """What is compared and sent of a record; references are those of its own library."""
         values, why = self._sent_and_left_out(record)
         unsent = {name: self._read(record, name) for name in why}
-        for path, value, reason in self._unsent_members(record):
+        for path, value, reason in self._unsent_parts(record):
             unsent[path], why[path] = value, reason
         for name, value in self._unknown(record).items():
             reason = LeftOut.BY_ACTION if name in self.after_create else self.left_out.get(name, LeftOut.NOT_SHOWN)
@@ -301,8 +306,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
                 values[name] = value
         return values, why
 
-    def _unsent_members(self, record: Mapping[str, Any]) -> Iterator[tuple[str, list[Any], str]]:
-        """Yield path, values and reason of each member of a reference's objects that tells of the link and is not sent."""
+    def _unsent_parts(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
+        """Yield path, value and reason of what is said of a link and not sent, and of links that stand among addresses, as in HAL."""
         for name in self.link_members.keys() & self.references.keys():
             sent = self.within[name].members if name in self.within else ()
             entries = [entry for entry in several(self._read(record, name)) if isinstance(entry, dict)]
@@ -310,6 +315,12 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
                 values = [entry[member] for entry in entries if not is_empty(entry.get(member))]
                 if values and member not in sent:
                     yield f"{name}.{member}", values, why
+        for holder in LINKS:
+            links = record.get(holder)
+            for name, link in links.items() if isinstance(links, dict) else ():
+                resource = resource_named(stem_of(name))
+                if link and resource and resource not in (self.resource, *self.references.values()):
+                    yield f"{holder}.{name}", link, LeftOut.LINK
 
     def _form_of(self, name: str, value: Any) -> Any:
         """A value as it is sent and compared. Raises `ValueError` for one that cannot be sent."""

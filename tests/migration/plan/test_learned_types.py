@@ -196,3 +196,16 @@ def test_documented_fields_of_publications_are_not_taken_for_others_of_a_similar
     fields = {"category_ids": FieldSchema(["array"], entries=FieldSchema(["string"]))}
     found = learned(PUBLICATIONS, record, ResourceSchema(create=PayloadSchema(fields)))
     assert found.values(record) == {"title": "T", "category_ids": ["x"], "categories": [{"name": "Maps"}]}
+
+
+def test_a_link_among_addresses_is_named() -> None:
+    """As in HAL; unless another field has that reference, and the record's own address."""
+    addresses = {
+        "self": "/hard_copies/1",
+        "location": {"href": "/locations/7"},
+        "publication": {"href": "/publications/3"},
+    }
+    record = {"id": 1, "barcode": "B", "publication_id": 3, "_links": addresses}
+    form = learned("hard_copies", record).form(record)
+    assert form.unsent == {"_links.location": {"href": "/locations/7"}}
+    assert form.why == {"_links.location": LeftOut.LINK}
