@@ -7,6 +7,7 @@ from typing import Any
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 
@@ -16,6 +17,21 @@ class RecordDigests:
 
     def __init__(self, types: Mapping[str, ResourceType]) -> None:
         self._types = types
+
+    def enter(  # noqa: PLR0917  what was sent, and what came back
+        self,
+        journal: Journal,
+        number: int,
+        row: PlanRow,
+        target_id: int,
+        record: Mapping[str, Any],
+        expected: Mapping[str, str | None],
+        left_out: Iterable[str] = (),
+    ) -> None:
+        """Enter a write as done, with what the target has of it. `record`: as a response shows it; `left_out`: what was not sent."""
+        held = self.of_response(row, record, expected)
+        incomplete = self.not_kept(row, record, expected, held, left_out)
+        journal.done(number, target_id=target_id, held=held, message=incomplete)
 
     def of_response(
         self, row: PlanRow, record: Mapping[str, Any], expected: Mapping[str, str | None]

@@ -129,10 +129,8 @@ class UnclearCreates:
         return unsettled, unaccounted
 
     def _enter(self, create: UnclearCreate, new: NewRecord) -> None:
-        row, expected = create.row, create.row.expected
-        held = self._digests.of_response(row, new.record, expected)
-        incomplete = self._digests.not_kept(row, new.record, expected, held, ())
-        self._journal.done(create.entry.number, target_id=int(new.number), held=held, message=incomplete)
+        row, number = create.row, create.entry.number
+        self._digests.enter(self._journal, number, row, int(new.number), new.record, row.expected)
 
     def _park(self, create: UnclearCreate, ids: Sequence[int | str], reason: str) -> None:
         lost = "its answer did not name it" if was_accepted(create.entry) else "the response was lost"

@@ -52,6 +52,9 @@ FindAdopted = Callable[[PlanRow, JournalEntry | None], Adopted | None]
 OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
 """Opens a stored content by its SHA-256."""
 
+COUNTS = {WriteKind.PATCH: "patched", WriteKind.LINK: "linked", WriteKind.ADOPT: "adopted"}
+"""Kind of a change → its count in the result."""
+
 
 class Writer:
     """Writes rows, from several threads at once."""
@@ -194,9 +197,7 @@ class Writer:
         target_id, has_cover = int(record["id"]), bool(record.get("cover", sent is not None))
         self.records.changed(row.resource, target_id)
         shown = self._shown(row, target_id, record, row.expected)
-        digests = self._digests.of_response(row, shown, row.expected)
-        incomplete = self._digests.not_kept(row, shown, row.expected, digests, result.left_out)
-        self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
+        self._digests.enter(self._journal, number, row, target_id, shown, row.expected, result.left_out)
         result.done["created"] = 1
         if cover is not None and has_cover:
             self._attachments.enter_cover(row, cover, target_id, result, shown)
@@ -314,25 +315,11 @@ class Writer:
         self.records.changed(row.resource, target_id)
         record = response if isinstance(response, dict) else {}
         if number is not None:
-            self._enter_change(row, number, record, expected, result)
+            shown = self._shown(row, target_id, record, expected)
+            self._digests.enter(self._journal, number, row, target_id, shown, expected, result.left_out)
+            result.done[COUNTS[result.change]] = 1
         if cover is not None and sent:
             self._attachments.enter_cover(row, cover, target_id, result, record)
-
-    def _enter_change(
-        self,
-        row: PlanRow,
-        number: int,
-        record: Mapping[str, Any],
-        expected: dict[str, str | None],
-        result: RowResult,
-    ) -> None:
-        target_id = row.existing_target_id
-        record = self._shown(row, target_id, record, expected)
-        digests = self._digests.of_response(row, record, expected)
-        incomplete = self._digests.not_kept(row, record, expected, digests, result.left_out)
-        self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
-        if result.change != WriteKind.ADOPT:
-            result.done["linked" if result.links else "patched"] = 1
 
     def _reduced_change(
         self, row: PlanRow, refusal: RefusedError, result: RowResult, *, with_cover: bool
