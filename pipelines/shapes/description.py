@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from pipelines.inventory import LIST_PATHS
@@ -54,6 +54,7 @@ def read_description(content: bytes, *, address: str, learned_at: str) -> Descri
     resources = {resource: reader.resource(path) for resource, path in LIST_PATHS.items()}
     description.resources = {name: schema for name, schema in resources.items() if schema != ResourceSchema()}
     description.lists = dict(reader.lists())
+    description.additions = dict(reader.additions(description.lists))
     description.notes = sorted(reader.notes)
     return description
 
@@ -95,6 +96,13 @@ class _Reader:
             schema = self._answer(operation)
             if self._is_list(schema) or (schema is None and path.endswith("s")):
                 yield path, sorted(self._record(schema, path.rpartition("/")[2]))
+
+    def additions(self, lists: Collection[str]) -> Iterator[tuple[str, PayloadSchema]]:
+        """Yield the path of each list below a record to which a POST adds an entry, with the body of that."""
+        for name, _item, operation in self.operations():
+            method, _, path = name.partition(" ")
+            if method == "POST" and "/{}/" in path and path in lists:
+                yield path, self._payload(operation, method) or PayloadSchema(method=method)
 
     def _is_list(self, schema: Any) -> bool:
         """Whether a body is a list, or an envelope: an object without an id that has one list."""

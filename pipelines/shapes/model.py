@@ -63,3 +63,5 @@ class Description(msgspec.Struct, kw_only=True, omit_defaults=True):
     resources: dict[str, ResourceSchema] = {}
     lists: dict[str, list[str]] = {}
     """Path of each operation that answers with a list, such as `/collections/{}/publications` → the fields of its records."""
+    additions: dict[str, PayloadSchema] = {}
+    """Path of such a list below a record → the body of the POST that adds an entry."""

@@ -13,7 +13,7 @@ from sandbox.both_versions.payloads import schema_problems
 from sandbox.endpoints import Endpoint, Router, Schema, Version
 from sandbox.errors import ApiError, unprocessable
 from sandbox.shapes.fields import Field, sources
-from sandbox.shapes.members import LISTING, SCHEMAS
+from sandbox.shapes.members import ADDITION, LISTING, SCHEMAS
 from sandbox.shapes.shape import Merge, Shape
 from sandbox.v2 import V2
 from sandbox.v3 import RESOURCES, V3
@@ -58,7 +58,8 @@ def _shaped(text: str) -> Version:
         shapes[each.resource].endpoint(each) if each.resource in shapes else each for each in V3.endpoints
     )
     if "collections" in shapes and shapes["collections"].members:
-        endpoints, schemas = (*endpoints, LISTING), schemas | SCHEMAS
+        added = (ADDITION,) if shapes["collections"].members == "added" else ()
+        endpoints, schemas = (*endpoints, LISTING, *added), schemas | SCHEMAS
     _check_addresses(endpoints)
     told = content.get("description", "follows")
     if told not in {"follows", "missing"} if isinstance(told, str) else told.keys() != {"lies"}:

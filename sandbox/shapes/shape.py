@@ -34,7 +34,7 @@ class Shape:
 
     ``verb``: the method of a change, which has the fields to change, or, if it ``replaces``, empties the others. ``answer``: what a
     create and a change answer. ``status``: of a create; None for the usual one. ``merge``: of authorities and locations.
-    ``members``: the publications of a collection are at an address of their own.
+    ``members``: the publications of a collection are ``listed`` at an address of their own, and may be ``added`` there.
     """
 
     resource: Resource
@@ -45,7 +45,7 @@ class Shape:
     answer: str = one_of("record", "id")
     status: int | None = one_of(None, 200, 201, 202)
     merge: Merge | None = None
-    members: bool = False
+    members: str = one_of("", "listed", "added")
 
     def schemas(self) -> dict[str, Schema]:
         """Returns the schemas of records and payloads, under the names of those that they replace."""

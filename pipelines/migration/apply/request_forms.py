@@ -20,7 +20,7 @@ from pipelines.migration.apply.row_result import LeftRowError
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.resource_types import PUBLICATIONS, MergeRequest, ResourceType, Source
+from pipelines.migration.model.resource_types import PUBLICATIONS, MergeRequest, ResourceType, Source, id_of, several
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.settings.requests import RequestSettings
@@ -163,6 +163,20 @@ class RequestForms:
         """Method and path of the request that sets a field of a new record."""
         method, path = self._types[row.resource].after_create[field].split()
         return method, f"{LIST_PATHS[row.resource]}/{target_id}/{path}"
+
+    def posted(self, row: PlanRow) -> dict[str, list[int]]:
+        """The references of a row that are added to lists below its record, each with its ids."""
+        resource_type = self._types[row.resource]
+        return {
+            name: [number for entry in several(row.payload[name]) if (number := id_of(entry)) is not None]
+            for name in resource_type.posted
+            if name in row.payload
+        }
+
+    def addition(self, row: PlanRow, name: str, target_id: int) -> tuple[str, str]:
+        """The path of the list below a record to which a reference is added, and the key of the body."""
+        below, key = self._types[row.resource].posted[name].split()
+        return f"{LIST_PATHS[row.resource]}/{target_id}/{below}", key
 
     def _kept(
         self, resource_type: ResourceType, record: Mapping[str, Any], changes: Mapping[str, Any]

@@ -15,8 +15,9 @@ import msgspec
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.target_reading import TargetListing, numbered
-from pipelines.records.values import whole_number
+from pipelines.records.values import decode_record, whole_number
 from pipelines.service.client import LibraryClient
+from pipelines.service.listing.listing import Listing
 from pipelines.store.encryption import PersonalKey
 
 ReadListing = Callable[[str], AbstractContextManager[TargetListing]]
@@ -64,6 +65,13 @@ class TargetRecords:
         if record:
             self._has_addresses[resource] = False
         return record
+
+    def entries(self, path: str, key: str) -> set[int]:
+        """The ids in a list below a record as it is now: those in `key` of its entries, else their own."""
+        records = (record for page in Listing(self._client, [path]).pages() for record in page.records)
+        decoded = (decode_record(bytes(record)) for record in records)
+        numbers = (whole_number(record.get(key, record.get("id"))) for record in decoded)
+        return {number for number in numbers if number is not None}
 
     def changed(self, resource: str, number: int) -> None:
         """Read a record anew when it is needed next: it was created or changed."""

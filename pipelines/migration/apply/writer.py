@@ -6,7 +6,7 @@ before (`unclear_creates.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from http import HTTPStatus
@@ -137,9 +137,35 @@ class Writer:
         target_id = next((entry.target_id for entry in written if is_done(entry)), None) or row.existing_target_id
         try:
             row = self.forms.reduced(self._references.links(row, result.problems), result.omitted)
-            self._change(msgspec.structs.replace(row, target_id=target_id), None, result)
+            posted = self.forms.posted(row)
+            change = row.without(posted)
+            if change.payload or not posted:
+                self._change(msgspec.structs.replace(change, target_id=target_id), None, result)
+            if posted:
+                self._add(row, target_id, posted, result)
         except FailedWriteError as error:
             result.problems.append(str(error))
+
+    def _add(self, row: PlanRow, target_id: int, posted: Mapping[str, Collection[int]], result: RowResult) -> None:
+        """Add records to lists below a record: those that the list lacks, which is read again where it may have some (I8)."""
+        is_new = row.action == Action.CREATE and (WriteKind.LINK, "") not in self._entries(row)
+        number = self._journal.intend(self._plan, row.resource, row.source_id, WriteKind.LINK, target_id=target_id)
+        try:
+            for name, ids in posted.items():
+                path, key = self.forms.addition(row, name, target_id)
+                present = set[int]() if is_new else self.records.entries(path, key)
+                for record_id in ids:
+                    if record_id not in present:
+                        self._client.write("POST", path, {key: record_id}, on_leave=partial(self._journal.sent, number))
+        except UnclearError as unclear:
+            result.unclear = str(unclear)
+            raise PendingWriteError from None
+        except RefusedError as refusal:
+            self._journal.answered(number)
+            raise self._journal.refused(number, f"its list was not filled: {refusal}", refusal.status) from None
+        self.records.changed(row.resource, target_id)
+        self._journal.done(number, target_id=target_id)
+        result.done["linked"] = 1
 
     def _adopt(self, row: PlanRow, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult) -> bool:
         """Take a record that the service made itself for that of a row; returns whether there is one."""

@@ -186,6 +186,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """How its records are merged; none for those that are not, and where the target's description is not clear."""
     after_create: dict[str, str] = {}
     """Field → the request that sets it in a new record, such as `PATCH complete`: method, and path below the record."""
+    posted: dict[str, str] = {}
+    """Reference → how its ids are added to a list below the record, such as `publications publication_id`: path, and key of the body."""
     author_members: tuple[str, ...] = ()
     """What is sent of an author of a publication besides the documented members, such as `orcid`."""
 

@@ -13,8 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.backup import read
+from pipelines.backup.nested import read_nested
 from pipelines.errors import StopError
 from pipelines.humanize import counted
+from pipelines.inventory import NESTED, nested_address
 from pipelines.migration.model.comparable import STEP, Side
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
@@ -103,6 +105,7 @@ class TargetReader:
         """
         capture = self._capture(target, run, resource)
         facts = capture.facts.resources.get(resource)
+        nested = [name for name in self._settings.tenant(target).nested if name.partition("/")[0] == resource]
         if facts is None:
             result = read.read_raw(capture, client, resource, self._on_progress, alone=True, kinds=self._kinds)
             if isinstance(result, Unreadable):
@@ -120,11 +123,25 @@ class TargetReader:
                 f"{counted(unnumbered, 'record')} among the {resource} of '{target}' have ids that are no whole numbers, and a migration "
                 f"knows records by numbers: it would create again what is there. Leave {resource} out (--resources)."
             )
+        lists = [self._entries(capture, client, name, target) for name in nested]
         raw = folder / f"target-{resource}.parquet"
         with storage_errors(raw):
-            shutil.move(capture.raw_path(resource), raw)
+            whole = capture.raw_path(resource)
+            for entries, table in lists:
+                whole = _with_entries(whole, entries, table, capture.path)
+            shutil.move(whole, raw)
             shutil.rmtree(capture.path)
         return TargetListing(raw, self._data.keys.to_write() if resource in PERSONAL else None)
+
+    def _entries(self, capture: Capture, client: LibraryClient, name: str, target: str) -> tuple[Path, str]:
+        """Read a list that each record has at an address of its own; returns its raw table, and the name of that."""
+        nested = NESTED[name]
+        facts = capture.facts.resources.get(nested) or read_nested(capture, client, name, self._on_progress)
+        if isinstance(facts, Unreadable) or not facts.complete:
+            shutil.rmtree(capture.path, ignore_errors=True)
+            why = facts.message if isinstance(facts, Unreadable) else " ".join(facts.problems)
+            raise StopError(f"{nested_address(name)} of '{target}' could not be read whole: {why}")
+        return capture.raw_path(nested), f"raw_{nested}"
 
     def _capture(self, target: str, run: str, resource: str) -> Capture:
         """The interrupted capture of an earlier run, or a new one."""

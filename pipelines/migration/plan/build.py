@@ -44,13 +44,14 @@ from pipelines.migration.model.target_reading import TargetListing, file_table, 
 from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import TypeLearner, additional_names
-from pipelines.migration.plan.mapping import MappingFile
+from pipelines.migration.plan.mapping import OPEN, MappingFile
 from pipelines.migration.plan.resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import plan_notes, unproved_notes
 from pipelines.migration.plan.twins import find_twins
 from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
+from pipelines.records.left_out import LeftOut
 from pipelines.records.tables.registry import TABLES
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
@@ -138,18 +139,20 @@ class PlanBuilder:
         """Learn how records are moved: from the target's description, and from the records of both sides."""
         for resource, listing in self._source.items():
             if self._is_learned(resource):
+                reads = self._session.settings.tenant(self._request.target).nested
+                schema, posted = _schema_of(self._described(client), resource, reads)
                 self.learners[resource] = TypeLearner(
-                    self._assumed[resource],
+                    replace(self._assumed[resource], posted=posted),
                     listing,
                     self._target[resource],
-                    _schema_of(self._described(client), resource),
+                    schema,
                     same_service=self._request.source.manifest.api == API,
                     read=self._source,
                     library=self._library,
                 )
-        self._types = {resource: learner.type for resource, learner in self.learners.items()}
+        self._types = {resource: _without_unknown_posts(learner.type) for resource, learner in self.learners.items()}
         if mapping := self._request.mapping:
-            self._types = {resource: mapping.follow(learned) for resource, learned in self._types.items()}
+            self._types = {resource: mapping.follow(learner.type) for resource, learner in self.learners.items()}
             asked = (PUBLICATIONS, *self._request.resources)
             reasons = {name: mapping.unanswered(name) for name in asked if self._source[name].rows}
             self._unanswered = {name: reason for name, reason in reasons.items() if reason}
@@ -307,15 +310,40 @@ def plan_facts(
     )
 
 
-def _schema_of(described: Description, resource: str) -> ResourceSchema:
-    """What the target describes of a resource. A list at an address of its own is no field that its records take."""
-    schema = described.resources.get(resource, ResourceSchema())
-    lists = {
-        TABLES[entries].entries: FieldSchema(read_only=True)
-        for name, entries in NESTED.items()
-        if name.partition("/")[0] == resource and nested_address(name).replace(":id", "{}") in described.lists
-    }
-    return replace(schema, record=lists | schema.record)
+def _schema_of(described: Description, resource: str, reads: Collection[str]) -> tuple[ResourceSchema, dict[str, str]]:
+    """What the target describes of a resource, and how the entries of lists at addresses of their own are added.
+
+    Such a list is no field that records take. `reads`: the lists that are read of the target, without which nothing is added to one.
+    """
+    schema, posted = described.resources.get(resource, ResourceSchema()), dict[str, str]()
+    for name, entries in NESTED.items():
+        parent, _, below = name.partition("/")
+        path, table = nested_address(name).replace(":id", "{}"), TABLES[entries]
+        is_own = path in described.lists or name in reads
+        if parent != resource or not is_own or table.entries in schema.record:
+            continue
+        body = described.additions.get(path, None if described.operations else PayloadSchema())
+        field = FieldSchema(types=["array"], read_only=body is None or name not in reads)
+        schema = replace(schema, record={table.entries: field} | schema.record)
+        if body is not None and not field.read_only:
+            key = next((key for key in (table.columns[-1].name, "id") if key in body.fields), "")
+            posted[table.entries] = f"{below} {key}" if key else OPEN
+            if schema.create is not None:
+                schema = replace(
+                    schema, create=replace(schema.create, fields={table.entries: field} | schema.create.fields)
+                )
+    return schema, posted
+
+
+def _without_unknown_posts(learned: ResourceType) -> ResourceType:
+    """The type without references of which it is unknown how they are added to their list, where no file asks."""
+    unknown = {name for name, post in learned.posted.items() if post == OPEN}
+    return replace(
+        learned,
+        fields=tuple(name for name in learned.fields if name not in unknown),
+        references={name: led_to for name, led_to in learned.references.items() if name not in unknown},
+        left_out=learned.left_out | dict.fromkeys(unknown, LeftOut.LINK),
+    )
 
 
 def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, target_url: str) -> list[RecordDecision]:

@@ -254,6 +254,7 @@ def learn_from_shapes(
         left_out=left_out | learned.left_out,
         merge=merge_request(schema.merge) if assumed.resource in MERGEABLE else None,
         unproved=tuple(name for name in learned.fields if not proved & {name, *keys_of(name)}),
+        posted={name: how for name, how in assumed.posted.items() if name in learned.references},
         author_members=_author_members(writable) if assumed.resource == PUBLICATIONS else (),
     )
 

@@ -42,6 +42,9 @@ _FORMS: dict[SentAs, tuple[bool, bool]] = {
 _ACTION = re.compile(r"(PATCH|PUT) [A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 """Matches a request that sets a field of a record."""
 
+_POST = re.compile(r"[A-Za-z0-9_-]+ [A-Za-z0-9_-]+")
+"""Matches how an id is added to a list below a record."""
+
 _QUESTION = re.compile(r"""["']\?["']""")
 """Matches an open question in a line without its comment."""
 
@@ -68,6 +71,8 @@ class FieldMapping(
     """Whether the kind of the record stands beside its id."""
     members: tuple[str, ...] = ()
     """The other members of that object that are sent."""
+    post: str = ""
+    """As `ResourceType.posted`."""
     any_order: bool = False
     """Whether it has several texts in no order."""
     values: dict[str, Any] = {}
@@ -78,7 +83,7 @@ class FieldMapping(
     @property
     def is_open(self) -> bool:
         """Whether a question about it has no answer yet."""
-        return OPEN in (self.leads_to, self.fill, *self.values.values())
+        return OPEN in (self.leads_to, self.fill, self.post, *self.values.values())
 
 
 class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -150,6 +155,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
             unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
             after_create=self.after_create,
+            posted={name: fields[name].post for name in references if fields[name].post},
         )
 
 
@@ -288,6 +294,10 @@ def _problems_of_field(where: str, field: FieldMapping) -> Iterator[str]:
     answers = (*RESOURCES, NOTHING)
     if field.leads_to not in ("", OPEN, *answers):
         yield f"{where}: leads_to = '{field.leads_to}'{did_you_mean(field.leads_to, answers)}. It is one of {', '.join(answers)}."
+    if field.post not in ("", OPEN) and not _POST.fullmatch(field.post):
+        yield f"{where}: post = '{field.post}': write a path below the record and a key of the body, as in 'publications publication_id'."
+    if field.post and (not field.many or field.inside):
+        yield f"{where}: `post` adds numbers of several records (`many = true`), and none inside of objects."
     if field.leads_to in ("", NOTHING) and field.inside:
         yield f"{where}: `inside` says where an id is, and needs the resource that it leads to."
 

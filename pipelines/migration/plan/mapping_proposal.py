@@ -141,6 +141,7 @@ def _field(learned: ResourceType, name: str, other_values: Iterable[str]) -> Fie
         inside=within.path if within else (),
         typed=within is not None and within.typed,
         members=within.members if within else (),
+        post=learned.posted.get(name, ""),
         any_order=not is_reference and name in learned.lists,
         values=dict.fromkeys(other_values, OPEN),
     )
@@ -193,6 +194,10 @@ def _known_from(learner: TypeLearner, name: str) -> str:
     learned = learner.type
     key = _key_in_source(learner, name)
     seen, within = _seen(learner, key), learned.within.get(name)
+    if (post := learned.posted.get(name)) == OPEN:
+        return f"{seen}. Which POST adds each to its list? Write a path below the record and a key of the body; or move it to left_out"
+    if post:
+        return f"{seen}; added by the POST /{LIST_PATHS[learned.resource]}/:id/{post.split()[0]} of the description"
     if name not in learned.references:
         return f"{seen}{_one_of(learner, name)}"
     for member, why in learned.link_members.get(name, {}).items():

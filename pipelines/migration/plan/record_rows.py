@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, Decision, FileAction
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.plan import PlannedFile, PlanRow
+from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow
 from pipelines.migration.model.reasons import LOCATION_MISSING, NOTHING_TO_SEND, TWINS
 from pipelines.migration.model.resource_types import MERGEABLE, USERS, ResourceType, without_signed_addresses
 from pipelines.migration.plan.comparison import Match
@@ -158,6 +160,8 @@ class RowMaker:
         action, reason = outcome.action, outcome.reason
         sent = self._sent(match, outcome)
         references = {name: reference for name, reference in match.source.references.items() if name in sent}
+        for name in resource.posted.keys() & {*sent}:
+            references[name] = self._added_later(name, match.source.values.get(name, []), references.get(name))
         payload = self._payload(
             match, [name for name in sent if name not in references], is_new=action == Action.CREATE
         )
@@ -208,6 +212,12 @@ class RowMaker:
             after=[*after],
         )
 
+    def _added_later(self, name: str, ids: list[int], reference: PlannedReference | None) -> PlannedReference:
+        """The records that are added to a list below the record, once that is there."""
+        later = reference or PlannedReference(self.resource.references[name], ids, [*ids], many=True)
+        self.totals.requests += max(0, len(later.source_ids) - 1)
+        return replace(later, later=True)
+
     def _sent(self, match: Match, outcome: Outcome) -> list[str]:
         if outcome.action == Action.CREATE:
             return [name for name in self.resource.fields if name in match.source.values]
@@ -223,7 +233,8 @@ class RowMaker:
             else empty.get(name, [] if name in self.resource.lists or isinstance(replaced.get(name), list) else None)
             for name in names
         }
-        return payload | empty if is_new else payload
+        new = {name: value for name, value in empty.items() if name not in self.resource.posted}
+        return payload | new if is_new else payload
 
     def _before(self, match: Match, names: Sequence[str]) -> dict[str, Any]:
         whole = match.target.whole if match.target is not None else {}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.humanize import counted
+from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, PEOPLE
 from pipelines.migration.model.resource_types import (
@@ -53,7 +54,7 @@ def has_all_publications(source: Snapshot) -> bool:
 
 def movable_resources(source: Snapshot) -> list[str]:
     """The resources that a snapshot has whole, with those to which they refer."""
-    whole = {name for name, facts in source.manifest.resources.items() if facts.complete}
+    whole = {name for name, facts in source.manifest.resources.items() if facts.complete and name in RESOURCES}
     return [name for name in whole if whole.issuperset(referenced_resources({name} & {*RESOURCE_TYPES}))]
 
 

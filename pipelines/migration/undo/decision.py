@@ -194,6 +194,9 @@ def _revert_fields(
 ) -> None:
     """Gives the old value back to each field that still has the written value; leaves the other fields."""
     old_values = entry.before or item.row.before
+    if entry.kind == WriteKind.LINK and (added := ", ".join(resource_type.posted.keys() & item.row.references)):
+        inverse.stays.append(f"what was added to its list ({added}) stays; a person must remove it there")
+        return
     if entry.kind == WriteKind.LINK:
         old_values = {name: old_values.get(name) for name in entry.wanted}
     before, written = resource_type.compared_record(old_values), entry.held or entry.wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from pipelines.shapes.unread_lists import MEMBERS
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import back_up, make_pair, records_of
+from tests.migration.other_resources.full_library import back_up, make_pair, records_of, token_of
 from tests.sandbox.process import SandboxProcess
 
 NAMES: dict[str, Any] = {"name": {"from": "name", "required": True}, "description": {"from": "description"}}
@@ -33,10 +34,12 @@ def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LibraryPair
         yield make_pair(tmp_path, sandbox, getattr(request, "param", "target"))
 
 
-def read_nested(pair: LibraryPair) -> None:
-    """Let backups of the source read the publications of each collection."""
-    table = "[tenants.old]\n"
-    pair.config.write_text(pair.config.read_text().replace(table, f'{table}nested = ["collections/publications"]\n'))
+def read_nested(pair: LibraryPair, *tenants: str) -> None:
+    """Let the publications of each collection be read, of the source by default."""
+    for table in (f"[tenants.{tenant}]\n" for tenant in tenants or ("old",)):
+        pair.config.write_text(
+            pair.config.read_text().replace(table, f'{table}nested = ["collections/publications"]\n')
+        )
 
 
 def reshape(pair: LibraryPair, tenant: str, fields: dict[str, Any], description: str = "follows") -> None:
@@ -101,7 +104,7 @@ def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> N
 @pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
 def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_them(pair: LibraryPair) -> None:
     """As numbers in its records. `nested` of the source reads them; they lead to the records of the target."""
-    settings = {"tenant": "library", "shapes": {"resources": {"collections": {"fields": NAMES, "members": True}}}}
+    settings = {"tenant": "library", "shapes": {"resources": {"collections": {"fields": NAMES, "members": "listed"}}}}
     pair.sandbox.control("PUT", "settings", settings)
     read_nested(pair)
     snapshot = back_up(pair, "run")
@@ -132,10 +135,87 @@ def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_the
     assert [problem for problem in (*result.problems, *result.left) if "collection" in problem] == []
 
 
+@pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
+def test_members_are_added_to_the_list_of_their_record(pair: LibraryPair) -> None:
+    """By the POST of the target's description, each once, whatever responses are lost; a collection that both have gets what it lacks."""
+    collections = records_of(pair, "collections")
+    for number, collection in collections.items():
+        pair.call("PATCH", f"collections/{number}", {"publication_ids": collection["publication_ids"][:1]})
+    keep_members_apart(pair)
+    plan = pair.plan(back_up(pair, "run"), resources=("collections",))
+    assert plan.types["collections"].posted == {"publication_ids": "publications publication_id"}
+    path = "/collections/[0-9]+/publications"
+    pair.sandbox.fault("reset", pair.target, path=path, method="POST", when="after", times=2)
+    with pair.migration() as migration:
+        applied = migration.apply(plan)
+        proof = migration.verify(plan)
+        again = migration.apply(plan)
+    assert (applied.failed, applied.complete, proof.as_planned, proof.equal) == (0, True, True, True)
+    assert again.requests < applied.requests
+    assert members_of(pair, "library").items() <= members_of(pair, pair.target).items()
+    assert pair.plan(back_up(pair, "second"), resources=("collections",)).facts.empty
+    with pair.migration() as migration:
+        undone = migration.undo(plan, really=True)
+    assert (undone.left, undone.deleted > 0) == (len(collections), not collections)
+    assert [
+        finding.problem for finding in undone.findings if "a person must remove it there" not in finding.problem
+    ] == []
+
+
+@pytest.mark.parametrize("pair", ["empty"], indirect=True)
+def test_the_mapping_file_says_how_members_are_added(pair: LibraryPair) -> None:
+    """By the description, or it asks; until it is answered, and without a file, none is sent."""
+    keep_members_apart(pair)
+    line = 'publication_ids = { leads_to = "publications", many = true, post = "publications publication_id" }'
+    snapshot = back_up(pair, "run")
+    with pair.migration() as migration:
+        mapping = migration.map(snapshot, "new")
+    comment = "such as [1]; added by the POST /collections/:id/publications of the description"
+    assert [text for text in mapping.text.splitlines() if text.startswith("publication_ids")] == [
+        f"{line}  # 4 of 4 records, {comment}"
+    ]
+    mapping.path.unlink()
+    keep_members_apart(pair, description="missing")
+    assert pair.plan(snapshot, resources=("collections",)).types["collections"].left_out == {"publication_ids": "link"}
+    with pair.migration() as migration:
+        mapping = migration.map(snapshot, "new")
+    [question] = mapping.questions()
+    assert mapping.text.splitlines()[question.line - 1] == line.replace("publications publication_id", "?")
+    assert "collections" not in pair.plan(snapshot, resources=("collections",)).facts.resources
+    mapping.path.write_text(mapping.text.replace('post = "?"', 'post = "publications publication_id"'))
+    plan = pair.plan(snapshot, resources=("collections",))
+    with pair.migration() as migration:
+        applied = migration.apply(plan)
+        proof = migration.verify(plan)
+    assert (applied.failed, proof.as_planned) == (0, True)
+    assert members_of(pair, pair.target) == members_of(pair, "library")
+
+
+def keep_members_apart(pair: LibraryPair, description: str = "follows") -> None:
+    """Let both libraries have the publications of a collection at an address of their own, and let both be read."""
+    for tenant, members in (("library", "listed"), (pair.target, "added")):
+        shapes = {"description": description, "resources": {"collections": {"fields": NAMES, "members": members}}}
+        pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+    if "nested" not in pair.config.read_text():
+        read_nested(pair, "old", "new")
+
+
+def members_of(pair: LibraryPair, tenant: str) -> dict[str, list[str]]:
+    """Collection → titles of its publications, each as often as its list has it."""
+    pair = replace(pair, target=tenant, token=token_of(pair, tenant))
+    collections = records_of(pair, "collections")
+    return {
+        record["name"]: sorted(
+            member["title"] for member in pair.call("GET", f"collections/{number}/publications")["records"]
+        )
+        for number, record in collections.items()
+    }
+
+
 def test_members_that_the_target_takes_at_no_field_are_lacking(pair: LibraryPair) -> None:
     """Its own list is at an address of its own, too: they are counted and named, by plan, apply and verify."""
     for tenant in ("library", "target"):
-        shapes = {"resources": {"collections": {"fields": NAMES, "members": True}}}
+        shapes = {"resources": {"collections": {"fields": NAMES, "members": "listed"}}}
         pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
     read_nested(pair)
     plan = pair.plan(back_up(pair, "run"), resources=("collections",))
