@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -44,8 +44,8 @@ class LocalState:
 
     def __init__(self, path: Path, *, moving: bool = False, private: bool = False) -> None:
         self.path = path
-        self._moving = moving
-        self._make_file = make_private_file if private else make_file
+        self.moving = moving
+        self.private = private
 
     def fence(self, tenant: str, data: str) -> int:  # noqa: ARG002
         """None: the lock file of the data folder is the lease."""
@@ -58,7 +58,7 @@ class LocalState:
 
     def open(self, clock: Ticking, *, what: str = "The budget of requests", durable: bool = False) -> SqliteStore:
         """The tables for one purpose, on a connection of their own."""
-        return SqliteStore(self.path, clock, self._make_file, what=what, durable=durable, moving=self._moving)
+        return SqliteStore(self, clock, what=what, durable=durable)
 
     def lease_table(self) -> LeaseTable:
         """Leases for what processes share beyond a data folder, whose own lease is a lock file."""
@@ -98,21 +98,11 @@ class SqliteStore:
     taken = "taken"
     allowance = 0.0
 
-    def __init__(
-        self,
-        path: Path,
-        clock: Ticking,
-        make: Callable[[Path], None],
-        *,
-        what: str,
-        durable: bool,
-        moving: bool,
-    ) -> None:
-        self._path = path
-        self._make_file = make
+    def __init__(self, state: LocalState, clock: Ticking, *, what: str, durable: bool) -> None:
+        self._state = state
+        self._path = state.path
         self._what = what
         self._durable = durable
-        self._moving = moving
         self._clock = clock
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -163,7 +153,7 @@ class SqliteStore:
             self._disconnect()
 
     def _open(self) -> sqlite3.Connection:
-        self._make_file(self._path)
+        (make_private_file if self._state.private else make_file)(self._path)
         db = sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             self._write_ahead(db)
@@ -176,7 +166,7 @@ class SqliteStore:
                 db.execute("BEGIN IMMEDIATE")
                 prepare(tables, str(self._path))
                 db.execute("COMMIT")
-            if not self._moving:
+            if not self._state.moving:
                 check_moves(tables, str(self._path))
         except BaseException:
             db.close()

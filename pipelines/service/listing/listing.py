@@ -181,7 +181,9 @@ class Listing:
         if following is None:
             self.facts.unsettled |= not may_be_last(answer.paging)  # the list has become shorter
         elif not is_unpaged(answer.paging, answer.records, following.records):
-            yield self._take(self.facts.pages + 1, following)
+            page = self._keep(self.facts.pages + 1, following)
+            self._look_ahead(following)
+            yield page
             return following
         return None
 
@@ -193,12 +195,6 @@ class Listing:
             self._guard.forget()  # shifted records are no loop
         elif not frozenset(before.keys).isdisjoint(page.keys):
             self.facts.unsettled = True
-
-    def _take(self, number: int, answer: SavedPage) -> Page:
-        """Make a page part of the walk, and prefetch the pages after it."""
-        page = self._keep(number, answer)
-        self._look_ahead(answer)
-        return page
 
     def _keep(self, number: int, answer: SavedPage) -> Page:
         page = self._accept(number, answer)
