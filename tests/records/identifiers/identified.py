@@ -15,7 +15,8 @@ def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[I
     """Every identifier of a record of either version, flat fields first."""
     identifiers: list[Identifier] = []
     read_fields(record, identifiers, kinds)
-    for entry in record.get(IDENTIFIER_LIST, ()):
+    entries = record.get(IDENTIFIER_LIST)
+    for entry in entries if isinstance(entries, list) else ():
         read_entry(*type_and_value(entry), identifiers, kinds)
     return identifiers
 
