@@ -152,7 +152,7 @@ class PageRequests:
         if number > page.number and paging.total is not None:
             as_last = (paging.total - size) // (number - 1)
             is_last = size != DEFAULT_PER_PAGE and as_last <= PER_PAGE and paging.next is None
-            size = as_last if is_last and (paging.linked or page.other(number + 1) is None) else size
+            size = as_last if is_last and (paging.linked or page.ends_before(number + 1)) else size
         page.size = self._largest = size if GAP_SIZE <= size <= PER_PAGE else PER_PAGE
 
     def _in_parts(
@@ -266,6 +266,7 @@ class _UnreadablePage:
         """`size`: records of a full page, as far as is known; `known_urls`: that of the page that was read last."""
         self._read, self._known = read, known_urls
         self._others = dict[int, SavedPage | None]()
+        self._missing = set[int]()
         self.url, self.number = url, page_number(url) or 1
         self.size = size
 
@@ -332,8 +333,16 @@ class _UnreadablePage:
     def other(self, number: int) -> SavedPage | None:
         """A whole page, if it can be read; there is none before the first one."""
         if number and number not in self._others:
-            self._others[number] = self._try(page_at(self.url, number))
+            self._others[number] = None
+            try:
+                self._others[number] = self._read(page_at(self.url, number), briefly=True)
+            except UNREADABLE as error:
+                self._missing |= {number} if is_missing(error) else set()
         return self._others.get(number)
+
+    def ends_before(self, number: int) -> bool:
+        """Whether the service says that it has no such page."""
+        return self.other(number) is None and number in self._missing
 
     def _try(self, url: httpx.URL) -> SavedPage | None:
         try:
