@@ -263,6 +263,8 @@ def plan_facts(
     reads = sum(
         requests_to_read(total.target) for name, total in totals.items() if total.requests or name == PUBLICATIONS
     )
+    parents = (totals.get(name.partition("/")[0]) for name in tenant.nested)
+    reads += sum(total.target for total in parents if total and total.requests)  # one of each record, or more
     counts = {name: dict(total.actions) for name, total in totals.items()}
     if adopts(counts):
         reads += requests_to_read(totals[AUTHORITIES].target)

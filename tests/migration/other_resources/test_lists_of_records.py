@@ -188,6 +188,7 @@ def test_the_mapping_file_says_how_members_are_added(pair: LibraryPair) -> None:
         applied = migration.apply(plan)
         proof = migration.verify(plan)
     assert (applied.failed, proof.as_planned) == (0, True)
+    assert applied.requests == plan.facts.requests
     assert members_of(pair, pair.target) == members_of(pair, "library")
 
 
