@@ -48,11 +48,13 @@ def test_certificates_that_are_not_there(tmp_path: Path, command: str, variable:
     assert "Traceback" not in outcome.err
 
 
-def test_a_bucket_behind_tls_needs_them_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["missing.pem", ""])
+def test_a_bucket_behind_tls_needs_them_too(tmp_path: Path, place: str) -> None:
     config = CONFIG.format(base_url="http://127.0.0.1:9").replace("library-data", "s3://bucket/library")
     (tmp_path / "bookferry.toml").write_text(config)
     keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "r"}
-    environ = {**keys, "AWS_ENDPOINT_URL": "https://127.0.0.1:9", "SSL_CERT_FILE": str(tmp_path / "missing.pem")}
+    named = {"SSL_CERT_FILE": str(tmp_path / place) if place else "", "SSL_CERT_DIR": ""}
+    environ = {**keys, "AWS_ENDPOINT_URL": "https://127.0.0.1:9", **named}
     outcome = run("snapshots", "list", folder=tmp_path, variables=environ)
     assert outcome.status == 2
     assert "SSL_CERT_FILE" in outcome.err

@@ -337,6 +337,11 @@ def open_bucket(
         client["allow_http"] = True
     else:
         check_certificates(*(environ.get(name, "") for name in CERTIFICATES))
+        empty = [name for name in CERTIFICATES if environ.get(name) == ""]
+        if empty and not any(map(environ.get, CERTIFICATES)):  # obstore reads them itself, and would trust no one
+            raise ConfigurationError(
+                f"The environment variable {empty[0]} is empty. Unset it to trust the usual authorities."
+            )
 
     def store(tries: int) -> ObjectStore:
         try:
