@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date
 
 RESOURCES = ("publications", "users", "hard_copies", "locations", "collections", "authorities", "tasks")
@@ -68,6 +68,12 @@ def nested_address(name: str) -> str:
     """The address of such a list: `/collections/:id/publications`."""
     parent, _, below = name.partition("/")
     return f"/{LIST_PATHS[parent]}/:id/{below}"
+
+
+def nested_remedy(addresses: Collection[str], table: str = "its table") -> str:
+    """How the lists at these addresses that `nested` can name are read; empty if it can name none of them."""
+    names = ", ".join(f'"{name}"' for name in NESTED if nested_address(name) in addresses)
+    return f"To read {names}, write nested = [{names}] in {table}." if names else ""
 
 
 def noun(resource: str) -> str:

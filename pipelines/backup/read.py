@@ -29,7 +29,7 @@ from pipelines.errors import (
     TemporaryError,
 )
 from pipelines.humanize import counted
-from pipelines.inventory import LIST_PATHS
+from pipelines.inventory import LIST_PATHS, NESTED
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
 from pipelines.records.shapes.observation import Observer
@@ -130,7 +130,9 @@ def goes_on_without(capture: Capture, client: LibraryClient, resource: str, erro
         return False  # nothing else would be read, either
     if not capture.has_pages(resource) and not isinstance(error, TemporaryError):
         return True
-    if resource in INDISPENSABLE or isinstance(error, AccessDeniedError | ForeignOriginError):
+    # Each list of a record has rights of its own
+    denied = isinstance(error, AccessDeniedError) and resource not in NESTED.values()
+    if resource in INDISPENSABLE or denied or isinstance(error, ForeignOriginError):
         return False
     other = next((name for name in capture.facts.resources if name != resource), None)
     if other is None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from pipelines.humanize import counted
-from pipelines.inventory import records_in_words
+from pipelines.inventory import nested_remedy, records_in_words
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Lacking
 from pipelines.migration.model.plan import CONFLICTS, HTML, WORKBOOK, Plan, PlanFacts
@@ -152,8 +152,9 @@ def _lists(facts: PlanFacts) -> Iterator[Loss]:
             count=count,
             words=", ".join(map(list_in_words, facts.not_read[:NAMED]))
             + (f" and {count - NAMED:,} more lists" if count > NAMED else ""),
-            why="Bookferry does not read them, so the snapshot lacks what only they have.",
-            remedy="Enter it in the target by hand.",
+            why="the backup did not read them, so the snapshot lacks what only they have.",
+            remedy=nested_remedy(facts.not_read, f"the table of '{facts.source.tenant}', and back it up again")
+            or "Enter it in the target by hand.",
         )
 
 

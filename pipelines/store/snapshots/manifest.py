@@ -21,6 +21,7 @@ from pipelines.inventory import (
     days_left_of,
     default_resources,
     nested_address,
+    nested_remedy,
 )
 from pipelines.records.shapes.observation import ObservedColumn, RecordShape
 from pipelines.shapes.changes import changed_description, changed_records
@@ -200,10 +201,9 @@ def _notes_of_lists(facts: CaptureFacts, not_read: Sequence[str]) -> list[str]:
     resources = [
         name for name, path in LIST_PATHS.items() if f"/{path}" in not_read and (facts.api, name) not in NOT_LISTED
     ]
-    remedy = f" To read {' and '.join(resources)}, name them in `resources` of bookferry.toml." if resources else ""
-    nested = [f'"{name}"' for name in NESTED if nested_address(name) in not_read]
-    remedy += f" To read {', '.join(nested)}, write nested = [{', '.join(nested)}] in its table." if nested else ""
-    return [f"Not read: {names}. The records do not show what these lists have, so the snapshot lacks that.{remedy}"]
+    remedies = [f"To read {' and '.join(resources)}, name them in `resources` of bookferry.toml."] if resources else []
+    lacking = f"Not read: {names}. The records do not show what these lists have, so the snapshot lacks that."
+    return [" ".join(filter(None, [lacking, *remedies, nested_remedy(not_read)]))]
 
 
 def _notes_of_announcements(announced: list[Announcement]) -> list[str]:

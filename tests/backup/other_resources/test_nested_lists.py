@@ -101,10 +101,11 @@ def test_a_night_later_the_difference_is_in_the_list_of_its_record(serve: Serve,
     assert not any(other.different for other in differences.values())
 
 
+@pytest.mark.parametrize("status", [403, 404])
 def test_a_list_that_cannot_be_read_makes_the_snapshot_partial_by_the_id_of_its_record(
-    serve: Serve, library: Library
+    serve: Serve, library: Library, status: int
 ) -> None:
-    library.refused["collections/3/publications"] = 404
+    library.refused["collections/3/publications"] = status
     runner, _server = serve(library, NESTED)
     manifest = runner.back_up("publications", "collections").manifest
     [problem] = manifest.problems

@@ -99,6 +99,10 @@ def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> N
     ]
     plan = pair.plan(snapshot, resources=("collections",))
     assert "the publications of each collection" in in_short(losses_of(plan))
+    [remedy] = [loss.remedy for loss in losses_of(plan) if loss.kind == "lists"]
+    assert remedy.startswith(
+        'To read "collections/publications", write nested = ["collections/publications"] in the table of \'old\''
+    )
 
 
 @pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
