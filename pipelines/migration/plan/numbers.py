@@ -43,8 +43,8 @@ _API = re.compile(r"/api/v[0-9]+/", re.IGNORECASE)
 _NUMBERS = re.compile(r"#?[1-9][0-9]{0,17}(?:\s*[,;|]\s*#?[1-9][0-9]{0,17})*")
 """Matches whole numbers as texts, as the service would write ids."""
 
-_KIND_AND_NUMBER = re.compile(r"([A-Za-z_-]+) +#?([1-9][0-9]{0,17})")
-"""Matches a kind and a number, as in `user 3`: a text of all records, or it may be a title."""
+_KIND_AND_NUMBER = re.compile(r"([a-z_-]+)\s?[:=]?\s+(?:(?:id|no|nr)\b\.?[:=]?\s?)?#?([1-9][0-9]{0,17})", re.IGNORECASE)
+"""Matches a kind and a number, as in `user 3` or `User ID: 3`: a text of all records, or it may be a title."""
 
 _ORDERS = (["order"], ["sequence"], ["sort"])
 """Last words in the name of a list with the order of other records."""
