@@ -164,7 +164,8 @@ class Writer:
             self._journal.answered(number)
             raise self._journal.refused(number, f"its list was not filled: {refusal}", refusal.status) from None
         self.records.changed(row.resource, target_id)
-        self._journal.done(number, target_id=target_id)
+        whole = {name: row.expected[name] for name in posted} if row.action == Action.CREATE else None
+        self._journal.done(number, target_id=target_id, wanted=whole)
         result.done["linked"] = 1
 
     def _adopt(self, row: PlanRow, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult) -> bool:

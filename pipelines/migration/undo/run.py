@@ -100,6 +100,8 @@ class UndoRun(Executor[UndoResult]):
         record = None if number is None else self._writer.records.current(item.row.resource, number)
         if record is None:
             return None
+        lists = {name: self._writer.forms.addition(item.row, name, record["id"]) for name in resource_type.posted}
+        record = {**record, **{name: sorted(self._writer.records.entries(*lists[name])) for name in lists}}
         shows_files = not resource_type.has_files or self._writer.file_visibility.shows_all(record)
         return TargetRecord.of(record, resource_type, all_files=shows_files)
 

@@ -167,6 +167,26 @@ def test_members_are_added_to_the_list_of_their_record(pair: LibraryPair) -> Non
 
 
 @pytest.mark.parametrize("pair", ["empty"], indirect=True)
+def test_an_undo_leaves_a_collection_to_which_people_added_a_publication(pair: LibraryPair) -> None:
+    """The dry run says so."""
+    keep_members_apart(pair)
+    plan = pair.plan(back_up(pair, "run"), resources=("collections",))
+    pair.apply(plan)
+    number, *others = records_of(pair, "collections")
+    path = f"collections/{number}/publications"
+    members = {member["id"] for member in pair.call("GET", path)["records"]}
+    pair.call("POST", path, {"publication_id": min(records_of(pair, "publications").keys() - members)})
+    for really in (False, True):
+        with pair.migration() as migration:
+            undone = migration.undo(plan, really=really)
+        assert [(finding.target_id, finding.problem) for finding in undone.findings] == [
+            (number, "people changed publication_ids since")
+        ]
+    assert [*records_of(pair, "collections")] == [number]
+    assert others
+
+
+@pytest.mark.parametrize("pair", ["empty"], indirect=True)
 def test_the_mapping_file_says_how_members_are_added(pair: LibraryPair) -> None:
     """By the description, or it asks; until it is answered, and without a file, none is sent."""
     keep_members_apart(pair)
