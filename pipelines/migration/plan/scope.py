@@ -151,6 +151,6 @@ def unproved_notes(types: Mapping[str, ResourceType], target: str) -> list[str]:
         return []
     note = (
         f"No description says which fields of {', '.join(names)} '{target}' takes: they are known from records only, so it is not proved "
-        "that it keeps all of them. The apply reads the first new record of each back, and lists what was not kept."
+        "that it keeps all of them. Run `bookferry migrate verify` after the apply: it lists what was not kept."
     )
     return [note]
