@@ -44,7 +44,7 @@ class Gap(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def may_be_of_a_record(error: BookferryError) -> bool:
     """Whether a single record may be the reason why a page cannot be read."""
-    return isinstance(error, TemporaryError | RefusedError) or type(error) in (ProtocolError, AccessDeniedError)
+    return isinstance(error, RefusedError) or type(error) in (TemporaryError, ProtocolError, AccessDeniedError)
 
 
 def may_be_of_the_list(error: BookferryError) -> bool:

@@ -26,7 +26,7 @@ from pipelines.service.sign_in import authorization_server
 from pipelines.service.sign_in.login import signing_in
 from pipelines.service.sign_in.sign_in_state import sign_in_state
 from pipelines.service.sign_in.stored_sign_in import Grant
-from pipelines.service.sign_in.token_refresh import MAX_REJECTED
+from pipelines.service.sign_in.token_refresh import MAX_REJECTED, MOST_TRIES
 from pipelines.service.sign_in.token_response import read_token_response
 from pipelines.service.sign_in.token_store import open_tokens
 from tests.service.manual_clock import ManualClock
@@ -412,6 +412,17 @@ def test_a_token_that_ends_in_the_middle_of_200_pages(visit: Visit) -> None:
                     service.access.clear()
     assert (read, listing.facts.pages, home.grant.refreshes) == (10_000, 200, 1)
     assert len(service.tokens_asked("refresh_token")) == 1
+
+
+def test_a_page_is_not_read_around_a_sign_in_that_cannot_be_renewed(visit: Visit) -> None:
+    """Each smaller page would ask for a token again, for a minute."""
+    home, service = visit()
+    sign_in(home, service)
+    service.access.clear()
+    service.liberties.refusal = (502, b"")
+    with home.client(clock=ManualClock()) as client, pytest.raises(TemporaryError, match="502"):
+        next(Listing(client, ["publications/all", "publications"]).pages())
+    assert len(service.tokens_asked("refresh_token")) == MOST_TRIES
 
 
 def test_a_token_is_renewed_ahead_of_its_end(visit: Visit) -> None:
