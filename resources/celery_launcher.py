@@ -6,8 +6,8 @@ from dagster_celery.launcher import CeleryRunLauncher as DagsterCeleryRunLaunche
 class CeleryRunLauncher(DagsterCeleryRunLauncher):
     """Notes that a person terminates a run before its worker is interrupted, as Dagster's other launchers do.
 
-    Without the note Dagster takes the interruption for a failure. A run that no worker took, or whose worker is lost, ends as canceled
-    after `cancel_timeout_seconds`.
+    Without the note Dagster takes the interruption for a failure. A run whose worker is lost ends as canceled after
+    `cancel_timeout_seconds`. One that waits in the broker is terminated by force alone, and no worker starts it then.
     """
 
     def terminate(self, run_id: str) -> bool:
