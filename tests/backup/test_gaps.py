@@ -144,6 +144,17 @@ def test_any_place(tmp_path: Path, answer: str, bad: set[int]) -> None:
 
 
 @pytest.mark.parametrize("headers", ["both", "total"])
+@pytest.mark.parametrize("bad", [1, 26])
+def test_the_last_page_has_as_many_as_a_page_by_default(tmp_path: Path, headers: str, bad: int) -> None:
+    """It does not show how many a full page has, where the first page cannot be read."""
+    with backed_up(tmp_path, Library({bad}, ANSWERS["422"], headers=headers, records=75)) as (runner, _server):
+        snapshot = runner.back_up()
+    assert {row["id"] for row in runner.raw_rows(snapshot)} == {*range(1, 76)} - {bad}
+    [gap] = [problem for problem in snapshot.manifest.problems if "cannot send" in problem]
+    assert f"record {bad} of the list" in gap
+
+
+@pytest.mark.parametrize("headers", ["both", "total"])
 @pytest.mark.parametrize(
     ("most", "allowed", "which"),
     [

@@ -149,10 +149,13 @@ class PageRequests:
             return
         number, other = nearest
         paging, size = other.paging, len(other.records)
-        if number > page.number and paging.total is not None:
-            as_last = (paging.total - size) // (number - 1)
-            is_last = size != DEFAULT_PER_PAGE and as_last <= PER_PAGE and paging.next is None
-            size = as_last if is_last and (paging.linked or page.ends_before(number + 1)) else size
+        if number > page.number and paging.next is None:  # perhaps the last one, with fewer records
+            full = PER_PAGE if paging.total is None else (paging.total - size) // (number - 1)
+            if full != size and full <= PER_PAGE:
+                first = page.single(full * (number - 1) + 1)
+                is_last = size != DEFAULT_PER_PAGE and paging.total is not None
+                is_last = is_last and (paging.linked or page.ends_before(number + 1))
+                size = full if (is_last if first is None else first == other.ids[0]) else size
         page.size = self._largest = size if GAP_SIZE <= size <= PER_PAGE else PER_PAGE
 
     def _in_parts(
@@ -327,8 +330,13 @@ class _UnreadablePage:
         """The id of a record: one of these by their places, or one before or behind the page; `None` if it cannot be read."""
         if place in ids or place < 1 or self.begin <= place < self.begin + self.size:
             return ids.get(place)
-        single = self._try(part_at(self.url, place, 1))
-        return single.ids[0] if single is not None and len(single.ids) == 1 else _ids_by_place(self.beside).get(place)
+        single = self.single(place)
+        return _ids_by_place(self.beside).get(place) if single is None else single
+
+    def single(self, place: int) -> int | None:
+        """The id of the record at a place, if the service sends it as a page."""
+        page = self._try(part_at(self.url, place, 1))
+        return page.ids[0] if page is not None and len(page.ids) == 1 else None
 
     def other(self, number: int) -> SavedPage | None:
         """A whole page, if it can be read; there is none before the first one."""

@@ -116,6 +116,9 @@ def shows_that_it_is_served(library: GappyLibrary) -> bool:
 @example(GappyLibrary(26, 20, "oldest first", [], link=False, bad=[0]), 0)
 @example(GappyLibrary(120, 25, "newest first", [], bad=[0, 60], answer="404"), 0)
 @example(GappyLibrary(100, 50, "newest first", [], bad=[34, 99], answer="no records"), 1)
+@example(GappyLibrary(75, 50, "oldest first", [], bad=[0], answer="422"), 0)
+@example(GappyLibrary(75, 50, "newest first", [], link=False, bad=[25], answer="403"), 0)
+@example(GappyLibrary(75, 25, "oldest first", [], link=False, bad=[0, 60], answer="403"), 0)
 @example(GappyLibrary(41, 20, "oldest first", [], link=False, bad=[0, 40], answer="403"), 0)
 def test_at_rest_every_other_record_is_read_and_each_gap_is_named(
     one_budget: Budget, library: GappyLibrary, stop: int
