@@ -46,6 +46,9 @@ _NUMBERS = re.compile(r"#?[1-9][0-9]{0,17}(?:\s*[,;|]\s*#?[1-9][0-9]{0,17})*")
 _KIND_AND_NUMBER = re.compile(r"([a-z_-]+)\s?[:=]?\s+(?:(?:id|no|nr)\b\.?[:=]?\s?)?#?([1-9][0-9]{0,17})", re.IGNORECASE)
 """Matches a kind and a number, as in `user 3` or `User ID: 3`: a text of all records, or it may be a title."""
 
+_TITLES = frozenset({"name", "title", "label", "heading"})
+"""Last words of fields whose texts name their own record, as `Task 3` may."""
+
 _ORDERS = (["order"], ["sequence"], ["sort"])
 """Last words in the name of a list with the order of other records."""
 
@@ -71,7 +74,7 @@ def fields_with_ids(
         for name in names:
             for path, value in _values((name,), record.get(name)):
                 if not is_quantity("_".join(path)):  # `borrower: {number: 7}` is the number of a borrower
-                    _add(values, path, _numbers(value))
+                    _add(values, path, _numbers(value, is_title=not _TITLES.isdisjoint(words_of(path[-1])[-1:])))
                 if name not in addressed and isinstance(value, str) and (resource := _addressed_resource(value)):
                     addressed[name] = [resource]
     return addressed | _owners({path: numbers for path, numbers in values.items() if numbers}, listings)
@@ -135,10 +138,10 @@ def _decoded(text: str) -> object:
         return None
 
 
-def _numbers(value: object) -> list[int]:
+def _numbers(value: object, *, is_title: bool) -> list[int]:
     """The whole numbers from 1 on that a value is: one, several in a text, or one behind a kind; empty for any other value."""
     if isinstance(value, str):
-        kind_and_number = _KIND_AND_NUMBER.fullmatch(value)
+        kind_and_number = None if is_title else _KIND_AND_NUMBER.fullmatch(value)
         if kind_and_number and resource_named(stem_of(kind_and_number[1])):
             return [int(kind_and_number[2])]
         return [int(number) for number in re.findall("[0-9]+", value)] if _NUMBERS.fullmatch(value) else []

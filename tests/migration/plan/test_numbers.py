@@ -45,6 +45,7 @@ def listings(tmp_path: Path) -> Listings:
         ("shelf", ["Book no. 41", "publication ID: 42", "book\u00a0Nr. #41"], "publications"),
         ("shelf", ["book note 41"], None),
         ("shelf", ["about 41"], None),
+        ("shelf_name", ["Book 41", "Book 42"], None),
         ("shelf_state", [1], None),
         ("edition_nr", [1, 2, 3], None),
         ("shelf", [None], None),
