@@ -74,15 +74,9 @@ def _candidates(
         within = learned.within.get(name)
         if within is None and not field.has_ids:
             continue
-        listing = read.get(learned.references.get(name, ""))
-        referred = islice(listing.records(), MOST_IDS) if listing else ()
-        theirs = {
-            "type",
-            OTHERS,
-            ANY_KEY,
-            *(within.path if within else ()),
-            *(name for record in referred for name in record),
-        }
-        members = (field.entries or field).members.keys() - theirs
-        if own := sorted(member for member in members if not is_managed(member)):
-            yield key, own
+        ways = {"type", OTHERS, ANY_KEY, *(within.path if within else ())}
+        members = {member for member in (field.entries or field).members.keys() - ways if not is_managed(member)}
+        listing = read.get(learned.references.get(name, "")) if members else None
+        members.difference_update(*(islice(listing.records(), MOST_IDS) if listing else ()))
+        if members:
+            yield key, sorted(members)

@@ -269,7 +269,7 @@ class _UnreadablePage:
         """`size`: records of a full page, as far as is known; `known_urls`: that of the page that was read last."""
         self._read, self._known = read, known_urls
         self._others = dict[int, SavedPage | None]()
-        self._missing = set[int]()
+        self._missing = set[httpx.URL]()
         self.url, self.number = url, page_number(url) or 1
         self.size = size
 
@@ -341,19 +341,16 @@ class _UnreadablePage:
     def other(self, number: int) -> SavedPage | None:
         """A whole page, if it can be read; there is none before the first one."""
         if number and number not in self._others:
-            self._others[number] = None
-            try:
-                self._others[number] = self._read(page_at(self.url, number), briefly=True)
-            except UNREADABLE as error:
-                self._missing |= {number} if is_missing(error) else set()
+            self._others[number] = self._try(page_at(self.url, number))
         return self._others.get(number)
 
     def ends_before(self, number: int) -> bool:
         """Whether the service says that it has no such page."""
-        return self.other(number) is None and number in self._missing
+        return self.other(number) is None and page_at(self.url, number) in self._missing
 
     def _try(self, url: httpx.URL) -> SavedPage | None:
         try:
             return self._read(url, briefly=True)
-        except UNREADABLE:
+        except UNREADABLE as error:
+            self._missing |= {url} if is_missing(error) else set()
             return None
