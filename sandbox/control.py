@@ -21,7 +21,7 @@ from typing import Any
 from werkzeug.exceptions import BadRequest
 from werkzeug.wrappers import Request, Response
 
-from sandbox.both_versions.payloads import SchemaValidator
+from sandbox.both_versions.payloads import payload_problem
 from sandbox.endpoints import literal_action
 from sandbox.errors import bad_request, unprocessable
 from sandbox.faults import parse_fault
@@ -116,7 +116,7 @@ def _create_location(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """
     version, resource = service_of(tenant.settings.shapes).versions[0], RESOURCES["locations"]
     shape = version.shapes.get("locations")
-    for problem in SchemaValidator(version.schemas).problems(body, version.schemas["LocationCreate"], ""):
+    if problem := payload_problem(body, version.schemas["LocationCreate"], version.schemas):
         raise unprocessable(problem)
     values = dict(body) if shape is None else shape.sent("create", body, "")
     record = tenant.records["locations"].create(resource.new(values))

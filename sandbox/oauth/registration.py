@@ -13,7 +13,7 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
-from sandbox.both_versions.payloads import SchemaValidator, parsed_json
+from sandbox.both_versions.payloads import parsed_json, payload_problem
 from sandbox.errors import ApiError
 from sandbox.oauth import redirect_uris
 from sandbox.oauth.errors import OAuthError
@@ -68,8 +68,8 @@ def new_client(
 
     The default of the grant types is both, because an access token comes with a refresh token (service.md#tokens).
     """
-    for problem in SchemaValidator({}).problems(metadata, _METADATA, ""):
-        error = "invalid_redirect_uri" if problem.startswith("redirect_uris") else "invalid_client_metadata"
+    if problem := payload_problem(metadata, _METADATA, {}):
+        error = "invalid_redirect_uri" if "redirect_uris" in problem else "invalid_client_metadata"
         raise OAuthError(error, problem)
     for position, address in enumerate(metadata["redirect_uris"]):
         if reason := redirect_uris.redirect_uri_problem(address):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from sandbox.both_versions.payloads import SchemaValidator
+from sandbox.both_versions.payloads import payload_problem
 from sandbox.both_versions.schemas import ID, INTEGER, TEXT_OR_NULL, array, payload_object, response_object
 from sandbox.endpoints import Schema
 from sandbox.state.records import REFERENCES
@@ -180,7 +180,7 @@ def sources(resource: Resource) -> Mapping[str, Source]:
 
 def accepts_null(schema: Schema) -> bool:
     """Returns whether null meets a schema."""
-    return next(SchemaValidator(V3.schemas).problems(None, schema, ""), None) is None
+    return payload_problem(None, schema, V3.schemas) is None
 
 
 def _or_null(schema: Schema) -> Schema:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from sandbox.both_versions.payloads import schema_problems
+from sandbox.both_versions.payloads import schema_problem
 from sandbox.endpoints import Endpoint, Router, Schema, Version
 from sandbox.errors import ApiError, unprocessable
 from sandbox.shapes.fields import Field, sources
@@ -102,7 +102,8 @@ def _field(resource: Resource, name: str, described: Any) -> Field:
         field = with_changes(Field(name, source), {**rest, "seed": tuple(rest.get("seed", ()))})
         if source is not None and source.create is None and source.change is None:
             field = replace(field, read_only=True)
-        for problem in (*_problems(field, rest), *schema_problems(field.schema, V3.schemas)):
+        problems = *_problems(field, rest), schema_problem(field.schema, V3.schemas)
+        if problem := next(filter(None, problems), None):
             raise unprocessable(problem)
     except ApiError as error:
         raise unprocessable(f"fields.{name}: {error.message}") from None
