@@ -228,15 +228,6 @@ def test_a_token_carries_the_intersection(library: Library, requested: str, regi
 # --- Clients
 
 
-def test_a_public_client_has_no_secret_and_does_not_authenticate(library: Library) -> None:
-    """service.md#clients: a public client has no secret and does not authenticate at the token endpoint."""
-    app = registered_client(library, "none")
-    assert app.secret is None
-    tokens = app.sign_in()
-    assert app.refresh(tokens["refresh_token"]).status_code == 200
-    assert app.redeem(app.code(), client_secret="any").status_code == 401
-
-
 @pytest.mark.parametrize("method", CONFIDENTIAL)
 def test_a_confidential_client_authenticates_with_its_secret(library: Library, method: str) -> None:
     """service.md#clients: a confidential client authenticates with its secret."""
@@ -254,6 +245,7 @@ def test_a_confidential_client_authenticates_with_its_secret(library: Library, m
 def test_a_client_authenticates_exactly_as_it_is_registered(library: Library, registered: str, used: str) -> None:
     """service.md#clients: the methods are `none`, `client_secret_basic` and `client_secret_post`; a client uses its registered one."""
     app = registered_client(library, registered)
+    assert bool(app.secret) == (registered != "none")
     code = app.code()
     app.method, app.secret = used, None if used == "none" else app.secret or "guess"
     answer = app.redeem(code)
@@ -316,20 +308,6 @@ def test_an_issued_client_is_confidential(library: Library, method: str) -> None
     assert app.sign_in()
     with pytest.raises(httpx.HTTPStatusError, match="422"):
         issued_client(library, token_endpoint_auth_method="none")
-
-
-def test_basic_credentials_go_in_the_header_and_the_code_in_the_body(library: Library) -> None:
-    """service.md#clients: `client_secret_basic` sends id and secret as HTTP Basic; `code` and `code_verifier` are in the body."""
-    app = issued_client(library)
-    body = {
-        "grant_type": "authorization_code",
-        "code": app.code(),
-        "redirect_uri": CALLBACK,
-        "code_verifier": app.verifier,
-    }
-    assert "client_id" not in body
-    answer = library.client().post("/oauth/token", data=body, auth=(app.id, app.secret or ""))
-    assert answer.status_code == 200
 
 
 def test_revocation_ends_all_connections_at_once(library: Library) -> None:

@@ -21,22 +21,10 @@ def test_page_size(library: Library, version: str, asked: str, size: int) -> Non
 def test_pagination_headers(library: Library, version: str) -> None:
     """service.md#lists: `X-Total` is the total, `Link` has the first, previous, next and last page."""
     answer = getattr(library, version)().get("/publications?per_page=20&page=2")
-    assert answer.headers["X-Total"] == "60"
+    assert (list(answer.json()), answer.headers["X-Total"]) == (["records"], "60")
     address = f"{library.base_url}/api/{version}/publications?per_page=20&page="
     found = {name: link["url"] for name, link in answer.links.items()}
     assert found == {"first": f"{address}1", "prev": f"{address}1", "next": f"{address}3", "last": f"{address}3"}
-
-
-@VERSIONS
-def test_pages_remain_while_a_next_link_exists(library: Library, version: str) -> None:
-    """service.md#lists: while there is a next link, there are more pages."""
-    client = getattr(library, version)()
-    seen, following = [], f"{library.base_url}/api/{version}/publications?per_page=7"
-    while following:
-        answer = client.get(following)
-        seen += [record["id"] for record in answer.json()["records"]]
-        following = answer.links.get("next", {}).get("url")
-    assert seen == list(range(1, 61))
 
 
 def test_the_rate_is_one_for_both_versions(library: Library) -> None:

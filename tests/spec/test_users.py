@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.spec.conftest import Library, links
+from tests.spec.conftest import Library
 
 PERSON = {"email": "new@library.example", "name": "Nora New", "roles": ["librarian"]}
 V3_FIELDS = ["id", "email", "name", "roles", "avatar"]
@@ -52,35 +52,6 @@ def test_a_user_can_be_deleted(client: httpx.Client, library: Library) -> None:
     assert their.get("/users/me").status_code == 401
 
 
-def test_the_list_of_users(library: Library) -> None:
-    """service.md#users: GET /users lists users in pages, with filters as query parameters."""
-    client = library.v3("users:read", "users:write")
-    for number in range(60):
-        create(client, email=f"p{number}@library.example")
-    answer = client.get("/users")
-    total = int(answer.headers["X-Total"])
-    assert total == 68
-    assert len(answer.json()["records"]) == 25
-    assert set(links(answer)) == {"first", "next", "last"}
-    seen = []
-    address: str | None = "/users?per_page=99"
-    while address:
-        page = client.get(address)
-        assert len(page.json()["records"]) <= 50
-        seen += [user["id"] for user in page.json()["records"]]
-        address = links(page).get("next")
-    assert seen == sorted(set(seen))
-    assert len(seen) == total
-
-
-def test_users_me_needs_no_scope(library: Library) -> None:
-    """service.md#users: GET /users/me answers the caller's own record and needs no scope."""
-    answer = library.v3("library:read").get("/users/me")
-    assert answer.status_code == 200
-    assert answer.json()["email"] == library.tenant.account.email
-    assert library.client("/api/v3").get("/users/me").status_code == 401
-
-
 def test_one_patch_changes_everything(library: Library) -> None:
     """service.md#users: v3 changes the whole user with PATCH /users/:id."""
     client = library.v3()
@@ -117,9 +88,3 @@ def test_two_user_endpoints_of_v2_are_deprecated(library: Library) -> None:
     assert headers == ["POST /users", "PATCH /users/:id/roles", None]
     v3 = create(library.v3())
     assert "X-API-Deprecation" not in v3.headers
-
-
-@pytest.mark.parametrize("path", ["/users", "/users/1", "/users/me", "/users/avatar/presign"])
-def test_v2_shows_no_users(library: Library, path: str) -> None:
-    """service.md#users: v2 has no GET /users. Assumption: 405 where another method has the path, else 404."""
-    assert library.v2().get(path).status_code == (404 if path.count("/") > 2 else 405)
