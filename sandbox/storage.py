@@ -3,8 +3,7 @@
 The storage service has the bytes, on another origin: a port of its own or, in process, the host ``storage.`` before the
 library's own.
 
-To attach a file to a record (asset, cover, avatar), call ``promote`` outside of a transaction. Inside the transaction,
-``sandbox.state.blobs.file_key`` returns the value of the record's column.
+To attach a file to a record (asset, cover, avatar), call ``promote`` outside of a transaction.
 """
 
 from __future__ import annotations
@@ -86,7 +85,8 @@ class Storage:
             raise storage_not_found(file_id)
         metadata = metadata or {}
         name = metadata.get("filename", uploaded.filename)
-        file = StoredFile(new_file_id(name), name, metadata.get("mime_type") or uploaded.mime_type, uploaded.size)
+        mime_type = metadata.get("mime_type") or uploaded.mime_type
+        file = {"id": new_file_id(name), "filename": name, "mime_type": mime_type, "size": uploaded.size}
         if not self._blobs.add_file(key, file):
             raise storage_not_found(file_id)
         return file

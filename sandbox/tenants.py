@@ -14,13 +14,12 @@ from sandbox.library.seed import seed
 from sandbox.rate_limit import RequestRate
 from sandbox.settings import Settings
 from sandbox.state.accounts import Accounts, User, ensure_account
-from sandbox.state.assets import Assets
 from sandbox.state.blobs import Blobs
 from sandbox.state.clients import Clients
 from sandbox.state.database import Database
 from sandbox.state.grants import Grants
 from sandbox.state.publications import Publications
-from sandbox.state.records import REFERENCES, Records
+from sandbox.state.records import REFERENCES, Records, add_records
 from sandbox.state.tenants import add_tenant, find_tenant
 from sandbox.storage import Storage
 
@@ -71,7 +70,6 @@ class Tenant:
     accounts: Accounts
     blobs: Blobs
     storage: Storage
-    assets: Assets
     records: Mapping[str, Records]
     clients: Clients
     grants: Grants
@@ -118,6 +116,7 @@ def open_tenant(
         row = find_tenant(connection, name)
         if row is None:
             row = add_tenant(connection, name)
+            add_records(connection, row.key, "organizations", [{"name": name}])
             cookie = ensure_account(connection, row.key, email=account.email, password=account.password)
             if records != 0:
                 seed(connection, row.key, records)
@@ -138,7 +137,6 @@ def open_tenant(
         accounts=Accounts(database, row.key),
         blobs=blobs,
         storage=Storage(blobs, row.signing_key, clock, port=storage_port),
-        assets=Assets(database, row.key),
         records={resource: Records(database, row.key, resource) for resource in REFERENCES},
         clients=Clients(database, row.key),
         grants=Grants(database, row.key),

@@ -14,7 +14,7 @@ from sandbox.both_versions.schemas import MEDIA_TYPE
 from sandbox.endpoints import Call, Endpoint, Parameter, SuccessResponse, named
 from sandbox.errors import record_not_found, unprocessable
 from sandbox.responses import deleted, json_response
-from sandbox.state.publications import Asset
+from sandbox.state.records import Document, MissingReference, Records
 
 _MAX_NAME_LENGTH = 255
 
@@ -58,18 +58,19 @@ def presign_endpoint(path: str, place: str, scope: str) -> Endpoint:
 def create_asset(call: Call) -> Response:
     """Attaches an upload to a publication."""
     payload = call.payload
-    publication = payload["publication_id"]
-    if not call.tenant.assets.has_publication(publication):
-        raise record_not_found()
+    _check_publication(call)
     empty_names = call.settings.variations.empty_names
     file = call.tenant.storage.promote(payload["file"]["id"], payload["file"].get("metadata"), empty_names=empty_names)
-    name = payload.get("name", file.filename)
-    if name == "" and empty_names == "replaced":
-        name = file.filename
-    content_type = payload.get("content_type", file.mime_type)
-    asset = call.tenant.assets.create(publication, name=name, content_type=content_type, file=file)
-    if asset is None:
-        raise record_not_found()
+    texts = {
+        "name": payload.get("name", file["filename"]),
+        "content_type": payload.get("content_type", file["mime_type"]),
+    }
+    if texts["name"] == "" and empty_names == "replaced":
+        texts["name"] = file["filename"]
+    try:
+        asset = _assets(call).create({"publication_id": payload["publication_id"], **texts, "file": file})
+    except MissingReference:
+        raise record_not_found() from None
     return call.answer(asset_record(asset, call))
 
 
@@ -80,25 +81,32 @@ def get_asset(call: Call) -> Response:
 
 def change_asset(call: Call) -> Response:
     """Changes name, type, publication or file of an asset."""
-    asset, payload = _asset_of_path(call), call.payload
-    publication = payload.get("publication_id")
-    if publication is not None and not call.tenant.assets.has_publication(publication):
-        raise record_not_found()
-    upload = payload.get("file")
-    file = call.tenant.storage.promote(upload["id"], upload.get("metadata")) if upload else None
-    call.tenant.assets.change(asset.id, payload, publication=publication, file=file)
-    return call.answer(asset_record(_asset_of_path(call), call))
+    asset, values = _asset_of_path(call), dict(call.payload)
+    _check_publication(call)
+    if upload := values.get("file"):
+        values["file"] = call.tenant.storage.promote(upload["id"], upload.get("metadata"))
+    return call.answer(asset_record(_assets(call).change(asset["id"], values) or asset, call))
 
 
 def delete_asset(call: Call) -> Response:
     """Deletes an asset and its file."""
-    if not call.tenant.assets.remove(call.number or 0):
+    if not _assets(call).remove(call.number or 0):
         raise record_not_found()
     return deleted(call.settings.variations)
 
 
-def _asset_of_path(call: Call) -> Asset:
-    asset = call.tenant.assets.get(call.number or 0)
+def _assets(call: Call) -> Records:
+    return call.tenant.records["assets"]
+
+
+def _check_publication(call: Call) -> None:
+    number = call.payload.get("publication_id")
+    if number is not None and call.tenant.publications.get(number) is None:
+        raise record_not_found()
+
+
+def _asset_of_path(call: Call) -> Document:
+    asset = _assets(call).get(call.number or 0)
     if asset is None:
         raise record_not_found()
     return asset

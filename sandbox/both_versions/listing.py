@@ -11,7 +11,7 @@ from sandbox.both_versions.paging import Page, page_headers, requested_page
 from sandbox.endpoints import Call, Parameter
 from sandbox.errors import record_not_found
 from sandbox.responses import json_response
-from sandbox.state.publications import Publication
+from sandbox.state.records import Document
 from sandbox.state.search import Criteria
 
 SEARCHABLE_IDENTIFIERS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
@@ -28,7 +28,7 @@ LIST_HEADERS = {
     "Link": "Addresses of the first, previous, next and last page",
 }
 
-Render = Callable[[Publication, Call], dict[str, Any]]
+Render = Callable[[Document, Call], dict[str, Any]]
 
 
 def publication_filters(*, deprecated: bool) -> tuple[Parameter, ...]:
@@ -65,7 +65,7 @@ def publication_page(call: Call, criteria: Criteria, render: Render, *, bare: bo
     page = requested_page(call.request, call.settings.variations)
     descending = call.settings.variations.order == "descending"
     matches = call.tenant.publications.search(criteria, limit=page.size, offset=page.offset, descending=descending)
-    return list_response(call, page, [render(each, call) for each in matches.publications], matches.total, bare=bare)
+    return list_response(call, page, [render(each, call) for each in matches.documents], matches.total, bare=bare)
 
 
 def all_publications(call: Call, render: Render) -> Response:

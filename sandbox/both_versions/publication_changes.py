@@ -7,24 +7,20 @@ from typing import Any
 
 from sandbox.endpoints import Call
 from sandbox.state.blobs import StoredFile
-from sandbox.state.drafts import Author, Draft, NewAsset
+from sandbox.state.records import Document
 
 _TEXTS = ("title", "publishable_type", "published_on", "abstract")
 _REFERENCES = ("contributor", "organization")
 _FILES = ("assets", "assets_attributes")
 
-DraftChange = Callable[[Draft], Draft]
+DraftChange = Callable[[Document], Document]
 
 
-def common_changes(call: Call) -> dict[str, Any]:
+def common_changes(call: Call) -> Document:
     """Returns the changes that both versions write alike: texts, references and cover, if they are in the payload."""
-    payload = call.payload
-    changes: dict[str, Any] = {name: payload[name] for name in _TEXTS if name in payload}
-    for name in _REFERENCES:
-        if name in payload:
-            changes[name] = payload[name] and payload[name]["id"]
-    if "cover" in payload:
-        changes["cover"] = payload["cover"] and _stored_file(payload["cover"], call)
+    changes = {name: call.payload[name] for name in (*_TEXTS, *_REFERENCES) if name in call.payload}
+    if "cover" in call.payload:
+        changes["cover"] = call.payload["cover"] and _stored_file(call.payload["cover"], call)
     return changes
 
 
@@ -36,20 +32,20 @@ def file_entries(call: Call) -> list[Mapping[str, Any]]:
     return sent
 
 
-def new_assets(sent: Iterable[Mapping[str, Any]], call: Call) -> tuple[NewAsset, ...]:
+def new_assets(sent: Iterable[Mapping[str, Any]], call: Call) -> list[Document]:
     """Returns the files to attach; name and type default to those of the file."""
     assets = []
     for each in sent:
         file = _stored_file(each["file"], call)
-        name, content_type = each.get("name"), each.get("content_type")
-        keeps = name == "" and call.settings.variations.empty_names == "kept"
-        assets.append(NewAsset(name if keeps else name or file.filename, content_type or file.mime_type, file))
-    return tuple(assets)
+        keeps = each.get("name") == "" and call.settings.variations.empty_names == "kept"
+        name = "" if keeps else each.get("name") or file["filename"]
+        assets.append({"name": name, "content_type": each.get("content_type") or file["mime_type"], "file": file})
+    return assets
 
 
-def author(entry: Mapping[str, Any]) -> Author:
+def author(entry: Mapping[str, Any]) -> Document:
     """Returns an author; the default type is person."""
-    return Author(entry["name"], entry.get("type", "person"))
+    return {"name": entry["name"], "type": entry.get("type", "person")}
 
 
 def _stored_file(upload: Mapping[str, Any], call: Call) -> StoredFile:

@@ -19,8 +19,7 @@ from sandbox.both_versions.publication_changes import DraftChange
 from sandbox.endpoints import Call, Endpoint, SuccessResponse, named
 from sandbox.errors import record_not_found
 from sandbox.responses import deleted
-from sandbox.state.drafts import Draft, MissingReference
-from sandbox.state.publications import Publication, unchanged_draft
+from sandbox.state.records import Document, MissingReference
 
 # Assumption: the only deprecated field that version 2 announces; flat identifiers are announced as parameters
 _DEPRECATED_FIELDS = ("import_state",)
@@ -46,19 +45,11 @@ def publication_endpoints(
         return call.answer(render(_of_path(call), call))
 
     def create_publication(call: Call) -> Response:
-        change = draft_change(call)
-        create, manner = call.tenant.publications.create, call.settings.variations.author_authorities
-        return call.answer(render(_written(lambda: create(change(Draft(title=None)), authorities=manner)), call))
+        return call.answer(render(_written(call, None, draft_change(call), skip_missing=deprecated), call))
 
     def change_publication(call: Call) -> Response:
-        number = _of_path(call).id
-        change, manner = draft_change(call), call.settings.variations.author_authorities
-        written = _written(
-            lambda: call.tenant.publications.change(
-                number, lambda stored: change(unchanged_draft(stored)), authorities=manner
-            )
-        )
-        return call.answer(render(written, call))
+        number = _of_path(call)["id"]
+        return call.answer(render(_written(call, number, draft_change(call), skip_missing=deprecated), call))
 
     def endpoint(handler: Callable[[Call], Response], method: str, path: str, summary: str, **more: object) -> Endpoint:
         answered = SuccessResponse("A page of publications", "PublicationList", LIST_HEADERS | headers)
@@ -130,7 +121,7 @@ def publication_endpoints(
     )
 
 
-def _of_path(call: Call) -> Publication:
+def _of_path(call: Call) -> Document:
     """Returns the publication of the path, or raises 404."""
     stored = call.tenant.publications.get(call.number or 0)
     if stored is None:
@@ -138,15 +129,16 @@ def _of_path(call: Call) -> Publication:
     return stored
 
 
-def _written(write: Callable[[], Publication | None]) -> Publication:
-    """Returns the written publication; a missing record or reference is 404."""
+def _written(call: Call, number: int | None, change: DraftChange, *, skip_missing: bool) -> Document:
+    """Returns the created or changed publication; a missing record or reference is 404."""
+    publications, manner = call.tenant.publications, call.settings.variations.author_authorities
     try:
-        written = write()
+        stored = publications.write(number, change, authorities=manner, skip_missing=skip_missing)
     except MissingReference:
         raise record_not_found() from None
-    if written is None:
+    if stored is None:
         raise record_not_found()
-    return written
+    return stored
 
 
 def _delete(call: Call) -> Response:

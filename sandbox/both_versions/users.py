@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 from werkzeug.wrappers import Response
@@ -13,7 +12,6 @@ from sandbox.both_versions.schemas import INTEGER, array, or_null, payload_objec
 from sandbox.endpoints import TEXT, Call, Endpoint, Schema, SuccessResponse
 from sandbox.errors import ApiError, record_not_found, unprocessable
 from sandbox.responses import deleted
-from sandbox.state.blobs import StoredFile
 from sandbox.state.records import EXTRA, Document, DuplicateValue, Records
 from sandbox.tenants import Mail
 
@@ -36,7 +34,7 @@ def user_record(row: Document, call: Call) -> dict[str, Any]:
     """Returns a user; version 3 shows the picture, too."""
     record = {name: row[name] for name in ("id", "email", "name", "roles")}
     if call.version.name == "v3":
-        record["avatar"] = row["avatar"] and cover_record(StoredFile(**row["avatar"]), call)
+        record["avatar"] = row["avatar"] and cover_record(row["avatar"], call)
         record[EXTRA] = row.get(EXTRA)
     return record
 
@@ -104,7 +102,7 @@ def _stored_values(call: Call) -> Document:
         values["roles"] = list(dict.fromkeys(values["roles"]))
     if values.get("avatar"):
         avatar = values["avatar"]
-        values["avatar"] = asdict(call.tenant.storage.promote(avatar["id"], avatar.get("metadata")))
+        values["avatar"] = call.tenant.storage.promote(avatar["id"], avatar.get("metadata"))
     return values
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import date
 from importlib.resources import files
 from itertools import cycle, islice
@@ -19,7 +19,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from sandbox.state.blobs import LIBRARY, StoredFile, add_file
-from sandbox.state.drafts import Author, Draft, Identifier, add_asset, add_publications, set_cover
+from sandbox.state.publications import add_publications, new_publication
+from sandbox.state.records import Document, add_records
 
 IDENTIFIER_TYPES = ("doi", "isbn", "issn", "arxiv_id", "pmid")
 _IMPORT_STATE = "imported"
@@ -35,9 +36,10 @@ def seed(connection: sqlite3.Connection, tenant: int, limit: int | None = None) 
     lines = gzip.decompress(_data("publications.jsonl.gz")).splitlines()
     count = len(lines) if limit is None else limit
     records = [json.loads(line) for line in lines[:count]]
-    new = [_draft(record) for record in islice(cycle(records), count)]
-    keys = add_publications(connection, tenant, new)
-    _attach(connection, tenant, keys)
+    new = [_document(record) for record in islice(cycle(records), count)]
+    assets = list(_attach(connection, tenant, new))
+    ids = add_publications(connection, tenant, new)
+    add_records(connection, tenant, "assets", [{"publication_id": ids[place], **asset} for place, asset in assets])
 
 
 def service_date(text: str | None) -> str | None:
@@ -55,41 +57,39 @@ def _existing(day: str) -> str | None:
         return None
 
 
-def _draft(record: Mapping[str, Any]) -> Draft:
-    return Draft(
-        title=record["title"],
-        publishable_type=record["publishable_type"],
+def _document(record: Mapping[str, Any]) -> Document:
+    return new_publication(
+        **{name: record[name] for name in ("title", "publishable_type", "abstract", "authors")},
         published_on=service_date(record["published_on"]),
-        abstract=record["abstract"],
-        authors=tuple(Author(each["name"], each["type"]) for each in record["authors"]),
-        identifiers=tuple(Identifier(kind, record[kind]) for kind in IDENTIFIER_TYPES if record[kind] is not None),
-        categories=tuple(record["categories"]),
+        identifiers=[{"type": kind, "value": record[kind]} for kind in IDENTIFIER_TYPES if record[kind] is not None],
+        categories=[{"name": name} for name in record["categories"]],
         import_state=_IMPORT_STATE,
     )
 
 
-def _attach(connection: sqlite3.Connection, tenant: int, keys: Sequence[int]) -> None:
+def _attach(connection: sqlite3.Connection, tenant: int, new: list[Document]) -> Iterator[tuple[int, Document]]:
+    """Adds the files, sets the covers of publications, and yields their assets with the place of the publication."""
     stored_files = {file["filename"]: file for file in json.loads(_data("files.json"))}
-    attachments = [each for each in json.loads(_data("attachments.json")) if each["line"] <= len(keys)]
-    for attachment in attachments:
+    for attachment in json.loads(_data("attachments.json")):
         line = attachment["line"]
-        publication = keys[line - 1]
+        if line > len(new):
+            continue
         for position, name in enumerate(attachment["assets"]):
-            file = _stored(stored_files[name], f"{line}/assets/{position}")
-            key = add_file(connection, tenant, f"{LIBRARY}{name}", file)
+            file = _add_file(connection, tenant, stored_files[name], f"{line}/assets/{position}")
             content_type = stored_files[name]["content_type"]
-            title = PurePosixPath(name).stem
-            add_asset(connection, tenant, publication, name=title, content_type=content_type, file=key)
+            yield line - 1, {"name": PurePosixPath(name).stem, "content_type": content_type, "file": file}
         if cover := attachment["cover"]:
-            file = _stored(stored_files[cover], f"{line}/cover")
-            set_cover(connection, publication, add_file(connection, tenant, f"{LIBRARY}{cover}", file))
+            new[line - 1]["cover"] = _add_file(connection, tenant, stored_files[cover], f"{line}/cover")
 
 
-def _stored(file: Mapping[str, Any], place: str) -> StoredFile:
-    """Returns the file under a storage key of its own, like an upload."""
+def _add_file(connection: sqlite3.Connection, tenant: int, file: Mapping[str, Any], place: str) -> StoredFile:
+    """Adds a file under a storage key of its own, like an upload."""
     filename = file["filename"]
     digest = hashlib.sha256(f"{place}/{filename}".encode()).hexdigest()[:32]
-    return StoredFile(digest + PurePosixPath(filename).suffix.lower(), filename, file["mime_type"], file["size"])
+    stored = {name: file[name] for name in ("filename", "mime_type", "size")}
+    stored["id"] = digest + PurePosixPath(filename).suffix.lower()
+    add_file(connection, tenant, f"{LIBRARY}{filename}", stored)
+    return stored
 
 
 def _data(name: str) -> bytes:

@@ -10,7 +10,7 @@ from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, 
 from sandbox.endpoints import TEXT, Call, Endpoint, SuccessResponse
 from sandbox.errors import record_not_found
 from sandbox.responses import json_response
-from sandbox.state.drafts import MissingReference
+from sandbox.state.records import MissingReference
 
 SCHEMAS = {
     "CollectionMember": response_object({"id": INTEGER, "title": TEXT}),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from sandbox.state.database import Database
 
@@ -22,14 +22,8 @@ LIBRARY = "library/"
 """The content of a file of the real library begins so; its name follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A file of a record; ``id`` is its storage key without the first folder."""
-
-    id: str
-    filename: str
-    mime_type: str | None
-    size: int
+StoredFile = dict[str, Any]
+"""A file of a record: its ``id``, which is its storage key without the first folder, ``filename``, ``mime_type`` and ``size``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +71,8 @@ class Blobs:
         with self._database.write() as connection:
             self._database.folder().joinpath(name).write_bytes(content)
             connection.execute("DELETE FROM files WHERE tenant = ? AND id = ?", (self._tenant, key))
-            add_file(connection, self._tenant, name, StoredFile(key, filename, mime_type, len(content)))
+            file = {"id": key, "filename": filename, "mime_type": mime_type, "size": len(content)}
+            add_file(connection, self._tenant, name, file)
 
     def add_file(self, upload: str, file: StoredFile) -> bool:
         """Makes a file of the upload with this storage key; returns False if there is none. The upload stays."""
@@ -101,16 +96,9 @@ def suffix(filename: str) -> str:
     return ending if ending[1:].isascii() and ending[1:].isalnum() else ""
 
 
-def add_file(connection: sqlite3.Connection, tenant: int, content: str, file: StoredFile) -> int:
-    """Adds a file with this content; returns its key."""
-    cursor = connection.execute(
-        "INSERT INTO files (tenant, id, content, filename, mime_type, size) VALUES (?, ?, ?, ?, ?, ?)",
-        (tenant, file.id, content, file.filename, file.mime_type, file.size),
+def add_file(connection: sqlite3.Connection, tenant: int, content: str, file: StoredFile) -> None:
+    """Adds a file with this content."""
+    connection.execute(
+        "INSERT INTO files (tenant, content, id, filename, mime_type, size) VALUES (?, ?, ?, ?, ?, ?)",
+        (tenant, content, *(file[name] for name in ("id", "filename", "mime_type", "size"))),
     )
-    return int(cursor.lastrowid or 0)
-
-
-def file_key(connection: sqlite3.Connection, tenant: int, file: StoredFile) -> int:
-    """Returns the key of a file of ``Storage.promote``, for ``assets.file`` and ``publications.cover``."""
-    (key,) = connection.execute("SELECT key FROM files WHERE tenant = ? AND id = ?", (tenant, file.id)).fetchone()
-    return int(key)

@@ -5,13 +5,19 @@ from __future__ import annotations
 import sqlite3
 
 _AUTHORS = """
-    SELECT json_extract(value, '$.name'), json_extract(value, '$.type') FROM publications, json_each(authors)
-    WHERE tenant = ? GROUP BY 1, 2 HAVING count(*) >= ? OR min(publications.id) <= ? ORDER BY min(publications.id), 1, 2
+    SELECT json_extract(value, '$.name'), json_extract(value, '$.type')
+    FROM records AS publications, json_each(document, '$.authors')
+    WHERE tenant = ? AND resource = 'publications'
+    GROUP BY 1, 2 HAVING count(*) >= ? OR min(publications.id) <= ? ORDER BY min(publications.id), 1, 2
 """
 _SUBJECTS = """
-    SELECT name, 'subject' FROM publication_categories
-    JOIN categories ON categories.key = category JOIN publications ON publications.key = publication
-    WHERE categories.tenant = ? GROUP BY category HAVING count(*) >= ? OR min(publications.id) <= ? ORDER BY categories.id
+    SELECT (
+        SELECT json_extract(document, '$.name') FROM records
+        WHERE tenant = publications.tenant AND resource = 'categories' AND id = value
+    ), 'subject'
+    FROM records AS publications, json_each(document, '$.categories')
+    WHERE tenant = ? AND resource = 'publications'
+    GROUP BY value HAVING count(*) >= ? OR min(publications.id) <= ? ORDER BY value
 """
 
 
@@ -27,6 +33,7 @@ def names_in_use(connection: sqlite3.Connection, tenant: int, *, least: int, fir
 def ids_of_type(connection: sqlite3.Connection, tenant: int, kind: str) -> list[tuple[int, str | None]]:
     """Returns id and date of every publication of a type, by id."""
     return connection.execute(
-        "SELECT id, published_on FROM publications WHERE tenant = ? AND publishable_type = ? ORDER BY id",
+        "SELECT id, json_extract(document, '$.published_on') FROM records "
+        "WHERE tenant = ? AND resource = 'publications' AND json_extract(document, '$.publishable_type') = ? ORDER BY id",
         (tenant, kind),
     ).fetchall()

@@ -1,247 +1,237 @@
-"""Publications in a form that is independent of API versions."""
+"""Publications: a document each, as other records, with an index for searches.
+
+The state has categories, contributor and organization of a publication by id, and each asset as a record of its own. A document
+that is read has the names beside the ids, and its assets.
+"""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from sandbox.state.author_authorities import make_authorities
-from sandbox.state.blobs import StoredFile
 from sandbox.state.database import Database
-from sandbox.state.drafts import Author, Draft, Identifier, add_publications, rewrite_publication
-from sandbox.state.search import Criteria, where
+from sandbox.state.records import (
+    Document,
+    DocumentPage,
+    MissingReference,
+    Records,
+    add_records,
+    has_record,
+    referring_records,
+    remove_record,
+    store_record,
+    texts_by_id,
+)
+from sandbox.state.search import Criteria, fold, where
 
-# The largest integer of SQLite, so no record has a larger id
-_LARGEST_ID = 2**63 - 1
-
-_FILE = "files.id, files.filename, files.mime_type, files.size"
-
-
-@dataclass(frozen=True, slots=True)
-class NamedReference:
-    """A category, contributor or organization of a publication."""
-
-    id: int
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Asset:
-    """A file attached to a publication."""
-
-    id: int
-    publication_id: int
-    name: str | None
-    content_type: str | None
-    file: StoredFile
+_NAMED = {"contributor": "users", "organization": "organizations"}
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """A stored publication with its dependent records."""
-
-    id: int
-    title: str | None
-    publishable_type: str | None
-    published_on: str | None
-    abstract: str | None
-    authors: tuple[Author, ...]
-    identifiers: tuple[Identifier, ...]
-    categories: tuple[NamedReference, ...]
-    contributor: NamedReference | None
-    organization: NamedReference | None
-    import_state: str | None
-    cover: StoredFile | None
-    assets: tuple[Asset, ...]
-    extra: dict[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class PublicationPage:
-    """Some of the matching publications, and the number of all."""
-
-    total: int
-    publications: list[Publication]
-
-
-class Publications:
+class Publications(Records):
     """The publications of a tenant."""
 
     def __init__(self, database: Database, tenant: int) -> None:
-        self._database = database
-        self._tenant = tenant
+        super().__init__(database, tenant, "publications")
 
-    def search(self, criteria: Criteria, *, limit: int, offset: int, descending: bool = False) -> PublicationPage:
+    def search(self, criteria: Criteria, *, limit: int, offset: int, descending: bool = False) -> DocumentPage:
         """Returns the publications that meet the criteria, by id, from ``offset`` on."""
-        condition, values = where(self._tenant, criteria)
-        order = "DESC" if descending else "ASC"
-        with self._database.read() as connection:
-            (total,) = connection.execute(f"SELECT count(*) FROM publications WHERE {condition}", values).fetchone()
-            if offset >= total:
-                return PublicationPage(total, [])
-            rows = connection.execute(
-                f"SELECT key FROM publications WHERE {condition} ORDER BY id {order} LIMIT ? OFFSET ?",
-                [*values, limit, offset],
-            )
-            return PublicationPage(total, _load(connection, [key for (key,) in rows]))
+        return self._select(*where(criteria), limit=limit, offset=offset, descending=descending)
 
-    def get(self, number: int) -> Publication | None:
-        """Returns the publication with this id."""
-        with self._database.read() as connection:
-            key = _key(connection, self._tenant, number)
-            return None if key is None else _load(connection, [key])[0]
+    def write(
+        self,
+        number: int | None,
+        change: Callable[[Document], Document],
+        *,
+        authorities: str,
+        skip_missing: bool,
+    ) -> Document | None:
+        """Creates a publication, or changes the one with this id; returns None if there is none.
 
-    def create(self, draft: Draft, *, authorities: str = "none") -> Publication:
-        """Creates a publication; raises ``MissingReference``. ``authorities``: how authorities are made of its authors."""
+        ``change`` gets the document, of a new one with empty fields, and returns it as it shall be. There a category has an id or a name,
+        which is found or created; an asset without an id is new, and one that is left out is deleted. ``skip_missing``: an unknown
+        category or organization is left out; otherwise it is a ``MissingReference``, as an unknown contributor always is.
+        ``authorities``: how authorities are made of its authors.
+        """
         with self._database.write() as connection:
-            (key,) = add_publications(connection, self._tenant, [draft])
-            make_authorities(connection, self._tenant, draft.authors, authorities)
-            return _load(connection, [key])[0]
-
-    def change(
-        self, number: int, draft: Callable[[Publication], Draft], *, authorities: str = "none"
-    ) -> Publication | None:
-        """Applies a change to the publication with this id; returns None if there is none. The rest is as in a create."""
-        with self._database.write() as connection:
-            key = _key(connection, self._tenant, number)
-            if key is None:
+            before = new_publication() if number is None else self._load(connection, number)
+            if before is None:
                 return None
-            changed = draft(_load(connection, [key])[0])
-            rewrite_publication(connection, self._tenant, key, changed)
-            make_authorities(connection, self._tenant, changed.authors, authorities)
-            return _load(connection, [key])[0]
-
-    def remove(self, number: int) -> bool:
-        """Deletes the publication with this id; returns whether there was one."""
-        with self._database.write() as connection:
-            return remove_publication(connection, self._tenant, number)
+            changed = change(before)
+            written = self._write(connection, before, changed, skip_missing=skip_missing)
+            make_authorities(connection, self._tenant, changed["authors"], authorities)
+            return self._load(connection, written)
 
     def edit(self, *, remove: Sequence[int], add: int, change: Sequence[int]) -> None:
         """Removes and retitles publications by id and adds some with a title only, like another person at work."""
         with self._database.write() as connection:
             for number in remove:
-                remove_publication(connection, self._tenant, number)
-            add_publications(connection, self._tenant, [Draft(f"Added {each}") for each in range(1, add + 1)])
+                remove_record(connection, self._tenant, self._resource, number)
+            new = [new_publication(title=f"Added {each}") for each in range(1, add + 1)]
+            add_publications(connection, self._tenant, new)
             for number in change:
-                if key := _key(connection, self._tenant, number):
-                    stored = _load(connection, [key])[0]
-                    rewrite_publication(
-                        connection, self._tenant, key, replace(unchanged_draft(stored), title=f"Changed {number}")
-                    )
+                if stored := self._load(connection, number):
+                    self._write(connection, stored, {**stored, "title": f"Changed {number}"})
 
     def titles(self, numbers: Iterable[int]) -> dict[int, str]:
         """Returns titles by id."""
         with self._database.read() as connection:
-            sql = "SELECT id, title FROM publications WHERE tenant = ? AND id IN (SELECT value FROM json_each(?))"
-            return dict(connection.execute(sql, (self._tenant, json.dumps(list(numbers)))).fetchall())
-
-    def category_ids(self) -> dict[str, int]:
-        """Returns the id of each category by its name."""
-        with self._database.read() as connection:
-            return dict(connection.execute("SELECT name, id FROM categories WHERE tenant = ?", (self._tenant,)))
+            return texts_by_id(connection, self._tenant, self._resource, numbers, field="title")
 
     def count(self) -> int:
         """Returns the number of publications."""
-        with self._database.read() as connection:
-            counted = connection.execute("SELECT count(*) FROM publications WHERE tenant = ?", (self._tenant,))
-            return int(counted.fetchone()[0])
+        return self.search(Criteria(), limit=0, offset=0).total
+
+    def _write(
+        self, connection: sqlite3.Connection, before: Document, changed: Document, *, skip_missing: bool = False
+    ) -> int:
+        """Stores a document that was read and changed, or a new one; returns its id."""
+        if "id" not in before:
+            (number,) = add_publications(connection, self._tenant, [changed], skip_missing=skip_missing)
+        else:
+            number = before["id"]
+            categories = _Categories(connection, self._tenant, skip_missing=skip_missing)
+            store_record(connection, self._tenant, self._resource, categories.stored(changed))
+            _index(connection, self._tenant, [(number, changed)], categories)
+        kept = {asset["id"]: asset for asset in changed["assets"] if "id" in asset}
+        for asset in before["assets"]:
+            if asset["id"] not in kept:
+                remove_record(connection, self._tenant, "assets", asset["id"])
+            else:
+                store_record(connection, self._tenant, "assets", kept[asset["id"]])
+        new = [{**asset, "publication_id": number} for asset in changed["assets"] if "id" not in asset]
+        add_records(connection, self._tenant, "assets", new)
+        return number
+
+    def _complete(self, connection: sqlite3.Connection, documents: list[Document]) -> list[Document]:
+        """Adds the names of what publications refer to, and their assets."""
+        tenant = self._tenant
+        assets: dict[int, list[Document]] = defaultdict(list)
+        for asset in referring_records(
+            connection, tenant, "assets", "publication_id", [each["id"] for each in documents]
+        ):
+            assets[asset["publication_id"]].append(asset)
+        categories = texts_by_id(
+            connection, tenant, "categories", {number for each in documents for number in each["categories"]}
+        )
+        names = {
+            field: texts_by_id(connection, tenant, resource, {each[field] for each in documents})
+            for field, resource in _NAMED.items()
+        }
+        return [
+            {
+                **each,
+                "categories": [{"id": number, "name": categories[number]} for number in each["categories"]],
+                **{
+                    field: each[field] and {"id": each[field], "name": texts[each[field]]}
+                    for field, texts in names.items()
+                },
+                "assets": assets[each["id"]],
+            }
+            for each in documents
+        ]
 
 
-def remove_publication(connection: sqlite3.Connection, tenant: int, number: int) -> bool:
-    """Deletes a publication with its dependent records; returns whether there was one."""
-    key = _key(connection, tenant, number)
-    if key is not None:
-        connection.execute("DELETE FROM words WHERE rowid = ?", (key,))
-        connection.execute("DELETE FROM publications WHERE key = ?", (key,))
-    return key is not None
+def new_publication(**values: Any) -> Document:
+    """Returns the document of a new publication."""
+    empty = ("title", "publishable_type", "published_on", "abstract", "contributor", "organization")
+    lists: Document = {name: [] for name in ("authors", "identifiers", "categories", "assets")}
+    return {**dict.fromkeys((*empty, "import_state", "cover", "extra")), **lists, **values}
 
 
-def unchanged_draft(stored: Publication) -> Draft:
-    """Returns the draft that changes nothing."""
-    return Draft(
-        title=stored.title,
-        publishable_type=stored.publishable_type,
-        published_on=stored.published_on,
-        abstract=stored.abstract,
-        authors=stored.authors,
-        identifiers=stored.identifiers,
-        categories=tuple(each.id for each in stored.categories),
-        contributor=stored.contributor.id if stored.contributor else None,
-        organization=stored.organization.id if stored.organization else None,
-        import_state=stored.import_state,
-        extra=stored.extra,
+def add_publications(
+    connection: sqlite3.Connection, tenant: int, new: Sequence[Document], *, skip_missing: bool = False
+) -> range:
+    """Stores publications without their assets under the next ids; returns the ids. It is fast for many at once."""
+    categories = _Categories(connection, tenant, skip_missing=skip_missing)
+    ids = add_records(connection, tenant, "publications", [categories.stored(document) for document in new])
+    _index(connection, tenant, list(zip(ids, new, strict=True)), categories)
+    return ids
+
+
+class _Categories:
+    """Finds and creates the categories of publications that are written."""
+
+    def __init__(self, connection: sqlite3.Connection, tenant: int, *, skip_missing: bool) -> None:
+        self._connection = connection
+        self._tenant = tenant
+        self._skip_missing = skip_missing
+        self._names = texts_by_id(connection, tenant, "categories")
+        self._ids = {name: number for number, name in self._names.items()}
+
+    def stored(self, document: Document) -> Document:
+        """Returns the document as it is stored, or raises ``MissingReference``."""
+        referred = {
+            field: self._referred(field, resource, document[field] and document[field]["id"])
+            for field, resource in _NAMED.items()
+        }
+        stored = {**document, **referred, "categories": self.numbers(document)}
+        del stored["assets"]
+        return stored
+
+    def numbers(self, document: Document) -> list[int]:
+        """Returns the ids of its categories, each once."""
+        numbers = (self._number(category) for category in document["categories"])
+        return list(dict.fromkeys(number for number in numbers if number is not None))
+
+    def names(self, document: Document) -> list[str]:
+        """Returns the names of its categories."""
+        return [self._names[number] for number in self.numbers(document)]
+
+    def _number(self, category: Document) -> int | None:
+        number: int | None = category.get("id")
+        if number is None and category["name"] not in self._ids:
+            (number,) = add_records(self._connection, self._tenant, "categories", [{"name": category["name"]}])
+            self._ids[category["name"]], self._names[number] = number, category["name"]
+        elif number is None:
+            number = self._ids[category["name"]]
+        if number in self._names:
+            return number
+        if self._skip_missing:
+            return None
+        raise MissingReference(f"categories {number}")
+
+    def _referred(self, field: str, resource: str, number: int | None) -> int | None:
+        if number is None or has_record(self._connection, self._tenant, resource, number):
+            return number
+        if self._skip_missing and field == "organization":
+            return None
+        raise MissingReference(f"{field} {number}")
+
+
+def _index(
+    connection: sqlite3.Connection, tenant: int, numbered: Sequence[tuple[int, Document]], categories: _Categories
+) -> None:
+    """Makes publications, given with their ids, findable."""
+    key = "(SELECT key FROM records WHERE tenant = ? AND resource = 'publications' AND id = ?)"
+    places = [(tenant, number) for number, _ in numbered]
+    connection.executemany(f"DELETE FROM terms WHERE publication = {key}", places)
+    connection.executemany(f"DELETE FROM words WHERE rowid = {key}", places)
+    named = [
+        (place, document, categories.names(document)) for place, (_, document) in zip(places, numbered, strict=True)
+    ]
+    connection.executemany(
+        f"INSERT INTO terms (publication, kind, folded) VALUES ({key}, ?, ?)",
+        ((*place, kind, fold(text)) for place, document, names in named for kind, text in _terms(document, names)),
+    )
+    connection.executemany(
+        f"INSERT INTO words (rowid, title, authors, abstract, identifiers, categories) VALUES ({key}, ?, ?, ?, ?, ?)",
+        ((*place, *_words(document, names)) for place, document, names in named),
     )
 
 
-def _key(connection: sqlite3.Connection, tenant: int, number: int) -> int | None:
-    if not 0 < number <= _LARGEST_ID:
-        return None
-    row = connection.execute("SELECT key FROM publications WHERE tenant = ? AND id = ?", (tenant, number)).fetchone()
-    return int(row[0]) if row else None
+def _terms(document: Document, categories: Iterable[str]) -> Iterable[tuple[str, str]]:
+    yield from ((each["type"], each["value"]) for each in document["identifiers"])
+    yield from (("category", name) for name in categories)
 
 
-def _load(connection: sqlite3.Connection, keys: Sequence[int]) -> list[Publication]:
-    """Returns publications in the order of ``keys``, with one query for each table."""
-    among = f"({', '.join('?' * len(keys))})"
-    rows = connection.execute(
-        "SELECT publications.key, publications.id, title, publishable_type, published_on, abstract, authors, import_state, "
-        "publications.extra, "
-        f"users.id, users.name, organizations.id, organizations.name, {_FILE} FROM publications "
-        "LEFT JOIN users ON users.key = contributor LEFT JOIN organizations ON organizations.key = organization "
-        f"LEFT JOIN files ON files.key = cover WHERE publications.key IN {among}",
-        keys,
-    ).fetchall()
-    identifiers = _grouped(
-        connection,
-        f"SELECT publication, type, value FROM identifiers WHERE publication IN {among} ORDER BY publication, position",
-        keys,
-    )
-    categories = _grouped(
-        connection,
-        "SELECT publication, id, name FROM publication_categories JOIN categories ON categories.key = category "
-        f"WHERE publication IN {among} ORDER BY publication, position",
-        keys,
-    )
-    assets = _grouped(
-        connection,
-        f"SELECT publication, assets.id, name, content_type, {_FILE} FROM assets JOIN files ON files.key = file "
-        f"WHERE publication IN {among} ORDER BY assets.id",
-        keys,
-    )
-    loaded = {row[0]: _publication(row, identifiers[row[0]], categories[row[0]], assets[row[0]]) for row in rows}
-    return [loaded[key] for key in keys]
-
-
-Rows = list[tuple[Any, ...]]
-
-
-def _grouped(connection: sqlite3.Connection, sql: str, keys: Sequence[int]) -> defaultdict[int, Rows]:
-    groups: defaultdict[int, Rows] = defaultdict(list)
-    for publication, *rest in connection.execute(sql, keys):
-        groups[publication].append(tuple(rest))
-    return groups
-
-
-def _publication(row: tuple[Any, ...], identifiers: Rows, categories: Rows, assets: Rows) -> Publication:
-    _, number, title, publishable_type, published_on, abstract, authors, import_state, extra, *referred = row
-    contributor, organization, cover = referred[:2], referred[2:4], referred[4:]
-    return Publication(
-        id=number,
-        title=title,
-        publishable_type=publishable_type,
-        published_on=published_on,
-        abstract=abstract,
-        authors=tuple(Author(**each) for each in json.loads(authors)),
-        identifiers=tuple(Identifier(*each) for each in identifiers),
-        categories=tuple(NamedReference(*each) for each in categories),
-        contributor=NamedReference(*contributor) if contributor[0] is not None else None,
-        organization=NamedReference(*organization) if organization[0] is not None else None,
-        import_state=import_state,
-        cover=StoredFile(*cover) if cover[0] is not None else None,
-        assets=tuple(Asset(each[0], number, each[1], each[2], StoredFile(*each[3:])) for each in assets),
-        extra=json.loads(extra) if extra else None,
+def _words(document: Document, categories: Iterable[str]) -> tuple[str, ...]:
+    return (
+        document["title"] or "",
+        " ".join(each["name"] for each in document["authors"]),
+        document["abstract"] or "",
+        " ".join(each["value"] for each in document["identifiers"]),
+        " ".join(categories),
     )

@@ -1,4 +1,4 @@
-"""Users, locations, hard copies, authorities, collections and tasks: a document each, in one table, with ids from the tenant's sequences.
+"""Records of every resource: a document each, in one table, with ids from the tenant's sequences.
 
 A document has every field of its resource. It may also have values that no API shows, such as ``password`` of a user, and ``extra``: an
 object with the values of fields that only other shapes have (``sandbox/shapes``).
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox.state.database import Database
-from sandbox.state.drafts import MissingReference
 from sandbox.state.tenants import next_ids
 
+# The largest integer of SQLite, so no record has a larger id
 _LARGEST_ID = 2**63 - 1
 EXTRA = "extra"
 
@@ -28,8 +28,13 @@ REFERENCES: Mapping[str, Mapping[str, str]] = {
     "authorities": {},
     "collections": {"publication_ids": "publications"},
     "tasks": {"publication_id": "publications", "assignee_id": "users"},
+    "assets": {"publication_id": "publications"},
 }
 """Resource → its fields with ids of another resource."""
+
+
+class MissingReference(LookupError):  # noqa: N818  # the name says what is wrong
+    """A document has the id of a record that the tenant does not have."""
 
 
 class DuplicateValue(ValueError):  # noqa: N818  # the name says what is wrong
@@ -55,17 +60,8 @@ class Records:
     def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> DocumentPage:
         """Returns records whose fields have these values, without case; for a list, one of its values."""
         has_value = "EXISTS (SELECT 1 FROM json_each(document, ?) WHERE CAST(value AS TEXT) = ? COLLATE NOCASE)"
-        condition = " AND ".join(["tenant = ? AND resource = ?", *[has_value] * len(filters)])
-        values = [self._tenant, self._resource]
-        for name, value in filters.items():
-            values += [f"$.{name}", value]
-        order = f"ORDER BY id {'DESC' if descending else 'ASC'} LIMIT ? OFFSET ?"
-        with self._database.read() as connection:
-            (total,) = connection.execute(f"SELECT count(*) FROM records WHERE {condition}", values).fetchone()
-            rows = connection.execute(
-                f"SELECT id, document FROM records WHERE {condition} {order}", [*values, limit, offset]
-            ).fetchall()
-        return DocumentPage(total, [_document(row) for row in rows])
+        values = [each for name, value in filters.items() for each in (f"$.{name}", value)]
+        return self._select([has_value] * len(filters), values, limit=limit, offset=offset, descending=descending)
 
     def get(self, number: int) -> Document | None:
         """Returns the record with this id."""
@@ -95,7 +91,7 @@ class Records:
             if EXTRA in values:
                 values = {**values, EXTRA: {**stored.get(EXTRA, {}), **values[EXTRA]}}
             try:
-                self._store(connection, {**stored, **values})
+                store_record(connection, self._tenant, self._resource, {**stored, **values})
             except sqlite3.IntegrityError as error:
                 raise DuplicateValue(str(error)) from None
             return {**stored, **values}
@@ -103,7 +99,7 @@ class Records:
     def remove(self, number: int) -> bool:
         """Deletes the record with this id; returns whether there was one."""
         with self._database.write() as connection:
-            return self._remove(connection, number)
+            return remove_record(connection, self._tenant, self._resource, number)
 
     def merge(self, number: int, into: int) -> Document | None:
         """Merges a record into another and returns that; None if one is missing. A merge into itself changes nothing.
@@ -125,46 +121,43 @@ class Records:
                 names = dict.fromkeys([*target["variants"], merged["name"], *merged["variants"]])
                 target["variants"] = [name for name in names if name != target["name"]]
                 target["of_author"] = target.get("of_author") or merged.get("of_author")
-                self._store(connection, target)
-            self._remove(connection, number)
+                store_record(connection, self._tenant, self._resource, target)
+            remove_record(connection, self._tenant, self._resource, number)
             return target
 
     def names(self, numbers: Iterable[int]) -> dict[int, str]:
         """Returns the ``name`` of records by id."""
-        sql = (
-            "SELECT id, json_extract(document, '$.name') FROM records "
-            "WHERE tenant = ? AND resource = ? AND id IN (SELECT value FROM json_each(?))"
-        )
         with self._database.read() as connection:
-            return dict(connection.execute(sql, (self._tenant, self._resource, json.dumps(list(numbers)))).fetchall())
+            return texts_by_id(connection, self._tenant, self._resource, numbers)
+
+    def _select(
+        self, conditions: Sequence[str], values: Sequence[object], *, limit: int, offset: int, descending: bool
+    ) -> DocumentPage:
+        selected = " AND ".join(["FROM records WHERE tenant = ?", f"resource = '{self._resource}'", *conditions])
+        order = f"ORDER BY id {'DESC' if descending else 'ASC'} LIMIT ? OFFSET ?"
+        with self._database.read() as connection:
+            (total,) = connection.execute(f"SELECT count(*) {selected}", (self._tenant, *values)).fetchone()
+            rows = connection.execute(f"SELECT id, document {selected} {order}", (self._tenant, *values, limit, offset))
+            return DocumentPage(total, self._complete(connection, [_document(row) for row in rows]))
+
+    def _complete(self, _connection: sqlite3.Connection, documents: list[Document]) -> list[Document]:
+        """Returns documents as they are read."""
+        return documents
 
     def _load(self, connection: sqlite3.Connection, number: int) -> Document | None:
         row = connection.execute(
             "SELECT id, document FROM records WHERE tenant = ? AND resource = ? AND id = ?",
             (self._tenant, self._resource, min(number, _LARGEST_ID)),
         ).fetchone()
-        return _document(row) if row else None
-
-    def _store(self, connection: sqlite3.Connection, document: Document) -> None:
-        connection.execute(
-            "UPDATE records SET document = ? WHERE tenant = ? AND resource = ? AND id = ?",
-            (_encoded(document), self._tenant, self._resource, document["id"]),
-        )
+        return self._complete(connection, [_document(row)])[0] if row else None
 
     def _check(self, connection: sqlite3.Connection, values: Document) -> None:
         """Raises ``MissingReference`` for an unknown id."""
         for name, resource in REFERENCES[self._resource].items():
             referenced = values.get(name)
             for number in referenced if isinstance(referenced, list) else [referenced]:
-                if number is not None and not _exists(connection, self._tenant, resource, number):
+                if number is not None and not has_record(connection, self._tenant, resource, number):
                     raise MissingReference(f"{name} {number}")
-
-    def _remove(self, connection: sqlite3.Connection, number: int) -> bool:
-        cursor = connection.execute(
-            "DELETE FROM records WHERE tenant = ? AND resource = ? AND id = ?",
-            (self._tenant, self._resource, min(number, _LARGEST_ID)),
-        )
-        return cursor.rowcount > 0
 
 
 def add_records(connection: sqlite3.Connection, tenant: int, resource: str, documents: Sequence[Document]) -> range:
@@ -185,9 +178,52 @@ def _encoded(document: Document) -> str:
     return json.dumps({name: value for name, value in document.items() if name != "id"}, ensure_ascii=False)
 
 
-def _exists(connection: sqlite3.Connection, tenant: int, resource: str, number: int) -> bool:
-    table: str = "publications WHERE"
-    values: list[object] = [tenant, min(number, _LARGEST_ID)]
-    if resource != "publications":
-        table, values = "records WHERE resource = ? AND", [resource, *values]
-    return connection.execute(f"SELECT 1 FROM {table} tenant = ? AND id = ?", values).fetchone() is not None
+def store_record(connection: sqlite3.Connection, tenant: int, resource: str, document: Document) -> None:
+    """Replaces the record with the id of the document."""
+    connection.execute(
+        "UPDATE records SET document = ? WHERE tenant = ? AND resource = ? AND id = ?",
+        (_encoded(document), tenant, resource, document["id"]),
+    )
+
+
+def remove_record(connection: sqlite3.Connection, tenant: int, resource: str, number: int) -> bool:
+    """Deletes the record with this id; returns whether there was one."""
+    cursor = connection.execute(
+        "DELETE FROM records WHERE tenant = ? AND resource = ? AND id = ?",
+        (tenant, resource, min(number, _LARGEST_ID)),
+    )
+    return cursor.rowcount > 0
+
+
+def has_record(connection: sqlite3.Connection, tenant: int, resource: str, number: int) -> bool:
+    """Returns whether there is a record with this id."""
+    return bool(texts_by_id(connection, tenant, resource, [number]))
+
+
+def texts_by_id(
+    connection: sqlite3.Connection,
+    tenant: int,
+    resource: str,
+    numbers: Iterable[int | None] | None = None,
+    *,
+    field: str = "name",
+) -> dict[int, str]:
+    """Returns one text of records by id: of these, or of all."""
+    sql = "SELECT id, json_extract(document, ?) FROM records WHERE tenant = ? AND resource = ?"
+    values: list[object] = [f"$.{field}", tenant, resource]
+    if numbers is not None:
+        sql += " AND id IN (SELECT value FROM json_each(?))"
+        values.append(json.dumps([min(number, _LARGEST_ID) for number in numbers if number is not None]))
+    return dict(connection.execute(sql, values).fetchall())
+
+
+def referring_records(
+    connection: sqlite3.Connection, tenant: int, resource: str, field: str, numbers: Iterable[int]
+) -> list[Document]:
+    """Returns the records of a resource whose field has one of these ids, by their own id."""
+    rows = connection.execute(
+        f"SELECT id, document FROM records WHERE tenant = ? AND resource = '{resource}' "
+        f"AND json_extract(document, '$.{field}') IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (tenant, json.dumps(list(numbers))),
+    )
+    return [_document(row) for row in rows]

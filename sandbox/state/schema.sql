@@ -1,6 +1,5 @@
 -- One schema for all API versions: a publication is stored once, independently of them.
 -- `key` joins tables; `id` is the number in the tenant's API.
--- `extra` is a JSON object with the values of fields that only other shapes have (`--shapes`); null until one is written.
 
 CREATE TABLE tenants (
     key INTEGER PRIMARY KEY,
@@ -16,7 +15,7 @@ CREATE TABLE sequences (
     PRIMARY KEY (tenant, resource)
 ) WITHOUT ROWID;
 
--- Users, locations, hard copies, authorities, collections and tasks: a JSON object each.
+-- Publications, assets, categories, organizations, users, locations, hard copies, authorities, collections and tasks: a JSON object each.
 CREATE TABLE records (
     key INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenants,
@@ -29,6 +28,12 @@ CREATE UNIQUE INDEX users_by_email ON records (tenant, json_extract(document, '$
 WHERE resource = 'users';
 CREATE INDEX hard_copies_by_publication ON records (tenant, json_extract(document, '$.publication_id'))
 WHERE resource = 'hard_copies';
+CREATE INDEX assets_by_publication ON records (tenant, json_extract(document, '$.publication_id'))
+WHERE resource = 'assets';
+CREATE INDEX publications_by_date ON records (tenant, json_extract(document, '$.published_on'))
+WHERE resource = 'publications';
+CREATE INDEX publications_by_contributor ON records (tenant, json_extract(document, '$.contributor'))
+WHERE resource = 'publications';
 
 -- A password is in plain text: the sandbox prints it at the start.
 CREATE VIEW users AS
@@ -59,74 +64,6 @@ CREATE TABLE files (
     size INTEGER NOT NULL,
     UNIQUE (tenant, id)
 );
-
--- A tenant has one organization, itself.
-CREATE TABLE organizations (
-    key INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    id INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    UNIQUE (tenant, id)
-);
-
-CREATE TABLE publications (
-    key INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    id INTEGER NOT NULL,
-    title TEXT,
-    publishable_type TEXT,
-    published_on TEXT, -- YYYY-MM-DD
-    abstract TEXT,
-    authors TEXT NOT NULL, -- JSON list of {name, type}
-    import_state TEXT,
-    cover INTEGER REFERENCES files,
-    contributor INTEGER REFERENCES records ON DELETE SET NULL,
-    organization INTEGER REFERENCES organizations,
-    extra TEXT,
-    UNIQUE (tenant, id)
-);
-CREATE INDEX publications_by_date ON publications (tenant, published_on);
-
-CREATE TABLE identifiers (
-    publication INTEGER NOT NULL REFERENCES publications ON DELETE CASCADE,
-    position INTEGER NOT NULL,
-    type TEXT NOT NULL,
-    value TEXT NOT NULL,  -- verbatim
-    folded TEXT NOT NULL, -- without outer blanks, case folded, for searches
-    PRIMARY KEY (publication, position)
-) WITHOUT ROWID;
-CREATE INDEX identifiers_by_value ON identifiers (type, folded);
-
-CREATE TABLE categories (
-    key INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    id INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    folded TEXT NOT NULL,
-    UNIQUE (tenant, id),
-    UNIQUE (tenant, name)
-);
-CREATE INDEX categories_by_folded ON categories (tenant, folded);
-
-CREATE TABLE publication_categories (
-    publication INTEGER NOT NULL REFERENCES publications ON DELETE CASCADE,
-    position INTEGER NOT NULL,
-    category INTEGER NOT NULL REFERENCES categories,
-    PRIMARY KEY (publication, position)
-) WITHOUT ROWID;
-CREATE INDEX publications_by_category ON publication_categories (category);
-
-CREATE TABLE assets (
-    key INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    id INTEGER NOT NULL,
-    publication INTEGER NOT NULL REFERENCES publications ON DELETE CASCADE,
-    name TEXT,
-    content_type TEXT,
-    file INTEGER NOT NULL REFERENCES files,
-    UNIQUE (tenant, id)
-);
-CREATE INDEX assets_by_publication ON assets (publication);
 
 -- OAuth: clients, grants and tokens. Secrets, codes and tokens are stored as digests.
 -- Times are seconds since 1970.
@@ -188,12 +125,24 @@ CREATE TABLE token_pairs (
 CREATE INDEX token_pairs_by_grant ON token_pairs (grant);
 CREATE INDEX token_pairs_by_parent ON token_pairs (parent);
 
--- Full text; rowid is publications.key.
+-- Identifiers by their type, and names of categories under the kind `category`; folded: without outer blanks, case folded.
+CREATE TABLE terms (
+    publication INTEGER NOT NULL REFERENCES records ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    folded TEXT NOT NULL
+);
+CREATE INDEX terms_by_value ON terms (kind, folded);
+CREATE INDEX terms_by_publication ON terms (publication);
+
+-- Full text; rowid is records.key of a publication.
 CREATE VIRTUAL TABLE words USING fts5 (
     title, authors, abstract, identifiers, categories, tokenize = 'unicode61 remove_diacritics 2'
 );
 
-CREATE TRIGGER publication_leaves AFTER DELETE ON publications BEGIN
+CREATE TRIGGER publication_leaves AFTER DELETE ON records WHEN OLD.resource = 'publications' BEGIN
+    DELETE FROM words WHERE rowid = OLD.key;
+    DELETE FROM records
+    WHERE tenant = OLD.tenant AND resource = 'assets' AND json_extract(document, '$.publication_id') = OLD.id;
     DELETE FROM records
     WHERE tenant = OLD.tenant AND resource = 'hard_copies' AND json_extract(document, '$.publication_id') = OLD.id;
     UPDATE records SET document = json_set(document, '$.publication_id', NULL)
@@ -209,4 +158,15 @@ END;
 CREATE TRIGGER user_leaves AFTER DELETE ON records WHEN OLD.resource = 'users' BEGIN
     UPDATE records SET document = json_set(document, '$.assignee_id', NULL)
     WHERE tenant = OLD.tenant AND resource = 'tasks' AND json_extract(document, '$.assignee_id') = OLD.id;
+    UPDATE records SET document = json_set(document, '$.contributor', NULL)
+    WHERE tenant = OLD.tenant AND resource = 'publications' AND json_extract(document, '$.contributor') = OLD.id;
+END;
+
+CREATE TRIGGER asset_leaves AFTER DELETE ON records WHEN OLD.resource = 'assets' BEGIN
+    DELETE FROM files WHERE tenant = OLD.tenant AND id = json_extract(OLD.document, '$.file.id');
+END;
+
+CREATE TRIGGER file_is_replaced AFTER UPDATE ON records
+WHEN OLD.resource = 'assets' AND json_extract(OLD.document, '$.file.id') <> json_extract(NEW.document, '$.file.id') BEGIN
+    DELETE FROM files WHERE tenant = OLD.tenant AND id = json_extract(OLD.document, '$.file.id');
 END;

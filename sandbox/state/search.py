@@ -31,17 +31,17 @@ def fold(value: str) -> str:
     return value.strip().casefold()
 
 
-def where(tenant: int, criteria: Criteria) -> tuple[str, list[object]]:
-    """Returns the condition on ``publications`` and its values."""
-    conditions = [("tenant = ?", (tenant,)), *_conditions(tenant, criteria)]
-    return " AND ".join(sql for sql, _ in conditions), [value for _, values in conditions for value in values]
+def where(criteria: Criteria) -> tuple[list[str], list[object]]:
+    """Returns the conditions on publications, and their values."""
+    conditions = list(_conditions(criteria))
+    return [sql for sql, _ in conditions], [value for _, values in conditions for value in values]
 
 
-def _conditions(tenant: int, criteria: Criteria) -> Iterator[Condition]:
+def _conditions(criteria: Criteria) -> Iterator[Condition]:
     for kind, value in criteria.identifiers.items():
-        yield _identifier(kind, fold(value), partial=criteria.partial)
+        yield _term(kind, value, partial=criteria.partial)
     if criteria.category:
-        yield _category(tenant, fold(criteria.category))
+        yield _term("category", criteria.category)
     if criteria.year:
         yield _year(criteria.year.strip())
     if criteria.author:
@@ -50,23 +50,16 @@ def _conditions(tenant: int, criteria: Criteria) -> Iterator[Condition]:
         yield _words(criteria.text)
 
 
-def _identifier(kind: str, folded: str, *, partial: bool) -> Condition:
+def _term(kind: str, text: str, *, partial: bool = False) -> Condition:
+    """The condition of an identifier, or of a category's name."""
     comparison = "instr(folded, ?) > 0" if partial else "folded = ?"
-    return f"key IN (SELECT publication FROM identifiers WHERE type = ? AND {comparison})", (kind, folded)
-
-
-def _category(tenant: int, folded: str) -> Condition:
-    chosen = (
-        "SELECT publication FROM publication_categories JOIN categories ON categories.key = category "
-        "WHERE categories.tenant = ? AND categories.folded = ?"
-    )
-    return f"key IN ({chosen})", (tenant, folded)
+    return f"key IN (SELECT publication FROM terms WHERE kind = ? AND {comparison})", (kind, fold(text))
 
 
 def _year(year: str) -> Condition:
     if not (len(year) == len("YYYY") and year.isascii() and year.isdigit()):
         return _NEVER
-    return "published_on BETWEEN ? AND ?", (f"{year}-01-01", f"{year}-12-31")
+    return "json_extract(document, '$.published_on') BETWEEN ? AND ?", (f"{year}-01-01", f"{year}-12-31")
 
 
 def _words(text: str, column: str | None = None) -> Condition:

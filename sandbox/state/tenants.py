@@ -31,12 +31,10 @@ def find_tenant(connection: sqlite3.Connection, name: str) -> TenantRow | None:
 
 
 def add_tenant(connection: sqlite3.Connection, name: str) -> TenantRow:
-    """Adds a tenant with its own organization."""
+    """Adds a tenant."""
     values = (name, secrets.token_bytes(32))
     cursor = connection.execute("INSERT INTO tenants (name, signing_key) VALUES (?, ?)", values)
     key = int(cursor.lastrowid or 0)
-    (number,) = next_ids(connection, key, "organizations")
-    connection.execute("INSERT INTO organizations (tenant, id, name) VALUES (?, ?, ?)", (key, number, name))
     return TenantRow(key, *values)
 
 

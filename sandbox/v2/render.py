@@ -6,21 +6,20 @@ from typing import Any
 
 from sandbox.both_versions import rendering
 from sandbox.both_versions.listing import SEARCHABLE_IDENTIFIERS
-from sandbox.both_versions.rendering import reference_records
 from sandbox.endpoints import Call
-from sandbox.state.publications import Publication
+from sandbox.state.records import Document
 
 FLAT_IDENTIFIERS = SEARCHABLE_IDENTIFIERS
 
 
-def publication_record(stored: Publication, call: Call) -> dict[str, Any]:
+def publication_record(stored: Document, call: Call) -> dict[str, Any]:
     """Returns the record. A flat field has the first identifier of its type.
 
     Contributor and organization are there if there are any: the real records of a v2 library have neither.
     """
     flat: dict[str, str | None] = dict.fromkeys(FLAT_IDENTIFIERS)
-    for identifier in reversed(stored.identifiers):
-        if identifier.type in flat:
-            flat[identifier.type] = identifier.value
-    references = {name: record for name, record in reference_records(stored).items() if record is not None}
-    return rendering.publication_record(stored, call, {**flat, "import_state": stored.import_state}, references)
+    for identifier in reversed(stored["identifiers"]):
+        if identifier["type"] in flat:
+            flat[identifier["type"]] = identifier["value"]
+    references = {name: stored[name] for name in ("contributor", "organization") if stored[name] is not None}
+    return rendering.publication_record(stored, call, {**flat, "import_state": stored["import_state"]}, references)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sandbox.both_versions import rendering
-from sandbox.both_versions.rendering import reference_records
 from sandbox.endpoints import Call
-from sandbox.state.publications import Publication
+from sandbox.state.records import Document
 
 
-def publication_record(stored: Publication, call: Call) -> dict[str, Any]:
+def publication_record(stored: Document, call: Call) -> dict[str, Any]:
     """Returns the record, with every identifier in its original order."""
-    identifiers = [{"type": each.type, "value": each.value} for each in stored.identifiers]
-    record = rendering.publication_record(stored, call, {"identifiers": identifiers}, reference_records(stored))
-    return {**record, "extra": stored.extra}
+    references = {name: stored[name] for name in ("contributor", "organization")}
+    record = rendering.publication_record(stored, call, {"identifiers": stored["identifiers"]}, references)
+    return {**record, "extra": stored["extra"]}

@@ -17,8 +17,7 @@ from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, 
 from sandbox.endpoints import Call, Endpoint, Parameter, Schema, SuccessResponse, named
 from sandbox.errors import record_not_found
 from sandbox.responses import deleted
-from sandbox.state.drafts import MissingReference
-from sandbox.state.records import Document, Records
+from sandbox.state.records import Document, MissingReference, Records
 
 Render = Callable[[Document, Call], Document]
 MERGE = {"Merge": payload_object({"into_id": ID}, required=("into_id",))}
