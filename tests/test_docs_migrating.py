@@ -1,4 +1,4 @@
-"""docs/migrating.md is true: its commands and options exist, and its tables and times agree with the code."""
+"""docs/migrating.md is true: its configuration and its runs are valid; tests/test_docs_blocks.py has its commands."""
 
 from __future__ import annotations
 
@@ -13,35 +13,12 @@ import yaml
 
 from assets_defs.definitions import build_definitions
 from cli.app import app
-from pipelines.migration.model.actions import Decision
-from pipelines.migration.model.reasons import REASONS, Kind
-from pipelines.migration.model.wording import ACTIONS
 from pipelines.settings.loading import load_settings
 from tests.cli.command import ROOT
 
 TEXT = (ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")
 CONFIG = "\n".join(re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL))
 RUNS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-
-
-def table(heading: str) -> list[list[str]]:
-    """Rows of the table whose first column has this heading."""
-    lines = iter(TEXT.splitlines())
-    for line in lines:
-        if line.startswith(f"| {heading} |"):
-            break
-    rows = []
-    for line in lines:
-        if not line.startswith("|"):
-            return rows
-        if not set(line) <= set("|-:"):
-            rows.append([cell.strip() for cell in line.strip("|").split(" | ")])
-    return rows
-
-
-def quoted(cells: list[str]) -> set[str]:
-    """The words between backticks."""
-    return {word for cell in cells for word in re.findall(r"`([^`]+)`", cell)}
 
 
 def options_of(words: list[str]) -> set[str]:
@@ -51,21 +28,6 @@ def options_of(words: list[str]) -> set[str]:
     while subcommands := getattr(command, "commands", None):
         command = subcommands[next(names)]
     return {option for parameter in command.params for option in [*parameter.opts, *parameter.secondary_opts]}
-
-
-def test_the_tables_have_every_action_decision_and_reason() -> None:
-    assert quoted([row[0] for row in table("action")]) == set(ACTIONS)
-    decisions = quoted([row[0] for row in table("you write")])
-    assert {word.split()[0] for word in decisions} == {
-        Decision.CREATE,
-        Decision.SKIP,
-        Decision.MATCH,
-        Decision.SOURCE,
-        Decision.TARGET,
-        Decision.MERGE,
-    }
-    reasons = {reason.problem for reason in REASONS.values() if reason.kind == Kind.UNDECIDED}
-    assert {row[0] for row in table("problem")} == reasons
 
 
 @pytest.mark.long

@@ -147,9 +147,6 @@ def test_a_query_from_a_file(library: BackedUp, tmp_path: Path) -> None:
     assert library.run("query", "--file", "-", "--json", typed="SELECT 'ß' AS letter").document["rows"] == [
         {"letter": "ß"}
     ]
-    library.run("query", "--file", tmp_path / "no.sql", "--json").assert_failed(2, "no.sql", "No such file")
-    library.run("query", "SELECT 1", "--file", file, "--json").assert_failed(2, "--file")
-    library.run("query", "--json").assert_failed(2, "--file", "--example")
 
 
 def test_examples_are_listed_copied_and_run(library: BackedUp, tmp_path: Path) -> None:
@@ -287,14 +284,6 @@ def test_a_query_changes_nothing(library: BackedUp, sql: str) -> None:
     before = catalogue.read_bytes(), library.snapshots()
     library.run("query", sql, "--json").assert_failed(2, "read-only")
     assert (catalogue.read_bytes(), library.snapshots()) == before
-
-
-def test_before_the_first_backup_there_is_nothing_to_query(tmp_path: Path) -> None:
-    run("init", folder=tmp_path)
-    run("query", "SELECT 1", "--json", folder=tmp_path).assert_failed(2, "no snapshot", "bookferry backup")
-    assert run("snapshots", "list", "--json", folder=tmp_path).document == {"snapshots": [], "damaged": []}
-    assert "bookferry backup TENANT" in run("snapshots", "list", folder=tmp_path).out
-    run("snapshots", "show", "library", "--json", folder=tmp_path).assert_failed(2, "bookferry backup TENANT")
 
 
 @pytest.mark.long
@@ -445,8 +434,3 @@ def test_the_columns_of_a_table_are_those_that_a_query_sees(library: BackedUp, n
     names = [column["column"] for column in described["columns"]]
     assert names == library.run("query", f"SELECT * FROM {name} LIMIT 1", "--json").document["columns"]
     assert all(column["comment"] for column in described["columns"])
-
-
-@pytest.mark.long
-def test_a_table_that_is_not_there(tmp_path: Path) -> None:
-    run("tables", "publication", "--json", folder=tmp_path).assert_failed(2, "publications")

@@ -132,11 +132,6 @@ def test_a_folder_that_no_database_can_open_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    run("demo", "--folder", "file/below", "--json", folder=tmp_path).assert_failed(2, "file/below", "--folder")
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_its_sandbox_ends_with_it(number: signal.Signals, tmp_path: Path) -> None:
     """Also when the command is stopped or killed."""

@@ -43,6 +43,7 @@ def imported(folder: Path, *arguments: str, **variables: str) -> set[str]:
 @pytest.mark.parametrize(
     ("command", "without"),
     [
+        ("--version", {*FOR_RUNS, *FOR_DATA, *FOR_LIBRARIES, "typer", "rich", "msgspec", "cli.app"}),
         ("--help", {*FOR_RUNS, *FOR_DATA, *FOR_LIBRARIES}),
         ("backup --help", {*FOR_RUNS, *FOR_DATA, *FOR_LIBRARIES}),
         ("snapshots list", {*FOR_RUNS, *FOR_LIBRARIES, "pyarrow", "numpy"}),

@@ -219,15 +219,3 @@ def test_decide_takes_a_file_over_or_says_why_not(service: SandboxProcess, tmp_p
     failed = installation.run("migrate", "decide", plan, "copy.tsv", "--json")
     failed.assert_failed(2, "about which plan", "publications 1", "Nothing was taken over")
     installation.run("migrate", "decide", plan, "nowhere.tsv").assert_failed(2, "There is no file nowhere.tsv")
-
-
-@pytest.mark.long
-def test_mistakes_exit_with_2_and_a_remedy(service: SandboxProcess, tmp_path: Path) -> None:
-    """The message says what was tried, what came back and what to do."""
-    installation = installation_into(tmp_path, service, "other")
-    installation.run("migrate", "plan", "new", "old", "--newest").assert_failed(2, "shut down at the end of 2026")
-    installation.run("migrate", "plan", "new", "new").assert_failed(2, "source and target at once")
-    installation.run("migrate", "apply", "nothing").assert_failed(2, "There is no plan 'nothing'", "there is none yet")
-    installation.run("migrate", "plan", "old", "new", "--newest").assert_failed(2, "There is no snapshot 'old'")
-    installation.run("migrate", "decide", "nothing", "conflicts.tsv").assert_failed(2, "There is no plan 'nothing'")
-    installation.run("drill", "old").assert_failed(2, "There is no snapshot 'old'")

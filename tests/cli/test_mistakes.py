@@ -17,7 +17,6 @@ import pytest
 
 from cli.boundary import message_of
 from tests.cli.command import Installation, Outcome, run
-from tests.cli.conftest import BackedUp
 from tests.sandbox.process import SandboxProcess
 
 FOREIGN_WORDS = re.compile(
@@ -69,6 +68,8 @@ COMMANDS: list[tuple[str, int, tuple[str, ...]]] = [
     ("drill old", 2, ("There is no snapshot 'old'",)),
     ("migrate plan old", 2, ("Missing argument 'target'",)),
     ("migrate plan old old", 2, ("'old' is a tenant of version 2", 'api = "v3"')),
+    ("migrate plan new old --newest", 2, ("shut down at the end of 2026",)),
+    ("migrate decide nothing conflicts.tsv", 2, ("There is no plan 'nothing'",)),
     ("migrate plan new new", 2, ("source and target at once", "`bookferry restore SNAPSHOT new`")),
     ("migrate plan old new --newest", 2, ("There is no snapshot 'old'",)),
     ("migrate apply nothing", 2, ("There is no plan 'nothing'", "`bookferry migrate plan SOURCE TARGET`")),
@@ -151,19 +152,6 @@ def test_a_mistake_in_a_command(line: str, status: int, words: tuple[str, ...], 
 def test_a_mistake_in_the_configuration(text: str, words: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "bookferry.toml").write_text(text)
     check(run("backup", "a", "--json", folder=tmp_path), 2, words)
-
-
-@pytest.mark.long
-def test_a_typing_error_in_the_name_of_a_snapshot(library: BackedUp) -> None:
-    done = library.run("snapshots", "show", "libary")
-    check(done, 2, ("There is no snapshot 'libary'", "did you mean 'library'?", "`bookferry snapshots list`"))
-
-
-@pytest.mark.long
-def test_a_wrong_password(sandbox: SandboxProcess, tmp_path: Path) -> None:
-    installation = Installation.make(tmp_path, sandbox, "small")
-    done = installation.run("backup", "small", variables={"TEST_USER": sandbox.user, "TEST_PASSWORD": "geheim"})
-    check(done, 4, ("401", "Check user name and password", "bookferry.toml"))
 
 
 @pytest.mark.long

@@ -48,10 +48,6 @@ def _at(records: int, requests: int, expected: int | None = 6000, requests_per_m
     return Progress("publications", records, expected, requests, left)
 
 
-def test_before_the_first_page_it_is_starting(display: ProgressDisplay) -> None:
-    assert (display.subject, display.numbers, display.pause) == ("starting", "", "")
-
-
 def test_time_left_is_that_of_the_budget_or_of_a_service_that_is_slower(display: ProgressDisplay, clock: Clock) -> None:
     """110 pages are 110 seconds of the budget; at 5 records a second they are 18 minutes."""
     display.progress(_at(50, 1))

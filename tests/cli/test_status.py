@@ -191,13 +191,11 @@ class TestFailedRuns:
                     "hostname": parts["host"],
                     "db_name": {"env": "HISTORY_NAME"},
                 }
-                storage = {"postgres_url": {"env": "HISTORY"}} if request.param == "address" else {"postgres_db": named}
-                (home / "dagster.yaml").write_text(json.dumps({"storage": {"postgres": storage}}))
-                if request.param == "parts":  # Dagster itself takes no socket there
-                    (home / "written").mkdir()
-                    whole = json.dumps({"storage": {"postgres": {"postgres_url": {"env": "HISTORY"}}}})
-                    (home / "written" / "dagster.yaml").write_text(whole)
-                    home /= "written"
+                (home / "dagster.yaml").write_text(json.dumps({"storage": {"postgres": {"postgres_db": named}}}))
+                home /= "written"  # Dagster itself takes no socket there
+                home.mkdir()
+                whole = {"storage": {"postgres": {"postgres_url": {"env": "HISTORY"}}}}
+                (home / "dagster.yaml").write_text(json.dumps(whole))
             yield stack.enter_context(dg.DagsterInstance.from_config(str(home)))
 
     def ended(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -11,33 +9,12 @@ from pathlib import Path
 import pytest
 
 from pipelines.settings.loading import load_settings
-from tests.cli.command import environment, run
+from tests.cli.command import run
 
 
 def test_version(tmp_path: Path) -> None:
     done = run("--version", folder=tmp_path)
     assert (done.status, done.out, done.err) == (0, f"bookferry {version('bookferry')}\n", "")
-
-
-IMPORTS = """
-import atexit, sys
-atexit.register(lambda: sys.stderr.write(" ".join(sys.modules)))
-sys.argv = ["bookferry", "--version"]
-import bookferry
-bookferry.main()
-"""
-
-
-@pytest.mark.long
-def test_the_version_needs_next_to_nothing(tmp_path: Path) -> None:
-    """Scripts ask for it often: it imports neither Typer nor anything else that the commands need."""
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTS], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"bookferry {version('bookferry')}\n"
-    imported = done.stderr.split()
-    assert {"typer", "rich", "msgspec", "cli.app"}.isdisjoint(imported)
-    assert len(imported) < 200
 
 
 @pytest.mark.parametrize("group", [[], ["snapshots"]])
@@ -46,27 +23,6 @@ def test_without_a_command_there_is_help(group: list[str], tmp_path: Path) -> No
     done = run(*group, folder=tmp_path)
     assert (done.status, done.err) == (2, "")
     assert "COMMAND" in done.out
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("arguments", "messages"),
-    [
-        (["bakcup", "old"], ["bakcup", "Did you mean 'backup'?", "`bookferry --help`"]),
-        (["backup"], ["Missing argument", "`bookferry backup --help`"]),
-        (["backup", "old", "--resource", "users"], ["--resource", "`bookferry backup --help`"]),
-        (["query", "SELECT 1", "--limit", "many"], ["--limit", "`bookferry query --help`"]),
-        (["ui", "--port", "0"], ["--port"]),
-    ],
-    ids=lambda value: " ".join(value[:1]),
-)
-@pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
-def test_a_mistake_in_the_command_is_one_message(
-    arguments: list[str], messages: list[str], form: list[str], tmp_path: Path
-) -> None:
-    done = run(*arguments, *form, folder=tmp_path)
-    done.assert_failed(2, *messages)
-    assert bool(done.out) == bool(form)
 
 
 @pytest.mark.long
@@ -93,20 +49,6 @@ def test_colors_in_a_pipe(variables: dict[str, str], colored: bool, tmp_path: Pa
 
 
 @pytest.mark.long
-def test_as_a_module(tmp_path: Path) -> None:
-    """`python -m bookferry` is the same program."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bookferry", "--version"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == f"bookferry {version('bookferry')}\n"
-
-
-@pytest.mark.long
 def test_init_writes_a_file_that_loads(tmp_path: Path) -> None:
     """And says what to do next; --json too."""
     done = run("init", "--tenant", "old", "--base-url", "https://library.example.com", folder=tmp_path)
@@ -116,18 +58,6 @@ def test_init_writes_a_file_that_loads(tmp_path: Path) -> None:
     tenant = load_settings(tmp_path / "bookferry.toml").tenant("old")
     assert (tenant.base_url, tenant.api, tenant.requests_per_minute) == ("https://library.example.com", "v2", 60)
     assert (tenant.username_env, tenant.password_env) == ("OLD_USER", "OLD_PASSWORD")
-
-
-@pytest.mark.long
-def test_init_never_overwrites(tmp_path: Path) -> None:
-    config = tmp_path / "bookferry.toml"
-    config.write_text("# mine")
-    run("init", "--json", folder=tmp_path).assert_failed(2, "bookferry.toml", "left as it is")
-    assert config.read_text() == "# mine"
-    other = run("init", "--config", "other.toml", "--json", folder=tmp_path).document
-    assert other["config"] == str(tmp_path / "other.toml")
-    assert other["next"] == "bookferry backup library --config other.toml"
-    assert load_settings(tmp_path / "other.toml").tenant("library")
 
 
 def test_init_adds_a_library(tmp_path: Path) -> None:
