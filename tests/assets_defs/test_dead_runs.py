@@ -188,8 +188,11 @@ class TestOnceMore:
         watch.process(run, pid=ended_process())
         return run
 
-    def test_a_backup(self, watch: Watch) -> None:
-        """The same assets and library, with the lost run as its tag; without the queue of the worker that is gone."""
+    def test_a_backup(self, watch: Watch, installation: DagsterInstallation) -> None:
+        """The same assets and library, with the lost run as its tag; without the queue of the worker that is gone.
+
+        The daemon resolves it against the job that the sensor names.
+        """
         tags = {"bookferry/tenant": "old", "dagster-celery/queue": "first"}
         lost = self.lost(watch, watch.run(OURS, **tags))
         [request] = watch.evaluate(times=4)
@@ -200,6 +203,10 @@ class TestOnceMore:
         assert request.tags == {"bookferry/tenant": "old", INSTEAD_OF: lost}
         [failure] = watch.instance.all_logs(lost, of_type=dg.DagsterEventType.RUN_FAILURE)
         assert failure.message.endswith("It was requested once more.")
+        definitions = build_definitions(installation.settings).get_repository_def()
+        [target] = definitions.get_sensor_def("dead_runs").targets
+        job = definitions.get_job(target.job_name).get_subset(asset_selection={*request.asset_selection})
+        assert (target.job_name, len(job.asset_layer.selected_asset_keys)) == ("nightly_backup", 1)
 
     def test_a_backup_that_the_code_server_ended(self, watch: Watch) -> None:
         """It sees within seconds that a worker which it started was killed. The same key again is the same request to Dagster."""
@@ -207,8 +214,8 @@ class TestOnceMore:
         watch.instance.report_run_failed(watch.instance.get_run_by_id(killed))
         assert {request.run_key for request in watch.evaluate(times=2)} == {f"instead of {killed}"}
 
-    def test_not_a_backup_that_failed_by_itself(self, watch: Watch) -> None:
-        """A worker that was not killed has said which step failed."""
+    def test_not_what_ended_otherwise(self, watch: Watch) -> None:
+        """Its worker has said which step failed; it was requested once more already; cron starts what Dagster did not launch."""
         failed = self.lost(watch, watch.run(OURS, **{"bookferry/tenant": "old"}))
         step = dg.DagsterEvent(
             dg.DagsterEventType.STEP_FAILURE.value,
@@ -218,19 +225,10 @@ class TestOnceMore:
         )
         watch.instance.report_dagster_event(step, failed)
         watch.instance.report_run_failed(watch.instance.get_run_by_id(failed))
-        assert watch.evaluate(times=3) == []
-
-    def test_not_a_second_time(self, watch: Watch) -> None:
-        """A backup that ends two workers would end them all."""
-        lost = self.lost(watch, watch.run(OURS, **{INSTEAD_OF: "another"}))
-        assert watch.evaluate(times=3) == []
-        assert watch.status(lost) is FAILURE
-
-    def test_not_what_dagster_did_not_launch(self, watch: Watch) -> None:
-        """Cron, or whoever typed the command, starts it again."""
+        again = self.lost(watch, watch.run(OURS, **{INSTEAD_OF: "another"}))
         command = self.lost(watch, watch.run(**{"bookferry/tenant": "old"}))
         assert watch.evaluate(times=3) == []
-        assert watch.status(command) is FAILURE
+        assert (watch.status(again), watch.status(command)) == (FAILURE, FAILURE)
 
     def test_not_what_is_no_backup(self, watch: Watch, installation: DagsterInstallation) -> None:
         """A migration writes what a person began, and nothing else."""
@@ -256,16 +254,6 @@ class TestOnceMore:
         watch.evaluate()
         watch.instance.report_run_canceling(watch.instance.get_run_by_id(run))
         assert watch.evaluate(times=3) == []
-
-    def test_dagster_accepts_the_request(self, watch: Watch, installation: DagsterInstallation) -> None:
-        """As the daemon resolves it: against the job that the sensor names."""
-        self.lost(watch, watch.run(OURS))
-        definitions = build_definitions(installation.settings).get_repository_def()
-        sensor = definitions.get_sensor_def("dead_runs")
-        assert [target.job_name for target in sensor.targets] == ["nightly_backup"]
-        [request] = watch.evaluate(times=3)
-        job = definitions.get_job("nightly_backup").get_subset(asset_selection={*request.asset_selection})
-        assert len(job.asset_layer.selected_asset_keys) == len(request.asset_selection)
 
 
 @pytest.mark.long

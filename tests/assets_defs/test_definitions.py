@@ -7,9 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets_defs import definitions
 from assets_defs.definitions import build_definitions
-from pipelines.errors import ConfigurationError
 from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
@@ -34,10 +32,12 @@ def specs(defs: dg.Definitions) -> dict[dg.AssetKey, dg.AssetSpec]:
 
 
 @pytest.mark.parametrize("tenants", [(), ("old",), ("old", "a", "library_of_the_9th_district_")], ids=len)
-def test_any_number_of_tenants(tmp_path: Path, tenants: tuple[str, ...]) -> None:
-    """Each tenant has its assets under its name; job and schedule are the same."""
+def test_any_number_of_tenants(tmp_path: Path, tenants: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each tenant has its assets under its name; job and schedule are the same. No secret is read, nothing is made on disk."""
+    monkeypatch.delenv("TEST_USER", raising=False)
     defs = build_definitions(settings_for(tmp_path, *tenants))
     dg.Definitions.validate_loadable(defs)
+    assert [path.name for path in tmp_path.iterdir()] == ["bookferry.toml"]
     names = [
         "raw_publications",
         *(table.name for table in STAGED["publications"]),
@@ -54,14 +54,6 @@ def test_any_number_of_tenants(tmp_path: Path, tenants: tuple[str, ...]) -> None
         "verify_backups",
     ]
     assert defs.resolve_schedule_def("nightly_backup_schedule").job_name == "nightly_backup"
-
-
-@pytest.mark.long
-def test_no_variable_is_needed_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secrets are read when a library is signed in to, never when definitions are loaded; nothing is made on disk."""
-    monkeypatch.delenv("TEST_USER", raising=False)
-    dg.Definitions.validate_loadable(build_definitions(settings_for(tmp_path, "old")))
-    assert [path.name for path in tmp_path.iterdir()] == ["bookferry.toml"]
 
 
 def test_every_table_shows_its_columns_before_a_run(tmp_path: Path) -> None:
@@ -83,46 +75,11 @@ def test_every_table_shows_its_columns_before_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_nothing_runs_twice_by_itself(tmp_path: Path) -> None:
-    """Dagster's retries turn "Terminate" into another try: there are none, and a run that hangs has an end."""
-    job = build_definitions(settings_for(tmp_path, "old")).resolve_job_def("nightly_backup")
+def test_nothing_runs_twice_by_itself_and_no_library_waits_for_another(tmp_path: Path) -> None:
+    """Dagster's retries turn "Terminate" into another try: there are none, and a run that hangs has an end. Pools are of one tenant."""
+    job = build_definitions(settings_for(tmp_path, "old", "new")).resolve_job_def("nightly_backup")
     assert job.tags["dagster/max_retries"] == "0"
     assert int(job.tags["dagster/max_runtime"]) == 20 * 3600
     assert all(node.definition.retry_policy is None for node in job.nodes)
     assert job.executor_def is dg.in_process_executor
-
-
-@pytest.mark.long
-def test_tenants_have_pools_of_their_own(tmp_path: Path) -> None:
-    """Two tenants do not wait for each other; two runs of one do."""
-    job = build_definitions(settings_for(tmp_path, "old", "new")).resolve_job_def("nightly_backup")
     assert {node.definition.pools == {node.name.partition("__")[0]} for node in job.nodes} == {True}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (
-            None,
-            r"bookferry\.toml: no such configuration file \(named by \$BOOKFERRY_CONFIG\)\. Make one with `bookferry init`",
-        ),
-        ("tenants = ", r"bookferry\.toml: is not valid TOML"),
-        ('[tenants.old]\nbase_uri = "x"', r"unknown key tenants\.old\.base_uri \(did you mean 'base_url'\?\)"),
-    ],
-    ids=["missing", "broken", "unknown key"],
-)
-def test_a_configuration_that_is_no_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, message: str
-) -> None:
-    """Dagster shows the message; it does not show an empty page as if nothing had to be backed up."""
-    if content is not None:
-        (tmp_path / "bookferry.toml").write_text(content)
-    monkeypatch.setenv("BOOKFERRY_CONFIG", str(tmp_path / "bookferry.toml"))
-    with pytest.raises(ConfigurationError, match=message):
-        definitions.defs()
-
-
-def test_the_configuration_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Definitions are those of the file that $BOOKFERRY_CONFIG names at the time Dagster asks."""
-    monkeypatch.setenv("BOOKFERRY_CONFIG", str(settings_for(tmp_path, "old").path))
-    assert dg.AssetKey(["old", "snapshot"]) in specs(definitions.defs())

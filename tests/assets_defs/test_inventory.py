@@ -8,11 +8,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets_defs.backup import backup_keys
-from assets_defs.definitions import build_definitions
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables.registry import STAGED
-from pipelines.settings.loading import load_settings
 from tests.assets_defs.installation import INSTANCE, DagsterInstallation
 from tests.backup.other_resources.signing import sign_in
 from tests.sandbox.process import SandboxProcess
@@ -123,22 +120,3 @@ def test_what_was_named_and_is_not_readable_is_an_error(
         assert checks(result)["snapshot", "complete"][0] is False
         [snapshot] = installation.snapshots
         assert not snapshot.manifest.complete
-
-
-def test_assets_of_each_version(sandbox: SandboxProcess, tmp_path: Path) -> None:
-    """All resources of v3; of v2 the publications, and what the settings name."""
-    v3 = load_settings(configure(tmp_path, sandbox))
-    assert asset_keys(build_definitions(v3)) == set(backup_keys("new", RESOURCES))
-    old = CONFIG.format(base_url=sandbox.base_url(), more="").replace(
-        '"v3"\nclient_id = "test"\nclient_auth = "none"', '"v2"'
-    )
-    (tmp_path / "bookferry.toml").write_text(old)
-    v2 = load_settings(tmp_path / "bookferry.toml")
-    assert asset_keys(build_definitions(v2)) == set(backup_keys("new", ["publications"]))
-
-
-def asset_keys(defs: dg.Definitions) -> set[dg.AssetKey]:
-    """All that a backup makes: neither the sign-in, verification and drill, nor a migration."""
-    upkeep_assets = ("sign_in", "verification", "drill", "migration_plan", "migration", "migration_proof")
-    upkeep = {dg.AssetKey(["new", name]) for name in upkeep_assets}
-    return {spec.key for spec in defs.resolve_all_asset_specs()} - upkeep

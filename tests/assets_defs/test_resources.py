@@ -8,7 +8,6 @@ import dagster as dg
 import pytest
 
 from pipelines.backup.flow import Backup
-from pipelines.migration.flow import Migration
 from resources.backup import BackupResource
 from resources.migration import MigrationResource
 
@@ -36,21 +35,6 @@ def test_a_path_is_the_whole_configuration(resource: type[BackupResource | Migra
     """The web interface, run configurations and events show the fields of a resource, so none may be a secret (I10)."""
     assert {name: field.annotation for name, field in resource.model_fields.items()} == {"config_file": str}
     assert str(resource(config_file="bookferry.toml")) == "config_file='bookferry.toml'"
-
-
-@pytest.mark.parametrize(("resource", "opened"), [(BackupResource, Backup), (MigrationResource, Migration)])
-def test_a_run_opens_the_object_without_a_secret_or_the_network(
-    config_file: str, resource: type[BackupResource | MigrationResource], opened: type[Backup | Migration]
-) -> None:
-    """An asset receives the plain object; its sign-in is read from the environment when a step needs it."""
-    received: list[object] = []
-
-    @dg.asset
-    def asset(plain: dg.ResourceParam[object]) -> None:
-        received.append(plain)
-
-    assert dg.materialize([asset], resources={"plain": resource(config_file=config_file)}).success
-    assert [type(one) for one in received] == [opened]
 
 
 @pytest.mark.long
