@@ -24,7 +24,6 @@ from pipelines.errors import (
     RefusedError,
     SignInError,
     SignInPageError,
-    StorageError,
     TemporaryError,
 )
 from pipelines.service.client import LibraryClient, Waiting, open_client
@@ -103,16 +102,6 @@ def test_a_question_without_a_sign_in_carries_none(serve: Serve, client_for: Cli
     assert "authorization" not in server.received[0].headers
     with pytest.raises(ForeignOriginError):
         client.ask(f"{server.url}/api")
-
-
-def test_an_unreachable_host_is_an_error_after_a_minute(client_for: ClientFor, clock: ManualClock) -> None:
-    """An unreachable host: one message, and nothing counts as sent."""
-    waits: list[Waiting] = []
-    client = client_for("http://127.0.0.1:1", on_wait=waits.append)
-    with pytest.raises(TemporaryError, match=r"cannot connect: .*refused"):
-        client.get("http://127.0.0.1:1/api/v2/publications")
-    assert client.requests == 0
-    assert {wait.reason.partition(":")[0] for wait in waits} == {"cannot connect"}
 
 
 def everything_about(error: BaseException) -> str:
@@ -221,16 +210,6 @@ def test_both_api_versions_of_a_library_share_one_budget(
         client.get(f"{client.api_url}/publications")
         assert client.requests_per_minute == 7
     assert Budget(LocalState(tmp_path / "state.db"), *settings.budget_of("new")).used() == 1
-
-
-def test_an_unusable_state_file_is_a_storage_error(configured: Callable[[str], Path], tmp_path: Path) -> None:
-    """One message for a missing file, and nothing stays open (a warning fails the test)."""
-    settings = load_settings(configured("https://library.example.org"))
-    with (
-        pytest.raises(StorageError, match=r"state\.db"),
-        open_client(settings, "old", state=LocalState(tmp_path / "no" / "state.db")),
-    ):
-        pass
 
 
 # ---- Ctrl-C -----------------------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from pipelines.service.client import LibraryClient, SessionCookieAuth
 from pipelines.service.http.transport import OriginTransport
 from pipelines.service.listing.listing import Listing
 from pipelines.settings.credentials import SessionCookie
-from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
 Serve = Callable[[Script], ScriptedServer]
@@ -193,18 +192,6 @@ def test_a_foreign_link_ends_the_listing_and_nothing_is_sent_there(
     assert other.received == []
     assert [request.path for request in own.received] == ["/api/v2/publications"]
     assert client.requests == 1
-
-
-@pytest.mark.long
-def test_the_foreign_link_of_the_sandbox_is_not_followed(
-    sandbox: SandboxProcess, serve: Serve, client_for: ClientFor
-) -> None:
-    """I2 against the sandbox: the page on another origin is not requested."""
-    other = serve(lambda _: Answer({"records": []}))
-    sandbox.change(variations={"link": "foreign", "foreign_origin": other.url})
-    with pytest.raises(ForeignOriginError, match=f":{other.port}"):
-        list(Listing(client_for(sandbox.base_url()), ["publications"]).pages())
-    assert other.received == []
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

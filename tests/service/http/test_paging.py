@@ -112,25 +112,6 @@ def records(*ids: object) -> list[msgspec.Raw]:
     return [msgspec.Raw(msgspec.json.encode({"id": one, "url": f"signed {object()}"})) for one in ids]
 
 
-def test_a_repeated_page_is_a_loop() -> None:
-    """I13: a page that repeats the previous one is a loop, although its signed addresses are new."""
-    guard = LoopGuard()
-    guard.check(PagingHeaders(page(1), 2), records(1, 2), page(2))
-    with pytest.raises(PagingLoopError, match=r"repeats an earlier page: .*page=2, page 2 of the walk, with 4 records"):
-        guard.check(PagingHeaders(page(2), 2), records(1, 2), page(3))
-
-
-@pytest.mark.parametrize("length", [1, 2, 5])
-def test_a_circle_of_addresses_is_a_loop(length: int) -> None:
-    """I13: A→B→A stops before the first page of the circle is requested again."""
-    guard = LoopGuard()
-    for number in range(1, length):
-        guard.check(PagingHeaders(page(number), 1), records(number), page(number + 1))
-    back = httpx.URL(str(page(1)).replace("per_page=50&page=1", "page=1&per_page=50"))
-    with pytest.raises(PagingLoopError, match="leads back to a page that was read before"):
-        guard.check(PagingHeaders(page(length), 1), records(length), back)
-
-
 def test_one_empty_page_may_be_followed_but_not_a_second() -> None:
     """I13: a service that filters after paging may send an empty page; a service that sends only empty pages would do so for ever."""
     guard = LoopGuard()
@@ -145,16 +126,6 @@ def test_two_empty_pages_may_end_a_listing() -> None:
     guard = LoopGuard()
     guard.check(PagingHeaders(page(1), 0), [], page(2))
     guard.check(PagingHeaders(page(2), 0), [], None)
-
-
-def test_a_listing_far_beyond_its_own_count_is_endless() -> None:
-    """I13: always new records, far more than X-Total."""
-    guard, read = LoopGuard(), 0
-    with pytest.raises(PagingLoopError, match="far beyond its own count"):  # noqa: PT012  it happens on some page
-        for number in range(1, 1000):
-            read += 50
-            guard.check(PagingHeaders(page(number), 50, 100), records(*range(read - 50, read)), page(number + 1))
-    assert read <= 2 * 100 + 11 * 50
 
 
 def test_a_listing_without_count_ends_some_day(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from pipelines.errors import TemporaryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.retries import MAX_THROTTLED, MAX_TRIES, RetryTransport
-from pipelines.service.http.retry_after import DEFAULT_PAUSE, MAX_WAIT, pause_for_all, retry_after
+from pipelines.service.http.retry_after import DEFAULT_PAUSE, retry_after
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import Page
 from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import MIDNIGHT, ManualClock
-from tests.service.scripted import Answer, Script, ScriptedServer
 
 URL = "http://library.test/api/v2/publications"
 
@@ -61,55 +60,6 @@ def test_repeatable_methods_are_repeated(clock: ManualClock, method: str, status
     service = Service(answer(status), answer(status), answer(content=b'{"records": []}'))
     response = send(clock, service, method)
     assert (response.status_code, response.content, service.tries) == (200, b'{"records": []}', 3)
-
-
-@pytest.mark.parametrize(
-    "outcome",
-    [
-        *[answer(status) for status in (408, 425, 500, 502, 503, 504)],
-        httpx.ReadTimeout("no answer"),
-        httpx.ReadError("reset"),
-        httpx.WriteError("reset"),
-        httpx.RemoteProtocolError("cut"),
-    ],
-)
-def test_a_post_that_may_have_had_its_effect_is_never_repeated(clock: ManualClock, outcome: Outcome) -> None:
-    """I8: a POST that is repeated after a 5xx or a timeout creates twice; its caller has to look the record up first."""
-    service = Service(outcome)
-    try:
-        send(clock, service, "POST")
-    except httpx.TransportError as error:
-        assert error is outcome  # noqa: PT017  it comes through unchanged: its effect is unknown
-    assert service.tries == 1
-
-
-@pytest.mark.parametrize(
-    "outcome", [answer(429), httpx.ConnectError("refused"), httpx.ConnectTimeout("slow"), httpx.ProxyError("no")]
-)
-def test_a_post_that_certainly_had_no_effect_is_repeated(clock: ManualClock, outcome: Outcome) -> None:
-    """The service put it off unread, or it never left."""
-    service = Service(outcome, answer(201))
-    assert (send(clock, service, "POST").status_code, service.tries) == (201, 2)
-
-
-@pytest.mark.long
-def test_repetitions_over_a_real_socket(serve: Callable[[Script], ScriptedServer], clock: ManualClock) -> None:
-    """I8: a server that breaks off sees the GET again and the POST once."""
-    server = serve(lambda _: Answer(raw=b""))
-    with RetryTransport(httpx.HTTPTransport(), clock=clock) as ring:
-        for method, error in (("GET", TemporaryError), ("POST", httpx.RemoteProtocolError)):
-            request = httpx.Request(method, f"{server.url}/", headers={"host": "library.test", "content-length": "0"})
-            with pytest.raises(error):
-                ring.handle_request(request)
-    assert [request.method for request in server.received] == ["GET"] * MAX_TRIES + ["POST"]
-
-
-@pytest.mark.parametrize("status", [200, 204, 301, 304, 400, 401, 403, 404, 405, 409, 410, 422, 501, 505])
-def test_answers_that_waiting_does_not_change_are_returned(clock: ManualClock, status: int) -> None:
-    """Retries are bounded, and only for failures that may pass."""
-    service = Service(answer(status))
-    assert send(clock, service).status_code == status
-    assert service.tries == 1
 
 
 @pytest.mark.parametrize(
@@ -289,10 +239,3 @@ def test_a_service_that_goes_down_ends_the_listing_in_one_message(sandbox: Sandb
         read()
     assert [page.number for page in pages] == [1, *range(109, 50, -1)]
     assert numbers(sandbox.requests()).count(503) == MAX_TRIES + 5 + 5, "smaller pages and others, once each"
-
-
-@pytest.mark.parametrize(("asked", "seconds"), [(None, DEFAULT_PAUSE), ("3600", 3600.0), (f"{MAX_WAIT + 1:.0f}", 0.0)])
-def test_a_429_stops_every_request_for_as_long_as_a_run_may_wait(asked: str | None, seconds: float) -> None:
-    """I1: where the service asks for more, this run ends, and the next one may ask again."""
-    response = httpx.Response(429, headers={} if asked is None else {"Retry-After": asked})
-    assert pause_for_all(response, MIDNIGHT) == seconds

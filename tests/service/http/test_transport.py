@@ -83,14 +83,6 @@ def test_the_later_moment_of_leaving_counts(budget: Budget, clock: ManualClock) 
     assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
 
 
-def test_a_request_that_never_left_costs_nothing(budget: Budget, clock: ManualClock) -> None:
-    """I1: a request that the service never saw takes no slot."""
-    meter, error = send(budget, clock, [(3.0, "connection.connect_tcp.failed", b"")], httpx.ConnectError("refused"))
-    assert isinstance(error, httpx.ConnectError)
-    assert meter.requests == 0
-    assert seconds_until_free(budget, clock) == 0
-
-
 def test_a_request_to_the_proxy_is_not_one_to_the_library(budget: Budget, clock: ManualClock) -> None:
     """I1: the library never sees the CONNECT that asks the proxy for a tunnel to it."""
     tunnel = [(1.0, STARTED, b"CONNECT"), (1.0, COMPLETE, b"")]

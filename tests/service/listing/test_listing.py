@@ -210,24 +210,6 @@ def test_the_sandbox_in_all_its_variations(
     assert sandbox.counts()["requests"] == library.facts.requests == requests
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("size", [25, 10])
-@pytest.mark.parametrize("link", ["absolute", "none"])
-def test_a_clamped_page_size_loses_nothing(sandbox: SandboxProcess, library: Listing, size: int, link: str) -> None:
-    """I4: a client that counts pages with its own page size skips records (one public tool missed 48 %)."""
-    sandbox.change(variations={"per_page_limit": size, "link": link})
-    assert len(set(ids(library))) == 5445
-    assert sandbox.counts()["requests"] == ceil(5445 / size)
-
-
-def test_a_link_to_itself_is_a_loop(sandbox: SandboxProcess, library: Listing) -> None:
-    """I13: a page that repeats the previous one is a loop: it stops with an error, before the page is requested again."""
-    sandbox.change(variations={"link": "loop"})
-    with pytest.raises(PagingLoopError, match="leads back"):
-        ids(library)
-    assert sandbox.counts()["requests"] == 1
-
-
 @pytest.mark.parametrize("link", ["absolute", "none"])
 @pytest.mark.parametrize(("after", "pages"), [(440, 9), (260, 6), (200, 4), (150, 4), (0, 4)])
 def test_a_count_that_changes_on_the_way_is_followed(one_budget: Budget, link: str, after: int, pages: int) -> None:

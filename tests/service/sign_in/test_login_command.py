@@ -13,8 +13,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -359,10 +357,3 @@ def test_too_many_registrations(home: Home, browser: Callable[..., dict[str, str
 def test_an_answer_is_never_read_without_end() -> None:
     """I13: hostile input."""
     assert len(urlencode(read_answer("code=" + "a" * 1_000_000))) < 20_000
-
-
-def test_json_is_json(home: Home) -> None:
-    """Also if the command fails before it sends anything."""
-    done: Any = run(home, "login", "unknown", "--json")
-    assert json.loads(done.out)["exit_status"] == done.status == 2
-    assert Path(home.folder, "bookferry.toml").exists()
