@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from pipelines.inventory import RESOURCES
 from pipelines.records.batches import StagedBatch
-from pipelines.records.residue import IGNORED, without_addresses
 from pipelines.records.shapes.columns import ColumnType
 from pipelines.records.shapes.observation import ObservedColumn
 from pipelines.records.stager import Stager
 from pipelines.records.tables.registry import STAGED
-from pipelines.records.values import day, record_ids, whole_number
-from tests.records.json_values import Members, anything, briefly, has_one_id, meaning, scalars, text_of
+from pipelines.records.values import record_ids
+from tests.records.json_values import Members, anything, briefly, has_one_id, scalars, text_of
 
 SMALL = tuple(resource for resource in RESOURCES if resource != "publications")
 EACH = pytest.mark.parametrize("resource", SMALL)
@@ -90,51 +89,6 @@ class TestTotal:
             joined = pa.Table.from_batches([piece.tables[name] for piece in pieces]).combine_chunks()
             assert pa.Table.from_batches([batch]).equals(joined)
         assert whole.tables == stage(resource, payloads).tables
-
-    @given(data=st.data())
-    def test_every_value_is_found_again(self, resource: str, data: st.DataObject) -> None:
-        """Each member of a record is in its column, in the table of its list, or in the residue, unless it is an ignored address (I6)."""
-        payload = text_of(data.draw(records_of(resource).filter(lambda value: isinstance(value, Members))))
-        record = meaning(json.loads(payload, object_pairs_hook=lambda pairs: Members(tuple(pairs))))
-        staged = stage(resource, [payload])
-        table, *lists = STAGED[resource]
-        [row] = staged.tables[table.name].to_pylist()
-        left = json.loads(row["residue"] or "{}")
-        listed = {one.entries: staged.tables[one.name].to_pylist() for one in lists}
-        mapped = {column.name: column.type for column in table.columns if column.name not in ("residue", "sha256")}
-        for key, value in record.items():
-            if key in IGNORED or value is None:
-                continue
-            if key in listed and isinstance(value, list):
-                assert len(listed[key]) == len(value)
-            elif key in mapped and row[key] is not None:
-                assert row[key] == _held(value, mapped[key])
-            else:
-                assert key in left
-                assert left[key] == without_addresses(value) or "://" in str(value)
-
-
-def _held(value: Any, kind: pa.DataType) -> Any:
-    if kind == pa.int64():
-        return whole_number(value)
-    if kind == pa.date32():
-        return day(value)
-    return value if isinstance(value, str) else _json_text(value)
-
-
-class _Json(str):
-    """Text that equals any text of the same JSON value."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, str) and bool(json.loads(other) == json.loads(str(self)))
-
-    __hash__ = str.__hash__
-
-
-def _json_text(value: Any) -> str:
-    return _Json(json.dumps(value))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Values of any record: what counts as a whole number, and what is a date."""
+"""Values of any record: what is a date."""
 
 from __future__ import annotations
 
@@ -9,33 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.records.forms import form_of
-from pipelines.records.values import partial_date, whole_number
-
-
-@pytest.mark.parametrize(
-    ("value", "number"),
-    [
-        (7, 7),
-        ("7", 7),
-        ("007", 7),
-        ("9" * 18, int("9" * 18)),
-        ("1" + 18 * "0", None),
-        (2**63 - 1, 2**63 - 1),
-        (2**63, None),
-        (-(2**63), -(2**63)),
-        (True, None),
-        (7.0, None),
-        ("-7", None),
-        ("٧", None),
-        (" 7", None),
-        ("", None),
-        (None, None),
-    ],
-)
-def test_what_is_a_whole_number(value: object, number: int | None) -> None:
-    """An integer of JSON that a column of 64 bits holds, or its digits as text."""
-    found = whole_number(value)
-    assert (found, type(found)) == (number, type(number))
+from pipelines.records.values import partial_date
 
 
 @pytest.mark.parametrize(
