@@ -160,13 +160,6 @@ def test_a_version_3_that_does_not_answer_proves_nothing(tmp_path: Path, sandbox
     assert "ersion" not in str(error)
 
 
-@pytest.mark.parametrize("status", [200, 301, 400, 401, 403, 408, 422, 429, 500, 501, 503])
-def test_only_410_and_404_are_an_end(status: int) -> None:
-    """Whatever the day, and although version 3 asks for a sign-in."""
-    answer = httpx.Response(status)
-    assert not v2_has_ended(answer, [answer], httpx.Response(401), AFTER.date())
-
-
 @pytest.mark.parametrize(
     ("other", "v3", "day", "ended"),
     [

@@ -162,11 +162,3 @@ def test_a_full_disk_is_no_damage(tmp_path: Path) -> None:
     (snapshot.path / "publications.parquet").unlink()
     for number in (errno.ENOSPC, errno.EACCES, errno.EIO):
         assert "snapshots verify" not in str(storage_error(OSError(number, "x"), snapshot.address))
-
-
-def test_a_statement_that_duckdb_does_not_understand_is_no_fault_of_the_disk(tmp_path: Path) -> None:
-    """There is nothing for a person to mend: the error is reported as a mistake of ours."""
-    with pytest.raises(duckdb.BinderException), storage_errors(tmp_path):
-        duckdb.sql("SELECT missing FROM range(1)")
-    with pytest.raises(StorageError), storage_errors(tmp_path):
-        duckdb.sql(f"SELECT * FROM read_parquet('{tmp_path}/none.parquet')")

@@ -251,18 +251,6 @@ class TestVerification:
         [key] = keys_to_verify(here, None)
         return verify(here, key, now=STARTED_AT)
 
-    @pytest.mark.long
-    def test_with_and_without_the_key(self, data: DataFolder) -> None:
-        """Checksums and sizes need no key; counting rows does, and the result says so."""
-        users_snapshot(data, 1, 2)
-        complete = self.verify(data, KEY)
-        assert (complete.ok, complete.notes) == (True, [])
-        for keys in ([], [OTHER]):
-            part = self.verify(data, *keys)
-            assert (part.ok, part.files, part.bytes) == (True, complete.files, complete.bytes)
-            assert len(part.notes) == 3
-            assert all("Its rows were not counted" in note and KEY.fingerprint in note for note in part.notes)
-
     @pytest.mark.parametrize("keys", [[], [KEY]])
     def test_a_flipped_bit_is_found_either_way(self, data: DataFolder, keys: list[PersonalKey]) -> None:
         """By the checksum."""

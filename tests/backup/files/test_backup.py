@@ -5,23 +5,18 @@ from __future__ import annotations
 import gzip
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from pipelines.backup import fetching
-from pipelines.backup.fetching import FileFetcher
 from pipelines.backup.files import LEFT
 from pipelines.backup.read import Progress
 from pipelines.errors import StorageError
-from pipelines.service.client import LibraryClient, open_client
 from pipelines.store.maintenance.verification import Part, verify_named
-from pipelines.store.snapshots.blobs import Blobs
-from pipelines.store.snapshots.file_list import FILE_LIST, FileList
+from pipelines.store.snapshots.file_list import FILE_LIST
 from pipelines.store.snapshots.snapshots import blob_key
 from tests.backup.files.file_library import (
     PER_PAGE,
@@ -168,18 +163,6 @@ class TestContents:
         assert sorted(file_library.fetched()) == ["/file-1", "/file-3"]
         assert (manifest.files.count, manifest.files.kept, manifest.files.bytes) == (3, 3, len(CONTENT))
         assert runner.blobs() == {sha256(CONTENT): CONTENT}
-
-    @pytest.mark.long
-    def test_covers_are_files_too(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """A cover is fetched from the address in its publication."""
-        file_library.add(CONTENT)
-        file_library.publications[1]["cover"] = {**stored_file("cover", 5), "url": "cover"}
-        file_library.stored["/cover"] = b"cover"
-        snapshot = runner.back_up()
-        assert {row["kind"]: row["sha256"] for row in files_of(snapshot)} == {
-            "asset": sha256(CONTENT),
-            "cover": sha256(b"cover"),
-        }
 
     @pytest.mark.long
     def test_names_from_outside_are_not_used_as_paths(self, runner: BackupRunner, file_library: FileLibrary) -> None:
@@ -500,30 +483,6 @@ def test_a_disk_that_takes_no_file_ends_the_run(runner: BackupRunner, file_libra
             file_library.stored["/file-1"] = CONTENT
         with pytest.raises(StorageError, match="sha256"):
             library.read_raw("old", "run", "publications") if step == "listing" else library.fetch_files("old", "run")
-
-
-def test_a_backup_closes_what_it_opened_for_the_files(tmp_path: Path, file_library: FileLibrary) -> None:
-    """The client of the library, opened for a file on its host, and the folder of incoming content."""
-    library = BackupRunner(tmp_path, file_library.library.url, clock=ManualClock()).library()
-    settings, state, opened, closed = library.settings, library.data.state, [], []
-
-    @contextmanager
-    def client() -> Iterator[LibraryClient]:
-        with open_client(settings, "old", state=state, clock=ManualClock()) as one:
-            opened.append(one)
-            yield one
-        closed.append(one)
-
-    file_library.add(CONTENT, url=f"{file_library.library.url}/downloads/1")
-    file_library.stored["/downloads/1"] = CONTENT
-    record = msgspec.Raw(msgspec.json.encode(file_library.publications[1]))
-    blobs, base_url = Blobs(library.data, "old"), file_library.library.url
-    with FileFetcher(lambda: FileList(tmp_path, 0.0), blobs, base_url=base_url, open_client=client) as fetcher:
-        fetcher.on_page([record], f"{base_url}/api/v2/publications")
-        fetcher.finish(lambda _: None)
-        assert (fetcher.tried, len(opened), closed) == (1, 1, [])
-    assert closed == opened
-    assert not list((tmp_path / "library-data" / "files" / "tmp").iterdir())
 
 
 def test_a_stop_does_not_wait_for_a_storage(runner: BackupRunner, file_library: FileLibrary) -> None:

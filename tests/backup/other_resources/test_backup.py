@@ -142,12 +142,6 @@ class TestWholeLibrary:
 class TestVersionTwo:
     """The other resources are documented for version 3 only (service.md#other-resources); in version 2 they are tried on request."""
 
-    def test_publications_only(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
-        """It takes one request for every fifty records."""
-        snapshot = runner.back_up(tenant="old")
-        assert snapshot.counts == {"publications": RECORDS}
-        assert snapshot.manifest.requests == sandbox.counts()["requests"] == -(-RECORDS // 50)
-
     def test_another_resource_by_name(self, runner: TwoVersionRunner) -> None:
         """A missing resource makes the snapshot partial; the manifest has its status and the remedy."""
         snapshot = runner.back_up("publications", "hard_copies", tenant="old")
@@ -243,12 +237,6 @@ class TestUnreadableResources:
         with runner.library() as library:
             assert library.data.find_snapshot(good.manifest.tenant).name == good.name
 
-    def test_publications_alone_and_refused(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
-        """If everything is refused, there is no snapshot, and a person must sign in."""
-        runner.sign_in(sandbox, ())
-        with pytest.raises(AccessDeniedError, match="library:read"):
-            runner.back_up()
-
     @pytest.mark.parametrize(
         ("resource", "fault"),
         [
@@ -317,14 +305,3 @@ def test_files_without_addresses_make_a_snapshot_partial(runner: TwoVersionRunne
     assert refused.startswith(f"GET {sandbox.base_url()}{asset} answered 403")
     others = f"no address was requested for it, because that of another file was refused: {refused}"
     assert (kinds.pop(refused), list(kinds)) == ("asset", [others])
-
-
-@pytest.mark.long
-def test_a_list_that_moves_makes_the_snapshot_partial(runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
-    """I4 holds for each resource."""
-    sandbox.change(variations={"x_total_error": 1})
-    manifest = runner.back_up("users").manifest
-    assert not manifest.complete
-    sent = manifest.resources["users"].records
-    expected = f"users: The service announced {sent + 1} records (X-Total) and sent {sent} different ones."
-    assert manifest.problems == [expected]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,25 +86,3 @@ def assert_nothing_secret(commands: CommandRunner, token: str, *outcomes: Outcom
         assert token.encode() not in content, path
         if path.suffix != ".parquet":
             assert b"ignature=" not in content, path
-
-
-@pytest.mark.long
-def test_version_two_has_no_list_of_users(commands: CommandRunner) -> None:
-    """Exit 2 with the reason, before any request."""
-    done = commands.run("backup", "old", "--resources", "users", "--json")
-    done.assert_failed(2, "--resources: users: version 2 of the API has no list of users", 'api = "v3"')
-    assert commands.sandbox.counts()["requests"] == 0
-    config = commands.runner.config.read_text().replace("[tenants.old]", '[tenants.old]\nresources = ["users"]')
-    commands.runner.config.write_text(config)
-    commands.run("snapshots", "list", "--json").assert_failed(
-        2, "bookferry.toml", "tenants.old", "users: version 2 of the API"
-    )
-
-
-def test_version_two_reads_a_resource_by_name(commands: CommandRunner) -> None:
-    """Exit 3: the resource does not exist, which the output says; the publications are stored."""
-    done = commands.run("backup", "old", "--resources", "publications,tasks", "--json")
-    assert done.status == 3, done.err
-    assert done.document["counts"] == {"publications": RECORDS}
-    assert done.document["unreadable"]["tasks"]["status"] == 404
-    assert json.dumps(done.document).count("RouteNotFound") >= 1

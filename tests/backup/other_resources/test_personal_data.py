@@ -193,9 +193,3 @@ def test_ids_that_are_texts_are_not_quoted(serve: Serve, headers: dict[str, str]
     manifest = runner.back_up("users").manifest
     assert manifest.problems == [problem]
     assert MARK not in str(manifest)
-
-
-def test_the_data_dictionary_marks_personal_columns(runner: TwoVersionRunner) -> None:
-    """It says which columns are personal, and how to see them."""
-    columns = bookferry(runner, "tables", "users", "--json").document["columns"]
-    assert {one["column"] for one in columns if one["personal"]} == {"email", "name", "residue", "sha256"}

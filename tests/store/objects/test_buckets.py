@@ -280,8 +280,3 @@ class TestDoctor:
             "a deleted object is still there"
             in trial_of(Keeping(MemoryStore(), "s3://locked", lambda _: Owner("me"))).message
         )
-
-    def test_no_bucket(self, s3: S3) -> None:
-        """A configuration error, which doctor shows with its exit status."""
-        with pytest.raises(ConfigurationError, match="no such bucket"):
-            trial_of(open_bucket("s3://no-such-bucket", lambda _: Owner("me"), s3.environ))

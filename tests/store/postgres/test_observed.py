@@ -78,13 +78,6 @@ def test_each_night_is_loaded_when_it_is_published(data: DataFolder, postgres: D
     assert comment.startswith("The service's own field due, observed since 2026-11-20")
 
 
-def test_postgres_and_duckdb_agree(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    for number in range(3):
-        postgres.load(data, night(data, number))
-    with open_catalogue(data) as ours:
-        assert ours.execute(HISTORY).fetchall() == ask(HISTORY)
-
-
 AWKWARD = {
     **dict.fromkeys(["xmin", "XMAX", "ctid", "tableoid", "oid", "until", "snapshot", "tenant", "sha256", "residue"], 1),
     **{f"{'très long ' * 18}{end}": end for end in ("one", "two")},

@@ -89,13 +89,6 @@ class TestPublication:
         assert len(seen) > 100, "the listings happen during publish"
 
     @pytest.mark.long
-    def test_a_folder_without_manifest_is_no_snapshot(self, data: DataFolder) -> None:
-        """The manifest is written last, so that a folder without one is not a snapshot, and no reader sees it (I5)."""
-        snapshot = make_snapshot(data)
-        (snapshot.path / MANIFEST).unlink()
-        assert data.snapshots() == []
-
-    @pytest.mark.long
     def test_the_manifest_matches_the_files(self, data: DataFolder) -> None:
         """Rows, bytes and SHA-256 of every file are those of the file itself."""
         snapshot = make_snapshot(data, publication_payloads(7))
@@ -108,12 +101,6 @@ class TestPublication:
         assert snapshot.counts == {"publications": 7}
         assert (snapshot.manifest.files.count, snapshot.manifest.files.not_fetched) == (7, 7)
         assert snapshot.manifest.seconds == 90
-
-    @pytest.mark.long
-    def test_nothing_of_the_capture_is_left(self, data: DataFolder) -> None:
-        """The work folder becomes the snapshot: nothing is copied, nothing is left behind."""
-        make_snapshot(data)
-        assert [name for name in files_below(data.path) if name.startswith("work/")] == []
 
     @pytest.mark.long
     def test_two_captures_in_one_second_get_names_of_their_own(self, data: DataFolder) -> None:
