@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pyarrow.parquet as pq
@@ -33,6 +30,7 @@ from pipelines.settings.tenant import TenantSettings
 from pipelines.store.snapshots.unfinished import open_capture
 from tests.backup.runner import BackupRunner, notes_on_reading
 from tests.sandbox.process import SandboxProcess
+from tests.service.scripted import Answer, Received, ScriptedServer
 
 RECORDS = 120
 
@@ -61,57 +59,24 @@ def runner(tmp_path: Path, sandbox: SandboxProcess) -> BackupRunner:
     return runner_for(tmp_path, sandbox.base_url())
 
 
-@dataclass
-class Canned:
-    """A service that answers page n with the n-th body and the n-th X-Total."""
-
-    bodies: Sequence[bytes]
-    totals: Sequence[int | list[str] | None]
-
-    def page(self, number: int) -> tuple[bytes, int | list[str] | None]:
-        """Body and X-Total of a page; empty beyond the last one."""
-        inside = number <= len(self.bodies)
-        total = self.totals[min(number, len(self.totals)) - 1]
-        return (self.bodies[number - 1] if inside else b'{"records": []}'), total
-
-
 @pytest.fixture
-def canned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., BackupRunner]]:
-    """Starts services with these responses, and returns backups of them."""
-    monkeypatch.setenv("TEST_USER", "somebody")
-    monkeypatch.setenv("TEST_PASSWORD", "made-up")
-    servers: list[ThreadingHTTPServer] = []
+def canned(tmp_path: Path) -> Iterator[Callable[..., BackupRunner]]:
+    """Starts services that answer page n with the n-th body and the n-th X-Total, and returns backups of them."""
+    with ExitStack() as servers:
 
-    def make(
-        *bodies: bytes, totals: Sequence[int | list[str] | None] = (None,), kind: str = "application/json"
-    ) -> BackupRunner:
-        service = Canned(bodies, totals)
+        def make(
+            *bodies: bytes, totals: Sequence[int | list[str] | None] = (None,), kind: str = "application/json"
+        ) -> BackupRunner:
+            def answer(request: Received) -> Answer:
+                page = int(request.query["page"])
+                total = totals[min(page, len(totals)) - 1]
+                counted = {} if total is None else {"x-total": total if isinstance(total, list) else str(total)}
+                body = bodies[page - 1] if page <= len(bodies) else b'{"records": []}'
+                return Answer(body, headers={"content-type": kind, **counted})
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+            return runner_for(tmp_path, servers.enter_context(ScriptedServer(answer)).url)
 
-            def do_GET(self) -> None:
-                body, total = service.page(int(parse_qs(urlsplit(self.path).query)["page"][0]))
-                self.send_response(200)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                for line in total if isinstance(total, list) else [total] if total is not None else []:
-                    self.send_header("X-Total", str(line))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Tests are quiet."""
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        return runner_for(tmp_path, f"http://127.0.0.1:{server.server_port}")
-
-    yield make
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+        yield make
 
 
 def page_of(*records: object) -> bytes:

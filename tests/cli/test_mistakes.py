@@ -5,12 +5,7 @@ Every message says what was tried, what came back and what to do. None has a tra
 
 from __future__ import annotations
 
-import http.server
 import re
-import socketserver
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +13,7 @@ import pytest
 from cli.boundary import message_of
 from tests.cli.command import Installation, Outcome, run
 from tests.sandbox.process import SandboxProcess
+from tests.service.scripted import Answer, ScriptedServer
 
 FOREIGN_WORDS = re.compile(
     r"Traceback|\[redacted\]|Value error|Input should|ValidationError|pydantic|httpx|duckdb\.|NoneType|File \"|<class"
@@ -160,8 +156,9 @@ def test_a_library_that_is_not_there(sandbox: SandboxProcess, tmp_path: Path) ->
     installation = Installation.make(tmp_path, sandbox, "small")
     installation.configure(base_url=f"{sandbox.base_url('small')}/nothing")
     check(installation.backup(), 1, ("404", "Is base_url", "the library's address"))
-    with web_page() as address:
-        installation.configure(base_url=address)
+    page = Answer(b"<html></html>", headers={"content-type": "text/html"})
+    with ScriptedServer(lambda _: page) as site:
+        installation.configure(base_url=site.url)
         check(installation.backup(), 1, ("a web page instead of JSON", "Is base_url the library's address?"))
     installation.configure(base_url="http://127.0.0.1:1")
     done = installation.start("backup", "small", hurried=True)
@@ -169,31 +166,6 @@ def test_a_library_that_is_not_there(sandbox: SandboxProcess, tmp_path: Path) ->
     assert done.returncode == 1
     assert "cannot connect" in err
     assert "Is http://127.0.0.1:1 the library's address? If not, correct base_url." in err
-
-
-@contextmanager
-def web_page() -> Iterator[str]:
-    """A server that answers every request with a page."""
-
-    class Page(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", "13")
-            self.end_headers()
-            self.wfile.write(b"<html></html>")
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Page) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def test_a_mistake_of_ours_says_so(capsys: pytest.CaptureFixture[str]) -> None:

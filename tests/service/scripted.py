@@ -40,7 +40,7 @@ class Answer:
 
     body: Any = b""
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str | list[str]] = field(default_factory=dict)
     raw: bytes | None = None
 
     def content(self) -> bytes:
@@ -81,7 +81,8 @@ class ScriptedServer:
                 self.send_response(answer.status)
                 headers = {"content-type": "application/json", "content-length": str(len(content)), **answer.headers}
                 for name, value in headers.items():
-                    self.send_header(name, value)
+                    for line in [value] if isinstance(value, str) else value:
+                        self.send_header(name, line)
                 self.end_headers()
                 self.wfile.write(content)
 

@@ -251,15 +251,6 @@ def test_a_redirect_that_leads_nowhere_fails_its_file_alone(
     assert "secret" not in str(caught.value)
 
 
-def test_a_refusal_has_the_storages_code(serve: Serve, client_for: ClientFor) -> None:
-    """For the quarantine."""
-    place = Place(serve, client_for, s3_error(400, "EntityTooLarge", "exceeds the maximum"))
-    with pytest.raises(RefusedError) as caught:
-        place.upload()
-    refusal = (caught.value.status, caught.value.code, caught.value.detail)
-    assert refusal == (400, "EntityTooLarge", "exceeds the maximum")
-
-
 @pytest.mark.parametrize(
     ("changes", "pattern"),
     [

@@ -1,6 +1,6 @@
 """Another library service, with the liberties that servers take.
 
-|It follows the documentation of the API and the RFCs, and shares no code with the product.
+It follows the documentation of the API and the RFCs, and shares no code with the product.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlencode, urlsplit
+
+from tests.service.scripted import Answer, Received, ScriptedServer
 
 Token = dict[str, Any]
 
@@ -41,14 +42,18 @@ class Liberties:
     challenge: str = 'Bearer error="invalid_token", error_description="expired"'
 
 
-@dataclass
-class Asked:
+class Asked(Received):
     """One request."""
 
-    path: str
-    form: Mapping[str, str]
-    headers: Mapping[str, str]
-    query: Mapping[str, str] = field(default_factory=dict)
+    @property
+    def path(self) -> str:
+        """Below the prefix of the API."""
+        return super().path.removeprefix("/lib")
+
+    @property
+    def form(self) -> dict[str, str]:
+        """The fields of a form; none of JSON."""
+        return {} if self.body.startswith(b"{") else dict(parse_qsl(self.body.decode()))
 
 
 class ForeignService:
@@ -62,50 +67,22 @@ class ForeignService:
         self.challenges: dict[str, str] = {}
         self.scope = "library:read assets:read"
         self.lock = threading.Lock()
-        service = self
+        self._server = ScriptedServer(self._answer)
+        self.base_url = f"{self._server.url}/lib"
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                self.answer(b"")
-
-            def do_POST(self) -> None:
-                self.answer(self.rfile.read(int(self.headers.get("content-length", 0))))
-
-            def answer(self, body: bytes) -> None:
-                parts = urlsplit(self.path)
-                form = dict(parse_qsl(body.decode())) if b"=" in body and not body.startswith(b"{") else {}
-                asked = Asked(
-                    parts.path.removeprefix("/lib"),
-                    form,
-                    {name.lower(): value for name, value in self.headers.items()},
-                    dict(parse_qsl(parts.query)),
-                )
-                with service.lock:
-                    service.asked.append(asked)
-                    status, headers, content = service.handle(asked, body)
-                self.send_response_only(status)
-                for name, value in {**headers, "Content-Length": str(len(content))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: object) -> None:
-                """Log nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.base_url = f"http://127.0.0.1:{self._server.server_port}/lib"
+    def _answer(self, request: Received) -> Answer:
+        asked = Asked(request.method, request.target, request.headers, request.body)
+        with self.lock:
+            self.asked.append(asked)
+            status, headers, content = self.handle(asked)
+        return Answer(content, status, {"content-type": "", **headers})
 
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-        self._thread.start()
+        self._server.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def __exit__(self, *caught: object) -> None:
+        self._server.__exit__(*caught)
 
     def count(self, path: str) -> int:
         """Return the requests to a path."""
@@ -115,10 +92,10 @@ class ForeignService:
         """Return the token requests of a grant type."""
         return [asked for asked in self.asked if asked.form.get("grant_type") == grant_type]
 
-    def handle(self, asked: Asked, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    def handle(self, asked: Asked) -> tuple[int, dict[str, str], bytes]:
         """Route the request."""
         if asked.path == "/oauth/clients":
-            return self.register(json.loads(body))
+            return self.register(json.loads(asked.body))
         if asked.path == "/oauth/token":
             return self.token(asked)
         if asked.path.startswith("/api/v3/"):
@@ -133,7 +110,7 @@ class ForeignService:
         if metadata["token_endpoint_auth_method"] != "none":
             answer["client_secret"] = self.liberties.secret = "se:cret/+ ü&"
             self.liberties.auth = metadata["token_endpoint_auth_method"]
-        return 201, {"Content-Type": "application/json"}, json.dumps(self.liberties.registration(answer)).encode()
+        return 201, {"content-type": "application/json"}, json.dumps(self.liberties.registration(answer)).encode()
 
     def authorize(self, url: str, **changes: str | None) -> str:
         """Allow the request as a person; return the address that the browser goes to."""
@@ -148,7 +125,7 @@ class ForeignService:
 
     def token(self, asked: Asked) -> tuple[int, dict[str, str], bytes]:
         """Issue tokens (RFC 6749, 4.1.3 and 6)."""
-        kind = {"Content-Type": self.liberties.content_type}
+        kind = {"content-type": self.liberties.content_type}
         if self.liberties.refusal is not None:
             return self.liberties.refusal[0], kind, self.liberties.refusal[1]
         if not self.knows(asked):
@@ -202,7 +179,7 @@ class ForeignService:
         links = [f'<{url}{page + 1}>; rel="next"', f'<{url}200>; rel="last"'] if page < 200 else []
         records = [{"id": page * 50 + number, "title": "A title"} for number in range(50)]
         headers = {
-            "Content-Type": "application/json",
+            "content-type": "application/json",
             "X-Total": "10000",
             **({"Link": ", ".join(links)} if links else {}),
         }
