@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipelines.records.shapes.columns import with_columns
@@ -13,8 +10,6 @@ from pipelines.records.shapes.observation import ObservedColumn
 from pipelines.records.tables import field_ids as module
 from pipelines.records.tables.field_ids import FIELD_ID, field_id, field_ids, staged_schema
 from pipelines.records.tables.registry import STAGED, TABLES
-from pipelines.store.snapshots.snapshots import DataFolder
-from tests.store.snapshot_factory import make_snapshot
 
 
 def ids_of(schema: pa.Schema) -> dict[str, int]:
@@ -44,35 +39,3 @@ def test_observed_columns_keep_their_ids() -> None:
     second = [*first, ObservedColumn("abc", ("abc",), "text", "2026-11-23")]
     before, after = (ids_of(staged_schema(with_columns(table, columns))) for columns in (first, second))
     assert before.items() < after.items()
-
-
-@pytest.mark.long
-class TestFiles:
-    """The staged files of a snapshot."""
-
-    @pytest.fixture
-    def files(self, tmp_path: Path) -> dict[str, pq.ParquetFile]:
-        """Table → file, with two publications."""
-        snapshot = make_snapshot(DataFolder(tmp_path / "library-data"), tenant="new")
-        return {name: pq.ParquetFile(snapshot.address_of(facts)) for name, facts in snapshot.manifest.tables.items()}
-
-    def test_columns_and_ids(self, files: dict[str, pq.ParquetFile]) -> None:
-        """`tenant` and `snapshot` are real columns, the last ones. The raw table stays as it was."""
-        for table in STAGED["publications"]:
-            schema = files[table.name].schema_arrow
-            assert schema.names == [*table.schema.names, "tenant", "snapshot"]
-            assert ids_of(schema) == ids_of(staged_schema(table))
-            assert {field.name for field in schema if not field.nullable} >= {"tenant", "snapshot"}
-        raw = files["raw_publications"].schema_arrow
-        assert "tenant" not in raw.names
-        assert all(FIELD_ID not in (field.metadata or {}) for field in raw)
-
-    def test_values(self, files: dict[str, pq.ParquetFile]) -> None:
-        """Every row has them, and the statistics say so, by which readers skip files."""
-        for table in STAGED["publications"]:
-            file = files[table.name]
-            rows = file.read(["tenant", "snapshot"]).to_pylist()
-            assert rows
-            assert {(row["tenant"], row["snapshot"]) for row in rows} == {("new", "20261120T020000Z")}
-            statistics = file.metadata.row_group(0).column(file.schema_arrow.names.index("tenant")).statistics
-            assert (statistics.min, statistics.max) == ("new", "new")

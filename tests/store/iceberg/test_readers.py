@@ -1,24 +1,18 @@
-"""Other programs read the same rows as `bookferry query`: from the Iceberg tables, and from the files without a catalogue."""
+"""Other programs read from the Iceberg tables the same rows as `bookferry query`."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections import Counter
-from pathlib import Path
 
-import duckdb
-import pandas as pd
 import polars as pl
-import pyarrow.dataset
 import pytest
 
 from pipelines.backup.iceberg import register_again
 from pipelines.store.iceberg.catalogue import NAME, catalogue_settings
 from tests.store.iceberg.conftest import Counts, Library, counts, queried
 
-PATTERN = "snapshots/tenant=*/snapshot=*/publications.parquet"
 SQL = "SELECT tenant, snapshot, count(*) FROM {} GROUP BY ALL"
 READ_BY_RAY = """
 import json, ray, sys
@@ -72,58 +66,3 @@ def test_ray(three: Library) -> None:
     assert done.returncode == 0, done.stderr
     for name, line in zip(names, done.stdout.splitlines()[-len(names) :], strict=True):
         assert {(tenant, snapshot): rows for (tenant, snapshot), rows in json.loads(line)} == queried(three, name)
-
-
-@pytest.fixture
-def files(library: Library) -> tuple[str, Counts]:
-    """A pattern for the files of the publications, and what is in them."""
-    library.night(3)
-    library.night(4, day=1)
-    library.night(2, tenant="new")
-    return f"{library.settings.data}/{PATTERN}", queried(library, "publications")
-
-
-def paths_of(pattern: str) -> list[Path]:
-    """The files that a pattern names."""
-    return sorted(Path(pattern.removesuffix(PATTERN)).glob(PATTERN))
-
-
-class TestWithoutCatalogue:
-    """What docs/analysts.md says about a pattern over the files."""
-
-    def test_duckdb(self, files: tuple[str, Counts]) -> None:
-        """The columns are there once."""
-        pattern, expected = files
-        source = f"read_parquet('{pattern}', hive_partitioning = true, union_by_name = true)"
-        assert as_counts(duckdb.sql(SQL.format(source)).fetchall()) == expected
-        names = duckdb.sql(f"SELECT * FROM {source}").columns
-        assert Counter(names).most_common(1)[0][1] == 1
-
-    def test_pyarrow(self, files: tuple[str, Counts]) -> None:
-        """The folders' names say it where the files do not."""
-        pattern, expected = files
-        found = pyarrow.dataset.dataset([*map(str, paths_of(pattern))], partitioning="hive")
-        assert counts(found.to_table()) == expected
-
-    def test_polars(self, files: tuple[str, Counts]) -> None:
-        """It would take the snapshot's name for a time in files that lack the column."""
-        pattern, expected = files
-        schema = {"tenant": pl.String, "snapshot": pl.String}
-        found = pl.scan_parquet(
-            pattern,
-            hive_partitioning=True,
-            hive_schema=schema,
-            missing_columns="insert",
-            extra_columns="ignore",
-        )
-        assert as_counts(found.group_by("tenant", "snapshot").len().collect().rows()) == expected
-
-    def test_pandas(self, files: tuple[str, Counts]) -> None:
-        """One file can always be read. Several need a word, where they have the columns themselves."""
-        pattern, expected = files
-        paths = paths_of(pattern)
-        assert sum(len(pd.read_parquet(path, columns=["id", "title"])) for path in paths) == sum(expected.values())
-        with pytest.raises(pyarrow.ArrowTypeError, match="Unable to merge"):
-            pd.read_parquet(paths)
-        frame = pd.read_parquet(paths, partitioning=None)
-        assert frame.groupby(["tenant", "snapshot"]).size().to_dict() == expected
