@@ -55,11 +55,11 @@ def postgres_server(wal_level: str = "minimal") -> Iterator[str]:
 
 
 @contextmanager
-def database(server: str) -> Iterator[str]:
-    """The address of a new database on that server."""
+def database(server: str, options: str = "") -> Iterator[str]:
+    """The address of a new database on that server. `options`: of CREATE DATABASE."""
     name = f"bookferry_{secrets.token_hex(6)}"
     with _session(server) as session:
-        session.execute(sa.text(f"CREATE DATABASE {name}"))
+        session.execute(sa.text(f"CREATE DATABASE {name} {options}"))
     try:
         yield sa.make_url(server).set(database=name).render_as_string(hide_password=False)
     finally:

@@ -12,7 +12,7 @@ from typing import Self
 from urllib.parse import quote, urlencode
 
 from pipelines.errors import ConfigurationError
-from pipelines.settings.storage import POSTGRES_TIMEOUTS
+from pipelines.settings.storage import POSTGRES_SESSION
 
 SCHEME = re.compile(r"(?i:postgres(?:ql)?(?:\+\w+)?)://")
 """How an address of Postgres begins; some name a driver."""
@@ -54,7 +54,7 @@ class PostgresAddress:
         try:
             read = conninfo_to_dict(f"postgresql://{sign_in}{match[2]}?{options.replace('@', '%40')}")
             parameters = {name: str(value) for name, value in read.items()}
-            conninfo = make_conninfo(**{**POSTGRES_TIMEOUTS, **parameters})
+            conninfo = make_conninfo(**{**POSTGRES_SESSION, **parameters})
         except (ProgrammingError, UnicodeError):  # an encoding, or a parameter, that libpq does not know
             raise refused from None
         if not re.fullmatch(r"[0-9,]*", parameters.get("port", "")):
@@ -69,7 +69,7 @@ class PostgresAddress:
     @property
     def for_sqlalchemy(self) -> str:
         """The address as SQLAlchemy and psycopg read it: all of it is parameters, which are the only part that SQLAlchemy decodes whole."""
-        return f"postgresql+psycopg://?{urlencode({**POSTGRES_TIMEOUTS, **self.parameters}, quote_via=quote)}"
+        return f"postgresql+psycopg://?{urlencode({**POSTGRES_SESSION, **self.parameters}, quote_via=quote)}"
 
 
 def _place(parameters: dict[str, str]) -> str:

@@ -14,7 +14,8 @@ from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import checked_bucket
 from pipelines.settings.value_types import VariableName, variable_value
 
-POSTGRES_TIMEOUTS = {
+POSTGRES_SESSION = {
+    "client_encoding": "UTF8",
     "connect_timeout": "10",
     "application_name": "bookferry",
     "keepalives_idle": "10",
@@ -22,7 +23,8 @@ POSTGRES_TIMEOUTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-"""Connection parameters of libpq: a server that stops responding is noticed within half a minute."""
+"""Connection parameters of libpq: a server that stops responding is noticed within half a minute, and texts of a database with the encoding
+SQL_ASCII are read as texts, not as bytes."""
 
 
 def _free_schema(name: str) -> str:

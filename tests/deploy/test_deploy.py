@@ -250,6 +250,12 @@ def test_compose_sets_the_variables_that_its_configuration_names(monkeypatch: py
     settings.check_sign_in("demo")
 
 
+def test_containers_of_compose_without_the_code_location_have_no_health_check_of_it() -> None:
+    """Docker called the first backup unhealthy while it was at work."""
+    for name, service in read("compose/compose.yaml")["services"].items():
+        assert "grpc" in service.get("command", []) or "healthcheck" in service, name
+
+
 @pytest.mark.long
 def test_the_extras_bring_the_launchers_at_versions_that_fit() -> None:
     """`pip install "bookferry[k8s]"`, `[celery]` and `[docker]`, imported as an instance imports them."""

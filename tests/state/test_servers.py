@@ -23,7 +23,7 @@ from pipelines.service.http.budget import Budget
 from pipelines.state import server
 from pipelines.state.local import LocalState
 from pipelines.state.postgres import PostgresState
-from tests.postgres import postgres_user
+from tests.postgres import database, postgres_user
 from tests.state_places import Place
 
 CLOCK = SystemClock()
@@ -198,6 +198,15 @@ def test_a_reader_may_take_its_time(shared_place: Place, monkeypatch: pytest.Mon
         found += 1
     assert found == 1500
     journal.close()
+
+
+def test_a_database_without_an_encoding(state_server: str) -> None:
+    """Psycopg reads its texts as bytes. The name of the server is among them: unequal, it would take all slots at each look."""
+    with (
+        database(state_server, "TEMPLATE template0 ENCODING SQL_ASCII") as address,
+        closing(PostgresState(address)) as state,
+    ):
+        assert Budget(state, "library", 60, CLOCK).used() == 0
 
 
 def test_an_address_without_a_server_is_told_without_its_password(tmp_path: Path) -> None:
