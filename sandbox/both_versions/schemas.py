@@ -64,7 +64,6 @@ TEXT_FIELDS: Mapping[str, Schema] = {
     "published_on": DATE_OR_NULL,
     "abstract": TEXT_OR_NULL,
 }
-TEXT_PAYLOAD_FIELDS: Mapping[str, Schema] = {**TEXT_FIELDS, "title": NAME}
 REFERENCE_PAYLOAD_FIELDS: Mapping[str, Schema] = {
     "contributor": {**REFERENCE, "description": "A user of the account, by `id`"},
     "organization": {**REFERENCE, "description": "An organization of the account, by `id`"},

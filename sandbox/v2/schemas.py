@@ -14,7 +14,6 @@ from sandbox.both_versions.schemas import (
     REFERENCE_PAYLOAD_FIELDS,
     TEXT_FIELDS,
     TEXT_OR_NULL,
-    TEXT_PAYLOAD_FIELDS,
     array,
     or_null,
     page_of,
@@ -39,7 +38,7 @@ _ASSETS = {
     "description": "New files, or, by `id`, attached files to change or remove",
 }
 _PAYLOAD_FIELDS: Mapping[str, Schema] = {
-    **TEXT_PAYLOAD_FIELDS,
+    **TEXT_FIELDS,
     **{
         name: {**TEXT_OR_NULL, "description": "Null or an empty text removes it", "deprecated": True}
         for name in FLAT_IDENTIFIERS
@@ -76,6 +75,6 @@ SCHEMAS: Mapping[str, Schema] = {
         optional={"contributor": ref("Reference"), "organization": ref("Reference")},
     ),
     "PublicationList": page_of("Publication"),
-    "PublicationCreate": payload_object(_PAYLOAD_FIELDS, required=("title",)),
+    "PublicationCreate": payload_object(_PAYLOAD_FIELDS),
     "PublicationUpdate": payload_object(_PAYLOAD_FIELDS),
 }

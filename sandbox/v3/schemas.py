@@ -14,7 +14,6 @@ from sandbox.both_versions.schemas import (
     REFERENCE_PAYLOAD_FIELDS,
     TEXT_FIELDS,
     TEXT_OR_NULL,
-    TEXT_PAYLOAD_FIELDS,
     array,
     or_null,
     page_of,
@@ -37,7 +36,7 @@ _CATEGORIES = {
     "description": "`{name}` finds or creates a category, `{id}` has to exist. Replaces the list.",
 }
 _PAYLOAD_FIELDS: Mapping[str, Schema] = {
-    **TEXT_PAYLOAD_FIELDS,
+    **TEXT_FIELDS,
     "authors": array(payload_object({"name": NAME, "type": {**AUTHOR_TYPE, "default": "person"}}, required=("name",))),
     "identifiers": array(payload_object({"type": NAME, "value": NAME}, required=("type", "value"))),
     "categories": _CATEGORIES,
@@ -65,6 +64,6 @@ SCHEMAS: Mapping[str, Schema] = {
         }
     ),
     "PublicationList": page_of("Publication"),
-    "PublicationCreate": payload_object(_PAYLOAD_FIELDS, required=("title",)),
+    "PublicationCreate": payload_object(_PAYLOAD_FIELDS),
     "PublicationUpdate": payload_object(_PAYLOAD_FIELDS),
 }

@@ -58,7 +58,11 @@ def test_a_drill_names_what_bookferry_left_out_and_what_the_snapshot_lacks(pair:
     """Its sandbox has what the snapshot has, so that nothing is lacking there."""
     data = open_data(load_settings(pair.config))
     records: dict[str, list[dict[str, object]]] = {
-        "publications": [{"id": 1, "title": "Tides"}],
+        "publications": [
+            {"id": 1, "title": "Tides"},
+            {"id": 2, "title": "", "abstract": "A"},
+            {"id": 3, "title": None, "abstract": "B"},
+        ],
         "collections": [{"id": 1, "name": "Seas", "members": [{"publication_id": 1}], "records": [1]}],
         "locations": [{"id": 1, "name": "Main"}],
         "hard_copies": [
