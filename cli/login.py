@@ -191,18 +191,10 @@ def _grant_from(
     login: Login, question: AuthorizationRequest, output: Output, arrival: AuthorizationResponse
 ) -> Grant | None:
     try:
-        grant = login.finish(question, arrival.parameters, code_alone=arrival.code_alone)
+        return login.finish(question, arrival.parameters, code_alone=arrival.code_alone)
     except ForeignResponseError as error:
         output.say(f"Ignored: {redact(str(error))} Still waiting for yours.")
-        arrival.show("Ignored", f"{redact(str(error))} The sign-in still waits for its own response.", status=400)
         return None
-    except BookferryError as error:
-        arrival.show("Not signed in", redact(str(error)), status=400)
-        raise
-    arrival.show(
-        "Signed in", "Bookferry is signed in and has stored the sign-in for its jobs. You can close this window."
-    )
-    return grant
 
 
 def _person(settings: Settings, tenant: str, output: Output) -> dict[str, Any] | None:

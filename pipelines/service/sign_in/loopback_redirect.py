@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import queue
 import random
@@ -13,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
 PATH = "/callback"
@@ -24,16 +23,14 @@ PORTS = range(20000, 32000)
 MAX_CHARACTERS = 16_384
 """Characters of a response; a browser sends a few hundred."""
 
-RESULT_SECONDS = 120.0
-"""Seconds for which the browser's window waits for the result."""
+POLL_SECONDS = 0.05
+"""Seconds between two looks for a response."""
 
-PAGE_SECONDS = 5.0
-"""Seconds for which the sign-in waits until the browser has its page."""
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title} · Bookferry</title>
-<style>body{{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#222}}h1{{font-size:1.5rem}}</style>
-</head><body><h1>{title}</h1><p>{text}</p></body></html>
+PAGE = b"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Received \xc2\xb7 Bookferry</title>
+<style>body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#222}h1{font-size:1.5rem}</style>
+</head><body><h1>Received</h1>
+<p>Bookferry has the library's answer. The terminal shows whether you are signed in. You can close this window.</p></body></html>
 """
 
 HEADERS = {
@@ -46,33 +43,11 @@ HEADERS = {
 }
 
 
-class AuthorizationResponse:
-    """One authorization response. `show` displays the result to the person who brought it."""
+class AuthorizationResponse(NamedTuple):
+    """One authorization response. `code_alone`: a person pasted the code without the rest of the address."""
 
-    def __init__(self, parameters: Mapping[str, str], *, code_alone: bool = False) -> None:
-        self.parameters = parameters
-        self.code_alone = code_alone
-        """Whether a person pasted the code without the rest of the address."""
-        self.delivered: threading.Event | None = None
-        """Set when a browser has the result page; None if no browser waits."""
-        self._results: queue.SimpleQueue[tuple[int, str, str]] = queue.SimpleQueue()
-
-    def show(self, title: str, text: str, status: int = 200) -> None:
-        """Show this result in the browser. A person who pasted the response reads the terminal."""
-        self._results.put((status, title, text))
-        if self.delivered is not None:
-            self.delivered.wait(PAGE_SECONDS)
-
-    def result(self) -> tuple[int, str, str]:
-        """Return status, title and text of the result page, as soon as they are known."""
-        try:
-            return self._results.get(timeout=RESULT_SECONDS)
-        except queue.Empty:
-            return (
-                200,
-                "Received",
-                "Bookferry has got the response. The terminal shows the result; you can close this window.",
-            )
+    parameters: Mapping[str, str]
+    code_alone: bool = False
 
 
 class RedirectListener:
@@ -83,7 +58,6 @@ class RedirectListener:
         parts = urlsplit(redirect_uri)
         path, arrived = parts.path or "/", queue.SimpleQueue[AuthorizationResponse]()
         self._arrived = arrived
-        self._read, self._write = os.pipe()
 
         class Handler(BaseHTTPRequestHandler):
             timeout = 30
@@ -91,24 +65,16 @@ class RedirectListener:
             def do_GET(self) -> None:
                 address = urlsplit(self.path)
                 if address.path != path:
-                    self.send_page(404, "Not here", "There is nothing at this address.")
+                    self.send_error(404)
                     return
-                response = AuthorizationResponse(query_parameters(address.query))
-                response.delivered = threading.Event()
-                arrived.put(response)
-                wake()
                 try:
-                    self.send_page(*response.result())
-                finally:
-                    response.delivered.set()
-
-            def send_page(self, status: int, title: str, text: str) -> None:
-                body = PAGE.format(title=html.escape(title), text=html.escape(text)).encode()
-                self.send_response(status)
-                for name, value in {**HEADERS, "Content-Length": str(len(body))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
+                    self.send_response(200)
+                    for name, value in HEADERS.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(PAGE)
+                finally:  # the command may end as soon as it has the response
+                    arrived.put(AuthorizationResponse(query_parameters(address.query)))
 
             def log_message(self, *_: object) -> None:
                 """Log nothing: the address contains the code (I10)."""
@@ -123,47 +89,27 @@ class RedirectListener:
             def handle_error(self, *_: Any) -> None:
                 """Ignore a browser that goes away."""
 
-        wake = self._wake
-        try:
-            self._server = Server((parts.hostname or "127.0.0.1", parts.port or 0), Handler)
-        except OSError:
-            self._close_pipe()
-            raise
+        self._server = Server((parts.hostname or "127.0.0.1", parts.port or 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
 
-    def fileno(self) -> int:
-        """Becomes readable when a response has arrived."""
-        return self._read
-
-    def arrived(self) -> AuthorizationResponse:
-        """Return the next response; call it when `fileno` is readable."""
-        os.read(self._read, 1)
-        return self._arrived.get()
+    def arrived(self) -> AuthorizationResponse | None:
+        """Return the next response, if one has arrived."""
+        with suppress(queue.Empty):
+            return self._arrived.get_nowait()
+        return None
 
     def close(self) -> None:
-        """Stop listening. A browser that waits for a result gets one first."""
+        """Stop listening."""
         self._server.shutdown()
-        with suppress(queue.Empty):
-            while True:
-                self._arrived.get_nowait().show("Too late", "This sign-in is over. The terminal shows the result.", 410)
         self._server.server_close()
         self._thread.join()
-        self._close_pipe()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _wake(self) -> None:
-        with suppress(OSError):
-            os.write(self._write, b"!")
-
-    def _close_pipe(self) -> None:
-        os.close(self._read)
-        os.close(self._write)
 
 
 def free_addresses(count: int, choose: Callable[[], int] = lambda: random.choice(PORTS)) -> list[str]:  # noqa: S311  no secret
@@ -194,15 +140,16 @@ def next_response(
 
     Raises `EOFError` if the line can never come. An empty line is no response.
     """
-    sources: list[Any] = [source for source in (listener, pasted) if source is not None]
     until = time.monotonic() + seconds
     while True:
-        ready, _, _ = select.select(sources, [], [], max(0.0, until - time.monotonic()))
-        if not ready:
-            return None
-        if listener is not None and listener in ready:
-            return listener.arrived()
-        assert pasted is not None  # noqa: S101  else nothing was ready
+        if listener is not None and (response := listener.arrived()) is not None:
+            return response
+        left = max(0.0, until - time.monotonic())
+        ready, _, _ = select.select([] if pasted is None else [pasted], [], [], min(left, POLL_SECONDS))
+        if pasted is None or not ready:
+            if not left:
+                return None
+            continue
         line = os.read(pasted, MAX_CHARACTERS)
         if not line:
             raise EOFError

@@ -58,7 +58,7 @@ def press(browser: webdriver.Chrome, name: str) -> None:
 
 
 def test_the_whole_way(home: Home, browser: webdriver.Chrome, waiting: tuple[subprocess.Popen[str], Path]) -> None:
-    """The consent page names Bookferry; after consent the browser shows that the sign-in is done; and the sign-in works."""
+    """The consent page names Bookferry; after consent the browser shows that its answer has arrived; and the sign-in works."""
     process, address = waiting
     assert home.sandbox is not None
     go(browser, address)
@@ -67,7 +67,7 @@ def test_the_whole_way(home: Home, browser: webdriver.Chrome, waiting: tuple[sub
     browser.find_element(By.NAME, "password").send_keys(home.sandbox.password)
     browser.find_element(By.XPATH, "//input[@name='scope' and @value='users:write']").click()
     press(browser, "Allow")
-    WebDriverWait(browser, SECONDS).until(lambda driver: driver.title == "Signed in · Bookferry")
+    WebDriverWait(browser, SECONDS).until(lambda driver: driver.title == "Received · Bookferry")
     assert "You can close this window" in browser.find_element(By.TAG_NAME, "p").text
     out, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, err
