@@ -41,17 +41,12 @@ def prove_listing(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> Re
             f"The service announced {counted(listing.last_total, 'record')} (X-Total) and sent {counted(ids.distinct, 'different one')}."
         )
     problems += [] if united else [*map(_gap, listing.gaps.values()), *listing.unread]
-    if listing.contradiction:
-        problems.append(
-            f"The service sent different values of X-Total in one response ({listing.contradiction}), so it is unknown how many records "
-            "there are. Write to the service's operators."
-        )
     if ids.text_ids:
         have = "has an id that is a text" if ids.text_ids == 1 else "have ids that are texts"
         notes.append(
             f"{counted(ids.text_ids, 'record')} {have}: there, the column id of the table is empty, and id_raw has the id."
         )
-    if listing.last_total is None and not listing.contradiction:
+    if listing.last_total is None:
         notes.append("The service sent no X-Total: only the end of the listing says how many records there are.")
     if listing.moved and not united:
         notes.insert(0, _read_again(listing, proved=not problems))

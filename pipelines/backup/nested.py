@@ -140,7 +140,7 @@ class _Lists:
             entries = [*{id(entry) if entry.key is None else entry.key: entry for entry in entries}.values()]
         ids.add(entries)
         facts = prove_listing(listing.facts, ids.counts())
-        lacks_for_good = listing.facts.gaps or facts.without_id or listing.facts.contradiction
+        lacks_for_good = listing.facts.gaps or facts.without_id
         may_prove_more = not (facts.complete or is_long or is_last or lacks_for_good)
         if not may_prove_more:
             self._keep(owner, entries)

@@ -218,9 +218,7 @@ def _add_earlier(
             writer.write(records.batch(schema))
     added = add_missing(path, earlier, resource, key, text_ids=text_ids) if writer.rows else 0
     earlier.unlink()
-    stands_still = (
-        listing.totals_seen == 1 and totals == {facts.x_total} and not (listing.moved or listing.contradiction)
-    )
+    stands_still = listing.totals_seen == 1 and totals == {facts.x_total} and not listing.moved
     if stands_still:
         united = prove_listing(listing, count_ids(path, key, text_ids=text_ids), walks=facts.walks)
         united.walks, united.requests = facts.walks, facts.requests
@@ -269,7 +267,7 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
         repeated = drop_duplicates(path, resource, key, text_ids=text_ids)
         facts.records -= repeated
     # a record that the service cannot send, or that has no id, is lacking in each walk
-    lacks_for_good = listing.facts.gaps or ids.without_id or listing.facts.contradiction
+    lacks_for_good = listing.facts.gaps or ids.without_id
     may_prove_more = not facts.complete and (
         bool(ids.duplicates) or listing.facts.totals_seen > 1 or not lacks_for_good
     )

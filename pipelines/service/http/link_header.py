@@ -12,17 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_TARGET = re.compile(r"<([^<>]*+)>")
-_PARAMETER = re.compile(
-    r"""
-    [ \t]*+ ; [ \t]*+ ([^ \t=;,"]*+) [ \t]*+    # the name
-    (?: = [ \t]*+ (?:
-        "((?:[^"\\]++|\\.)*+) ("?)              # a quoted string, and its end
-      | ([^";,]*+)                              # a token
-    ))?
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_PART = r"""
+    [ \t]*+ ; [ \t]*+ ([^ \t=;,"]*+) [ \t]*+                # the name
+    (?: = [ \t]*+ ("(?:[^"\\]++|\\.)*+"|[^";,]*+) )?        # a quoted string or a token
+"""
+_PARAMETER = re.compile(_PART, re.VERBOSE | re.DOTALL)
+_LINK = re.compile(rf"<([^<>]*+)>((?:{_PART})*+)", re.VERBOSE | re.DOTALL)
 _BETWEEN = re.compile(r"[ \t,]*+")
 _END = re.compile(r"[ \t]*+(?:,|\Z)")
 _REST = re.compile(r'(?:[^",]++|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z))*+', re.DOTALL)
@@ -45,7 +40,7 @@ class Link(NamedTuple):
     @property
     def relations(self) -> list[str]:
         """The relation types in lower case. An extension relation is an address, and never equals a registered name."""
-        return [each for each in (self.parameter("rel") or "").lower().replace("\t", " ").split(" ") if each]
+        return (self.parameter("rel") or "").lower().split()
 
 
 @dataclass(frozen=True)
@@ -65,35 +60,23 @@ def parse_links(lines: Iterable[str]) -> LinkHeader:
 def _parse_line(line: str) -> Iterator[Link | None]:
     """Yields the links of one line, and `None` for each part that is no link."""
     position = 0
-    while (position := _matched(_BETWEEN, line, position).end()) < len(line):
-        target = _TARGET.match(line, position)
-        if target is None:
-            yield None
-            position = _matched(_REST, line, position).end()
-            continue
-        parameters, position, whole = _parse_parameters(line, target.end())
-        yield Link(target[1].strip(), tuple(parameters))
-        if not whole or not _END.match(line, position):
-            yield None
-            position = _matched(_REST, line, position).end()
+    while (position := _end_of(_BETWEEN, line, position)) < len(line):
+        if link := _LINK.match(line, position):
+            position = link.end()
+            yield Link(link[1].strip(), tuple(_parameters(link[2])))
+            if _END.match(line, position):
+                continue
+        yield None
+        position = _end_of(_REST, line, position)
 
 
-def _parse_parameters(line: str, position: int) -> tuple[list[tuple[str, str]], int, bool]:
-    """Returns the parameters from `position` on, their end, and whether every quoted string was closed."""
-    parameters: list[tuple[str, str]] = []
-    while (match := _PARAMETER.match(line, position)) is not None:
-        name, quoted, closed, token = match.groups()
-        position = match.end()
-        if quoted is not None and not closed:
-            return parameters, len(line), False
-        value = token.strip() if token is not None else _ESCAPE.sub(r"\1", quoted or "")
+def _parameters(text: str) -> Iterator[tuple[str, str]]:
+    for name, value in _PARAMETER.findall(text):
         if name:
-            parameters.append((name.lower(), value))
-    return parameters, position, True
+            yield name.lower(), _ESCAPE.sub(r"\1", value[1:-1]) if value[:1] == '"' else value.strip()
 
 
-def _matched(pattern: re.Pattern[str], line: str, position: int) -> re.Match[str]:
-    """Matches a pattern that also matches nothing."""
+def _end_of(pattern: re.Pattern[str], line: str, position: int) -> int:
+    """Where the match of a pattern ends that also matches nothing."""
     match = pattern.match(line, position)
-    assert match is not None  # noqa: S101
-    return match
+    return match.end() if match else position

@@ -40,14 +40,12 @@ class PagingHeaders:
     records: int
     """Records on the page as the service sent it, before any filter (service.md#lists)."""
     total: int | None = None
-    """X-Total, if it is a number."""
+    """X-Total, if it is a number; the largest, if the response has several: then a list that ends before it is not complete."""
     linked: bool = False
     """Whether there is a Link header about pages; without one, the next page is found by counting."""
     next: httpx.URL | None = None
     last: int | None = None
     """Number of the last page."""
-    contradiction: str = ""
-    """The different values of X-Total, if the response has more than one: then none of them is believed."""
 
 
 def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) -> PagingHeaders:
@@ -57,15 +55,14 @@ def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) 
     """
     header = parse_links(response.headers.get_list("link"))
     links = _page_links(header.links)
-    totals = _totals(response.headers.get_list("x-total"))
+    totals = (_number(value.strip()) for line in response.headers.get_list("x-total") for value in line.split(","))
     return PagingHeaders(
         url=url,
         records=records,
-        total=_number(totals[0]) if len(totals) == 1 else None,
+        total=max((total for total in totals if total is not None), default=None),
         linked="next" in links or (bool(links) and not header.garbled),  # a garbled header may have lost the next page
         next=_address(url, links["next"]) if "next" in links else None,
         last=int(match[0]) if (match := _PAGE_NUMBER.search(links.get("last", ""))) else None,
-        contradiction=outside_text(", ".join(totals), 100) if len(totals) > 1 else "",
     )
 
 
@@ -77,17 +74,6 @@ def _page_links(links: Iterable[Link]) -> dict[str, str]:
             for name in _PAGING.intersection(link.relations):
                 targets.setdefault(name, link.target)
     return targets
-
-
-def _totals(lines: Sequence[str]) -> list[str]:
-    """Returns the different values of X-Total. A proxy may join several lines with commas (RFC 9110, 5.3)."""
-    values = [value.strip() for line in lines for value in line.split(",")]
-    numbers = (_number(value) for value in values)
-    return list(
-        dict.fromkeys(
-            value if number is None else str(number) for value, number in zip(values, numbers, strict=True) if value
-        )
-    )
 
 
 def _address(page: httpx.URL, link: str) -> httpx.URL:

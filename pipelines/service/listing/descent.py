@@ -41,10 +41,10 @@ class Descent:
     """
 
     def __init__(self, ids: Sequence[int], total: int | None, last: int) -> None:
-        self._newest_first, self._size = ids[0] > ids[-1], len(ids)
+        self._newest_first, self.page_size = ids[0] > ids[-1], len(ids)
         self._first_total = self._total = total
         self._phase, self._last, self._pages = _Phase.DOWN, last, last
-        self._floor = (total or 0) if self._newest_first else self._size * last
+        self._floor = (total or 0) if self._newest_first else self.page_size * last
         """The lowest place that was read. Places count from the oldest record, which has 0."""
         self._early = frozenset[int]() if self._newest_first else frozenset(ids)
         """The ids of the oldest page, which was read before its turn."""
@@ -52,7 +52,7 @@ class Descent:
         self._low: int | None = None
         """The lowest id on the way down."""
         self._distinct = len(self._early)
-        self._changed = self._overlaps = self._unordered = False
+        self.total_changed = self._overlaps = self._unordered = False
         """X-Total changed; records came again; nothing shows the order in which two pages were served that were in flight together."""
         self._rises = 0
         """Records by which X-Total rose on the way down, change by change."""
@@ -61,8 +61,8 @@ class Descent:
         """Records of the list, and the highest id, when the way down began."""
         self._added: set[int] = set()
         """Higher ids: those of `PAGES_AT_THE_END` pages at most."""
-        self._end: int | None = None
-        """X-Total when the newest page was read again."""
+        self.end_total: int | None = None
+        """X-Total when the newest page was read again; `None` if it was not."""
         self._at_the_end = 0
         self.in_order = True
         """Whether no page contradicts the order of the list."""
@@ -108,18 +108,14 @@ class Descent:
     def unread(self) -> tuple[int, int]:
         """The first and the last place that the way down has not reached, as the list counts them: from 1, on its first page."""
         total = self._total or 0
-        return (total - self._floor + 1, total) if self._newest_first else (self._size + 1, self._floor)
-
-    def may_reach_beyond(self, number: int, total: int | None) -> bool:
-        """Whether a list with this X-Total has more pages than so many; without X-Total it may."""
-        return total is None or total > self._size * number
+        return (total - self._floor + 1, total) if self._newest_first else (self.page_size + 1, self._floor)
 
     def foreseen(self, number: int) -> int | None:
         """Return the page after this one, if nothing changes; `None` if that is uncertain."""
         if self._phase is not _Phase.DOWN:
             return None
         if self._newest_first:
-            return number + 1 if number * self._size < (self._total or 0) else None
+            return number + 1 if number * self.page_size < (self._total or 0) else None
         return number - 1 if number > 2 else None  # noqa: PLR2004  page 1 was read before its turn
 
     @property
@@ -128,19 +124,9 @@ class Descent:
         return not self.has_moved and self._distinct == self._total
 
     @property
-    def total_changed(self) -> bool:
-        """Whether X-Total changed."""
-        return self._changed
-
-    @property
     def has_moved(self) -> bool:
         """Whether X-Total or the places of records changed."""
-        return self._changed or self._overlaps
-
-    @property
-    def end_total(self) -> int | None:
-        """X-Total when the newest page was read again; `None` if it was not."""
-        return self._end
+        return self.total_changed or self._overlaps
 
     @property
     def is_sound(self) -> bool:
@@ -148,17 +134,21 @@ class Descent:
         if not self.in_order or (self._unordered and len(self._added) > self._rises):
             return False
         growth = max(self._added, default=self._newest) - self._newest
-        return self._end is None or (self.deleted >= 0 and self._rises <= growth)
+        return self.end_total is None or (self.deleted >= 0 and self._rises <= growth)
 
     @property
     def added(self) -> int:
         """Records that were added since the first page, and are there at the end."""
-        return len(self._added) + max(0, (self._start or 0) - (self._first_total or 0)) if self._end is not None else 0
+        return (
+            len(self._added) + max(0, (self._start or 0) - (self._first_total or 0))
+            if self.end_total is not None
+            else 0
+        )
 
     @property
     def deleted(self) -> int:
         """Records of the beginning that were deleted."""
-        return (self._first_total or 0) + self.added - self._end if self._end is not None else 0
+        return (self._first_total or 0) + self.added - self.end_total if self.end_total is not None else 0
 
     def take(
         self, number: int, ids: Sequence[int | None], total: int | None, *, in_turn: bool = True, lacking: int = 0
@@ -188,25 +178,25 @@ class Descent:
 
     def take_missing(self, number: int) -> None:
         """Note that the service has no such page any more: so many records were deleted."""
-        remaining = self._size * (number - 1)
+        remaining = self.page_size * (number - 1)
         if self._phase is _Phase.NEWEST:
             self._last = max(1, number - 1)
         elif self._newest_first:
             self._see(min(remaining, self._total or 0))
         else:
-            self._changed, self._floor = True, min(self._floor, remaining)
+            self.total_changed, self._floor = True, min(self._floor, remaining)
 
     def _page_at(self, place: int) -> int:
         if self._newest_first:
-            return max(0, (self._total or 0) - 1 - place) // self._size + 1
-        return place // self._size + 1
+            return max(0, (self._total or 0) - 1 - place) // self.page_size + 1
+        return place // self.page_size + 1
 
     def _see(self, total: int | None) -> bool:
         """Note X-Total; return whether it rose."""
         if total is None or self._total is None:
             return False
         rise = total - self._total
-        self._changed |= rise != 0
+        self.total_changed |= rise != 0
         self._rises += max(0, rise) if self._start is not None else 0
         self._total, self._floor = total, min(self._floor, total)  # no record has a higher place any more
         return rise > 0
@@ -233,7 +223,7 @@ class Descent:
 
     def _above(self, number: int) -> int:
         """Return the place above the records of a page, by the newest X-Total."""
-        return (self._total or 0) - self._size * (number - 1) if self._newest_first else self._size * number
+        return (self._total or 0) - self.page_size * (number - 1) if self._newest_first else self.page_size * number
 
     def _lower(self, number: int) -> None:
         """Lower the floor to the end of a page; the next phase begins at the end of the way."""
@@ -241,8 +231,8 @@ class Descent:
         if self._start is None and self._recent[-1]:
             self._newest = max(self._recent[-1])
             self._start = above if self._total is None else min(self._total, above)
-        self._floor = min(self._floor, above - self._size)
-        if self._floor <= (0 if self._newest_first else self._size):
+        self._floor = min(self._floor, above - self.page_size)
+        if self._floor <= (0 if self._newest_first else self.page_size):
             self._phase = self._after_the_way_down()
 
     def _read_again(self) -> None:
@@ -263,7 +253,7 @@ class Descent:
         return _Phase.NEWEST
 
     def _newest_page(self) -> int:
-        return 1 if self._newest_first else max(1, ceil((self._total or 0) / self._size))
+        return 1 if self._newest_first else max(1, ceil((self._total or 0) / self.page_size))
 
     def _note_newest(self, number: int, ids: Sequence[int]) -> None:
         """Collect the ids above the highest of the beginning, page by page down to that one."""
@@ -271,10 +261,10 @@ class Descent:
         self._at_the_end += 1
         if self._at_the_end >= PAGES_AT_THE_END:
             self._phase = _Phase.DONE
-        elif self._end is None and number != self._newest_page():
+        elif self.end_total is None and number != self._newest_page():
             self._last = self._newest_page()  # the list grew or shrank by a page meanwhile
         else:
-            self._end = self._total if self._end is None else self._end
+            self.end_total = self._total if self.end_total is None else self.end_total
             if min(ids, default=0) > self._newest and (self._newest_first or number > 1):
                 self._last = number + 1 if self._newest_first else number - 1
             else:

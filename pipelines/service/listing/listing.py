@@ -67,14 +67,12 @@ class Listing:
 
         Raises `PagingLoopError` if the listing repeats itself or goes on without end.
         """
-        self._started, self._sent = self._client.clock.monotonic(), self._client.requests
-        with self._ahead:
-            try:
-                yield from self._walk()
-            except UNREADABLE as error:
-                self._stop(error)
-            finally:  # a walk that was given up has cost its requests, too
-                self._account()
+        try:
+            yield from self._walk()
+        except UNREADABLE as error:
+            self._stop(error)
+        finally:  # a walk that was given up has cost its requests, too
+            self._account()
 
     # ---- the walk
 
@@ -108,7 +106,7 @@ class Listing:
             if self._descent is None:
                 self._look_ahead(answer)
         elif self._descent is None and self._upcoming is not None:
-            newest = self._requests.get(answer.paging.url)
+            newest = self._page(answer.paging.url)
             if newest is None or (newest.keys, newest.paging.total) != (answer.keys, answer.paging.total):
                 self.facts.unsettled = True  # the pages of the log are no beginning of the present collection
         return answer
@@ -139,11 +137,8 @@ class Listing:
 
     def _goes_down(self, descent: Descent, number: int, answer: SavedPage) -> bool:
         """Whether the second page of the walk agrees with the first one about the order and the end of the list."""
-        paging = answer.paging
-        link_contradicts = paging.next is not None and not (
-            paging.total is not None and descent.may_reach_beyond(number, paging.total)
-        )
-        return descent.fits(answer.ids) and not link_contradicts
+        goes_on = (answer.paging.total or 0) > descent.page_size * number
+        return descent.fits(answer.ids) and (goes_on or answer.paging.next is None)
 
     def _accept_down(self, descent: Descent, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
         page = Page(number, str(answer.paging.url), answer.records, answer.ids, answer.paging.total)
@@ -220,7 +215,7 @@ class Listing:
         return page
 
     def _count(self, page: Page, answer: SavedPage) -> None:
-        self.facts.count(page, answer.paging.contradiction, answer.gaps)
+        self.facts.count(page, answer.gaps)
         self.facts.unsettled |= answer.moved
         self._account()
 

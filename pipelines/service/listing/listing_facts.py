@@ -55,8 +55,6 @@ class ListingFacts:
     """Place → the records from there on that the service cannot send."""
     unread: list[str] = field(default_factory=list)
     """Where the walk stopped before the end, because of too many gaps."""
-    contradiction: str = ""
-    """Different values of X-Total in one response."""
     resumed: int = 0
     """Pages that an earlier process had read."""
     requests: int = 0
@@ -68,10 +66,9 @@ class ListingFacts:
         self.added, self.deleted = added, deleted
         self.last_total = self.last_total if end_total is None else end_total
 
-    def count(self, page: Page, contradiction: str, gaps: Sequence[Gap] = ()) -> None:
-        """Count one more page. `contradiction`: the values of X-Total, if its response has several."""
+    def count(self, page: Page, gaps: Sequence[Gap] = ()) -> None:
+        """Count one more page."""
         self.gaps |= {gap.place: gap for gap in gaps}
-        self.contradiction = self.contradiction or contradiction
         self.pages += 1
         self.records += len(page.records)
         self.see(page.total)

@@ -46,27 +46,16 @@ class PageRequests:
 
     def first(self) -> tuple[str, SavedPage]:
         """Return the endpoint and the first page. Raises the error of the last endpoint if the service has none of them."""
-        *better, last = self._endpoints
-        for endpoint in better:
+        *better, _last = self._endpoints
+        for endpoint in self._endpoints:
             url = self._first_page(endpoint)
             try:
                 return endpoint, self._read_first(url)
-            except (RefusedError, ProtocolError, AccessDeniedError):
-                continue  # missing, no listing, or not for this account: try the next endpoint
-            except TemporaryError as error:
+            except UNREADABLE as error:
+                if endpoint in better and not isinstance(error, TemporaryError):
+                    continue  # missing, no listing, or not for this account: try the next endpoint
                 return endpoint, self._around(self._unreadable(url), error)
-        url = self._first_page(last)
-        try:
-            return last, self._read_first(url)
-        except UNREADABLE as error:
-            return last, self._around(self._unreadable(url), error)
-
-    def get(self, url: httpx.URL) -> SavedPage | None:
-        """Return one page as `around` does, where it cannot be read as a whole."""
-        try:
-            return self.read(url)
-        except UNREADABLE as error:
-            return self.around(url, error)
+        raise ValueError("a list without an address")
 
     def around(self, url: httpx.URL, error: BookferryError) -> SavedPage | None:
         """Return a page that cannot be read, without the records that the service cannot send; `None` if the list ends before it.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import queue
-import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Generic, Self, TypeVar
+from functools import partial
+from typing import Generic, TypeVar
 
 import httpx
 
 from pipelines.service.http.paging import same_page
+from pipelines.service.threads import in_thread
 
 MAX_AHEAD = 160
 """Pages in flight at most: enough for 600 requests a minute at 12 s a page."""
@@ -39,11 +39,10 @@ _Answer = TypeVar("_Answer")
 
 
 class Prefetch(Generic[_Answer]):
-    """The pages in flight, in the order in which they will be needed."""
+    """The pages in flight, in the order in which they will be needed. Their threads never keep an interrupted process from ending."""
 
     def __init__(self, fetch: Callable[[httpx.URL], _Answer], requests_per_minute: int) -> None:
         self._fetch = fetch
-        self._workers = _Workers(fetch)
         self._depth = PrefetchDepth(requests_per_minute)
         self._pages: deque[tuple[httpx.URL, Future[_Answer]]] = deque()
 
@@ -65,7 +64,7 @@ class Prefetch(Generic[_Answer]):
             most = 0
         following = foreseen(self._pages[-1][0]) if self._pages else upcoming
         while following is not None and len(self._pages) < most:
-            self._pages.append((following, self._workers.submit(following)))
+            self._pages.append((following, in_thread(partial(self._fetch, following), "listing", daemon=True)))
             following = foreseen(following)
 
     def leads_to(self, upcoming: httpx.URL | None) -> bool:
@@ -86,12 +85,6 @@ class Prefetch(Generic[_Answer]):
     def drop(self) -> None:
         """Forget the pages in flight: they were requested before the collection changed."""
         self._pages.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._workers.end()
 
 
 class PrefetchDepth:
@@ -118,40 +111,3 @@ class PrefetchDepth:
             return 0
         pages = QUICK + math.ceil(1.25 * self._seconds * self._pages_a_second)
         return max(1, min(pages, MAX_AHEAD, AHEAD_BYTES // self._largest))
-
-
-class _Workers(Generic[_Answer]):
-    """Daemon threads that fetch pages: unlike the threads of a pool, they never keep an interrupted process from ending."""
-
-    def __init__(self, fetch: Callable[[httpx.URL], _Answer]) -> None:
-        self._fetch = fetch
-        self._jobs: queue.SimpleQueue[tuple[httpx.URL, Future[_Answer]] | None] = queue.SimpleQueue()
-        self._threads = 0
-        self._busy = 0
-        self._lock = threading.Lock()
-
-    def submit(self, url: httpx.URL) -> Future[_Answer]:
-        """Fetch a page at once, in a free thread or a new one."""
-        future: Future[_Answer] = Future()
-        with self._lock:
-            self._busy += 1
-            if self._busy > self._threads:
-                self._threads += 1
-                threading.Thread(target=self._work, name="listing", daemon=True).start()
-        self._jobs.put((url, future))
-        return future
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            url, future = job
-            try:
-                future.set_result(self._fetch(url))
-            except BaseException as error:  # noqa: BLE001  the reader of the page gets any error
-                future.set_exception(error)
-            with self._lock:
-                self._busy -= 1
-
-    def end(self) -> None:
-        """Let every thread end once it is free."""
-        for _thread in range(self._threads):
-            self._jobs.put(None)

@@ -561,7 +561,7 @@ def test_a_hostile_service_ends_in_one_clear_error(serve: Serve, client_for: Cli
     assert client.requests == len(server.received) < 50
 
 
-@pytest.mark.parametrize("total", ["-5", "many", "", "1.5", "9" * 40, "0x10", "5, 6"])
+@pytest.mark.parametrize("total", ["-5", "many", "", "1.5", "9" * 40, "0x10"])
 @pytest.mark.parametrize("with_link", [True, False])
 def test_an_x_total_that_is_no_number_counts_as_not_sent(
     serve: Serve, client_for: ClientFor, total: str, with_link: bool
