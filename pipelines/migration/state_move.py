@@ -67,7 +67,7 @@ def move_state(settings: Settings, to: str, clock: Clock | None = None) -> Moved
             stack.enter_context(data.lease(tenant))
             stack.enter_context(shared.lease(tenant, data.objects.address))
         old, new = (
-            _Place(state, stack.enter_context(closing(state.open(clock, what="The state", durable=True))))
+            _Place(state, stack.enter_context(closing(state.open(clock, durable=True))))
             for state in (origin, destination)
         )
         libraries = _libraries(old, libraries_of(settings))

@@ -132,8 +132,7 @@ def _authors(record: Mapping[str, Any], form: PublicationForm, members: Collecti
     """
     authors = []
     for number, entry in enumerate(_items(record, "authors", form)):
-        author = {"name": entry} if type(entry) is str else entry
-        if type(author) is not dict or type(author.get("name")) is not str or not author["name"]:
+        if (author := _named(entry)) is None:
             form.leave(f"authors[{number}]", without_addresses(entry), LeftOut.OTHER_FORM)
             continue
         name, kind = author["name"], author.get("type")
@@ -147,6 +146,12 @@ def _authors(record: Mapping[str, Any], form: PublicationForm, members: Collecti
         form.fields["authors"] = authors
 
 
+def _named(entry: Any) -> Json | None:
+    """An entry with a name, also where the entry is the name alone; None without one."""
+    named = {"name": entry} if type(entry) is str else entry
+    return named if type(named) is dict and type(named.get("name")) is str and named["name"] else None
+
+
 def _is_plain(value: object) -> bool:
     """Whether a value is a text without a signed address, which gives access to a file (I10)."""
     return type(value) is str and without_signatures(value) == value
@@ -156,8 +161,7 @@ def _categories(record: Mapping[str, Any], form: PublicationForm) -> None:
     """Categories are sent by name, each once: ids count within one library only (service.md#references)."""
     names: dict[str, None] = {}
     for number, entry in enumerate(_items(record, "categories", form)):
-        category = {"name": entry} if type(entry) is str else entry
-        if type(category) is not dict or type(category.get("name")) is not str or not category["name"]:
+        if (category := _named(entry)) is None:
             why = LeftOut.OTHER_FORM if type(entry) is str else LeftOut.NO_CATEGORY
             form.leave(f"categories[{number}]", without_addresses(entry), why)
             continue

@@ -32,7 +32,7 @@ from pipelines.service.http.responses import (
     write_result,
 )
 from pipelines.service.http.retries import TRIES, RetryTransport
-from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport, RequestMeter, path_of
+from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport, path_of
 from pipelines.service.list_ends import ends_of_list
 from pipelines.service.redaction import keep_secret
 from pipelines.service.sign_in.bearer import BearerAuth, TokenTransport, open_refresher
@@ -95,14 +95,12 @@ class LibraryClient:
         clock: Clock,
         on_wait: Callable[[Waiting], None] = lambda _: None,
         transport: httpx.BaseTransport | None = None,
-        meter: RequestMeter | None = None,
         read_seconds: float = READ_SECONDS,
     ) -> None:
         self.api_url = f"{base_url}/api/{api}"
         self.requests_per_minute = requests_per_minute
         self.clock = clock
         self._on_wait = on_wait
-        self._meter = meter or RequestMeter()
         self._announcements = Announcements()
         self._slashed = ("", "")
         self._budget = budget
@@ -110,9 +108,7 @@ class LibraryClient:
         self._timeout = httpx.Timeout(read_seconds, connect=CONNECT_SECONDS).as_dict()
         self.lost_write_seconds = LOST_WRITE_SHARE * read_seconds
         """Seconds after its departure for which a write without a response may still take effect (I8)."""
-        self._budget_transport = BudgetTransport(
-            transport or NetworkTransport(base_url), budget=budget, meter=self._meter, clock=clock
-        )
+        self._budget_transport = BudgetTransport(transport or NetworkTransport(base_url), budget=budget, clock=clock)
         self._origin_transport = OriginTransport(self._budget_transport, base_url=base_url)
         self._transport, self._unsigned_transport = (
             RetryTransport(inner, clock=clock, on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds)))
@@ -122,7 +118,7 @@ class LibraryClient:
     @property
     def requests(self) -> int:
         """Requests sent by this client so far; every try counts."""
-        return self._meter.requests
+        return self._budget.requests
 
     @property
     def announced(self) -> Mapping[str, str]:
@@ -345,12 +341,12 @@ def open_client(
             on_pause=lambda seconds: on_wait(Waiting(_asked_for(clock.now(), seconds), seconds)),
         )
         stack.callback(budget.close)
-        meter, network = RequestMeter(), NetworkTransport(chosen.base_url)
+        network = NetworkTransport(chosen.base_url)
         if chosen.api == "v2":
             auth: httpx.Auth = _sign_in(settings.credentials(tenant))
             transport: httpx.BaseTransport = network
         else:
-            refresher = stack.enter_context(open_refresher(settings, tenant, budget=budget, clock=clock, meter=meter))
+            refresher = stack.enter_context(open_refresher(settings, tenant, budget=budget, clock=clock))
             auth, transport = BearerAuth(refresher), TokenTransport(network, refresher)
         client = LibraryClient(
             base_url=chosen.base_url,
@@ -361,7 +357,6 @@ def open_client(
             clock=clock,
             on_wait=on_wait,
             transport=transport,
-            meter=meter,
             read_seconds=read_seconds,
         )
         stack.callback(client.close)

@@ -83,11 +83,17 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def checked_redirect_uri(address: str) -> str:
-    """Returns a redirect address: plain http only for loopback IP literals with an explicit port (service.md#oauth)."""
+def _plain_address(address: str) -> tuple[str, str, int | None]:
+    """Returns scheme, host and port of an address that has nothing unusual."""
     scheme, host, port, parts = _split_address(address)
     if not address.isascii() or not address.isprintable() or " " in address or "#" in address or "@" in parts.netloc:
-        raise ValueError("must be an address as the administrator registered it, without blanks, user name and #")
+        raise ValueError("must be an address without blanks, user name and #")
+    return scheme, host, port
+
+
+def checked_redirect_uri(address: str) -> str:
+    """Returns a redirect address: plain http only for loopback IP literals with an explicit port (service.md#oauth)."""
+    scheme, host, port = _plain_address(address)
     loopback = scheme == "http" and host != "localhost" and is_loopback(host) and port
     if not host or not (scheme == "https" or loopback):
         raise ValueError(
@@ -98,9 +104,7 @@ def checked_redirect_uri(address: str) -> str:
 
 def checked_hook_address(address: str) -> str:
     """Returns the address for reports about runs; http only on this machine. Its knowledge is the right to report: no message shows it."""
-    scheme, host, _port, parts = _split_address(address)
-    if not address.isascii() or not address.isprintable() or " " in address or "#" in address or "@" in parts.netloc:
-        raise ValueError("must be an address without blanks, user name and #")
+    scheme, host, _port = _plain_address(address)
     if scheme not in _PORTS or not host:
         raise ValueError("must be an address such as https://monitoring.example.org/...")
     if scheme == "http" and not is_loopback(host):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipelines.settings.tenant import ClientAuth
-
 
 @dataclass(frozen=True)
 class BasicCredentials:
@@ -23,9 +21,10 @@ class SessionCookie:
 
 
 @dataclass(frozen=True)
-class IssuedClient:
-    """An OAuth client that an administrator issued; it belongs to the account, not to a person (service.md#clients)."""
+class OAuthClient:
+    """Our client at the authorization server (service.md#clients)."""
 
     client_id: str
     secret: str | None = field(repr=False)
-    auth: ClientAuth
+    auth: str
+    """`none`, `client_secret_basic` or `client_secret_post`."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import library_key
-from pipelines.settings.credentials import BasicCredentials, IssuedClient, SessionCookie
+from pipelines.settings.credentials import BasicCredentials, OAuthClient, SessionCookie
 from pipelines.settings.identifier_types import IdentifierSettings
 from pipelines.settings.password_command import first_line
 from pipelines.settings.postgres_address import SCHEME
@@ -79,8 +79,8 @@ class Settings:
             return BasicCredentials(user, self._variable(name, "password_env", tenant.password_env, environ))
         return BasicCredentials(user, self._printed_password(name, tenant.password_command or ()))
 
-    def oauth_client(self, name: str, environ: Mapping[str, str] = os.environ) -> IssuedClient | None:
-        """Return the client that an administrator issued for a v3 tenant; `None` if there is none.
+    def oauth_client(self, name: str, environ: Mapping[str, str] = os.environ) -> OAuthClient | None:
+        """Return the client that an administrator issued for a v3 tenant: it belongs to the account. `None` if there is none.
 
         Its secret is read from the environment now.
         """
@@ -88,9 +88,9 @@ class Settings:
         if tenant.client_id is None:
             return None
         if tenant.client_secret_env is None:
-            return IssuedClient(tenant.client_id, None, "none")
+            return OAuthClient(tenant.client_id, None, "none")
         secret = self._variable(name, "client_secret_env", tenant.client_secret_env, environ)
-        return IssuedClient(tenant.client_id, secret, tenant.client_auth or "client_secret_basic")
+        return OAuthClient(tenant.client_id, secret, tenant.client_auth or "client_secret_basic")
 
     def check_sign_in(self, name: str, environ: Mapping[str, str] = os.environ) -> None:
         """Raise `ConfigurationError` if a variable of the sign-in is missing, before anything starts."""
@@ -105,14 +105,7 @@ class Settings:
         It is not the data folder, which is shared with analysts, copied and restored: an old refresh token from a copy may end the sign-in
         for everybody.
         """
-        if self.tokens is not None:
-            return self.tokens
-        try:
-            return state_home(environ)
-        except RuntimeError:
-            raise ConfigurationError(
-                f'{self.path}: this user has no home folder for sign-ins. Name a folder with `tokens = "..."` at the top of the file.'
-            ) from None
+        return state_home(self.path, environ) if self.tokens is None else self.tokens
 
     def postgres(self, environ: Mapping[str, str] = os.environ) -> str | None:
         """Return the address of the database that `postgres_env` names; `None` if there is none."""

@@ -110,13 +110,7 @@ def storage_locations(path: Path, data: str, work: str | None, environ: Mapping[
         raise ConfigurationError(f"{path}: data: {error}.") from None
     if work is not None:
         return bucket, usable_folder(path, "work", folder_of(path, "work", work))
-    try:
-        return bucket, usable_folder(path, "work", state_home(environ) / _folder_name(bucket))
-    except RuntimeError:
-        raise ConfigurationError(
-            f'{path}: this user has no home folder for the working files of a backup. Name a folder with `work = "..."` at the top of the '
-            "file."
-        ) from None
+    return bucket, usable_folder(path, "work", state_home(path, environ) / _folder_name(bucket))
 
 
 def folder_of(path: Path, key: str, name: str) -> Path:
@@ -137,12 +131,18 @@ def usable_folder(path: Path, key: str, folder: Path) -> Path:
     return folder
 
 
-def state_home(environ: Mapping[str, str]) -> Path:
-    """Returns the user's folder for state outside the data folder; raises `RuntimeError` if the user has no home folder."""
+def state_home(path: Path, environ: Mapping[str, str]) -> Path:
+    """Returns the user's folder for state outside the data folder."""
     state = environ.get("XDG_STATE_HOME", "")
     if state.startswith("/"):  # the XDG specification: relative paths are to be ignored
         return Path(state) / "bookferry"
-    return Path.home() / ".local" / "state" / "bookferry"
+    try:
+        return Path.home() / ".local" / "state" / "bookferry"
+    except RuntimeError:
+        raise ConfigurationError(
+            f"{path}: this user has no home folder for sign-ins and working files. Name a folder in the environment variable "
+            "XDG_STATE_HOME."
+        ) from None
 
 
 def _folder_name(bucket: str) -> str:

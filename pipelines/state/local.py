@@ -56,13 +56,13 @@ class LocalState:
         """The file."""
         return str(self.path)
 
-    def open(self, clock: Ticking, *, what: str = "The budget of requests", durable: bool = False) -> SqliteStore:
+    def open(self, clock: Ticking, *, durable: bool = False) -> SqliteStore:
         """The tables for one purpose, on a connection of their own."""
-        return SqliteStore(self, clock, what=what, durable=durable)
+        return SqliteStore(self, clock, durable=durable)
 
     def lease_table(self) -> LeaseTable:
         """Leases for what processes share beyond a data folder, whose own lease is a lock file."""
-        own = self.open(time, what="The leases")
+        own = self.open(time)
         return LeaseTable(own.transaction, own.close, self.place)
 
     def lease(self, tenant: str, data: str) -> AbstractContextManager[None]:  # noqa: ARG002
@@ -91,17 +91,16 @@ class LocalState:
 class SqliteStore:
     """One connection to the SQLite file for all threads of a process, opened when needed.
 
-    `what` names the content of the file in messages. `durable`: a write survives a loss of power too, at the price of waiting for the disk.
+    `durable`: a write survives a loss of power too, at the price of waiting for the disk.
     The connection is closed before every fork: SQLite in the child would take the locks of the parent's connection for its own.
     """
 
     taken = "taken"
     allowance = 0.0
 
-    def __init__(self, state: LocalState, clock: Ticking, *, what: str, durable: bool) -> None:
+    def __init__(self, state: LocalState, clock: Ticking, *, durable: bool) -> None:
         self._state = state
         self._path = state.path
-        self._what = what
         self._durable = durable
         self._clock = clock
         self._lock = threading.Lock()
@@ -123,7 +122,7 @@ class SqliteStore:
                     if db.in_transaction:
                         db.rollback()
             except sqlite3.Error as error:
-                raise _storage_error(self._what, self._path, error) from error
+                raise _storage_error(self._path, error) from error
 
     def moment(self, session: Session, library: str) -> Moment:  # noqa: ARG002
         """The time of the machine's monotonic clock: one machine at a time works on a data folder. A transaction excludes all others."""
@@ -137,7 +136,7 @@ class SqliteStore:
                 db = self._connection = self._connection or self._open()
                 return db.execute(query, values).fetchall()
             except sqlite3.Error as error:
-                raise _storage_error(self._what, self._path, error) from error
+                raise _storage_error(self._path, error) from error
 
     def stream(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield rows while they are read, on a connection of its own."""
@@ -223,7 +222,7 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
-def _storage_error(what: str, path: Path, error: sqlite3.Error) -> StorageError:
+def _storage_error(path: Path, error: sqlite3.Error) -> StorageError:
     code = sqlite3.SQLITE_FULL if _code(error) == sqlite3.SQLITE_IOERR and is_full(path.parent) else _code(error)
     remedy = _REMEDIES.get(code, "Is its disk in order?")
-    return StorageError(f"{what} in {path} could not be read or written: {error}. {remedy}")
+    return StorageError(f"The state in {path} could not be read or written: {error}. {remedy}")

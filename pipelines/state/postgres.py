@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
-from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
@@ -62,9 +61,9 @@ class PostgresState:
         """The database, without user and password."""
         return self._server.place
 
-    def open(self, clock: Ticking, *, what: str = "The budget of requests", durable: bool = False) -> PostgresStore:  # noqa: ARG002  all is
+    def open(self, clock: Ticking, *, durable: bool = False) -> PostgresStore:  # noqa: ARG002  all is
         """The tables for one purpose, in the one session."""
-        return PostgresStore(self._session, self._time, clock, what)
+        return PostgresStore(self._session, self._time, clock)
 
     def lease(self, tenant: str, data: str) -> AbstractContextManager[None]:
         """The exclusive right to work on a tenant of the data at an address."""
@@ -73,12 +72,14 @@ class PostgresState:
     def lease_table(self) -> LeaseTable:
         """Leases whose loss ends no transaction of these stores."""
         own = ServerSession(self._server)
-        return LeaseTable(partial(own.transaction, "The leases"), own.close, self._server.place)
+        return LeaseTable(
+            cast("Callable[[], AbstractContextManager[Session]]", own.transaction), own.close, self._server.place
+        )
 
     @property
     def identity(self) -> str:
         """The name of the state, made with its tables."""
-        with self._session.transaction("The state") as statements:
+        with self._session.transaction() as statements:
             row = statements.execute("SELECT name FROM state_identity").fetchone()
         return str(row[0]) if row else ""
 
@@ -102,7 +103,7 @@ class PostgresState:
 
     def examine(self) -> ServerFacts:
         """What the server says of itself. Raises the errors of a store."""
-        with closing(self), self._session.transaction("The state") as statements:
+        with closing(self), self._session.transaction() as statements:
             [(version, synchronous_commit, fsync)] = statements.execute(
                 "SELECT current_setting('server_version'), current_setting('synchronous_commit'), current_setting('fsync')"
             ).fetchall()
@@ -130,15 +131,14 @@ class PostgresStore:
     allowance = 0.1
     """Part of the budget's margin."""
 
-    def __init__(self, session: ServerSession, time: ServerTime, clock: Ticking, what: str) -> None:
+    def __init__(self, session: ServerSession, time: ServerTime, clock: Ticking) -> None:
         self._session = session
         self._time = time
         self._clock = clock
-        self._what = what
 
     def transaction(self) -> AbstractContextManager[Session]:
         """Write everything or nothing."""
-        return cast("AbstractContextManager[Session]", self._session.transaction(self._what))
+        return cast("AbstractContextManager[Session]", self._session.transaction())
 
     def moment(self, session: Session, library: str) -> Moment:
         """Lock the library's row and return the budget's time."""
@@ -160,7 +160,7 @@ class PostgresStore:
                 cursor.execute(for_postgres(query), values_for_postgres(values) or None)
                 yield from cursor
         except psycopg.Error as error:
-            raise statement_error(self._what, server.place, server.secret, error) from None
+            raise statement_error(server.place, server.secret, error) from None
 
     def close(self) -> None:
         """Close the session; the next transaction opens another."""

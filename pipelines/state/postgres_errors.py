@@ -47,11 +47,11 @@ def connection_error(place: str, secret: str, error: psycopg.Error) -> Bookferry
     )
 
 
-def statement_error(what: str, place: str, secret: str, error: psycopg.Error) -> StorageError:
+def statement_error(place: str, secret: str, error: psycopg.Error) -> StorageError:
     """Returns the error of a statement."""
     code = error.sqlstate or ""
     remedy = _REMEDIES.get(code) or _REMEDIES.get(code[:2]) or _LATER
-    return StorageError(f"{what} in {place} could not be read or written: {server_message(error, secret)}. {remedy}")
+    return StorageError(f"The state in {place} could not be read or written: {server_message(error, secret)}. {remedy}")
 
 
 def server_message(error: Exception, secret: str) -> str:

@@ -27,8 +27,8 @@ class ServerSession:
         os.register_at_fork(before=weakly(self._before_fork), after_in_parent=after, after_in_child=after)
 
     @contextmanager
-    def transaction(self, what: str) -> Iterator[Statements]:
-        """Write everything or nothing. `what` names the content in messages."""
+    def transaction(self) -> Iterator[Statements]:
+        """Write everything or nothing."""
         with self._lock:
             try:
                 statements = Statements(self._begun())
@@ -39,7 +39,7 @@ class ServerSession:
                 finally:
                     self._settle()
             except psycopg.Error as error:
-                raise statement_error(what, self.server.place, self.server.secret, error) from None
+                raise statement_error(self.server.place, self.server.secret, error) from None
 
     def close(self) -> None:
         """Close the session; the next transaction opens another."""

@@ -110,8 +110,8 @@ class State(Protocol):
         """
         ...
 
-    def open(self, clock: Ticking, *, what: str = ..., durable: bool = ...) -> Store:
-        """The tables for one purpose. `what` names their content in messages. `durable`: a write survives a loss of power, too."""
+    def open(self, clock: Ticking, *, durable: bool = ...) -> Store:
+        """The tables for one purpose. `durable`: a write survives a loss of power, too."""
         ...
 
     def lease(self, tenant: str, data: str) -> AbstractContextManager[None]:

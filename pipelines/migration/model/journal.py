@@ -39,7 +39,7 @@ class Journal:
     def __init__(self, state: State, source: str, target: str, clock: Clock) -> None:
         self._pair = (source, target)
         self._clock = clock
-        self._store = state.open(clock, what="The journal of writes", durable=True)
+        self._store = state.open(clock, durable=True)
 
     def intend(
         self,

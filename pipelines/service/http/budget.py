@@ -25,7 +25,7 @@ import contextlib
 import math
 import os
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pipelines.errors import StorageError
 from pipelines.service.clock import Clock, SystemClock
@@ -66,22 +66,16 @@ REPORTED_WAIT = 1.0
 """Seconds. `on_wait` reports longer waits only."""
 
 
-class _Booking(NamedTuple):
-    """A slot, and the clock's time until which its request may leave."""
-
-    slot: int
-    until: float
-
-
 class Permit:
     """The right to send one request. Call `sent` when it leaves, or `release` if it certainly did not.
 
     Without either call the request counts as sent.
     """
 
-    def __init__(self, budget: Budget, booking: _Booking) -> None:
+    def __init__(self, budget: Budget, slot: int, until: float) -> None:
         self._budget = budget
-        self._booking = booking
+        self._slot, self._until = slot, until
+        """The slot, and the clock's time until which its request may leave."""
         self._was_sent = False
 
     def sent(self) -> None:
@@ -89,17 +83,19 @@ class Permit:
 
         Waits for another slot if this one is free again already: then the process was stopped for more than a minute.
         """
-        self._booking = self._budget._book_for_now(self._booking)  # noqa: SLF001  a permit is part of its budget
+        self._slot, self._until = self._budget._book_for_now(self._slot, self._until)  # noqa: SLF001  a permit is part of its budget
+        if not self._was_sent:
+            self._budget._count()  # noqa: SLF001
         self._was_sent = True
 
     def answered(self, seconds: float) -> None:
         """Count the request as arriving up to now, so many seconds after it left: keep the slot longer if it may have been delayed."""
-        self._budget._note_delay(self._booking.slot, seconds)  # noqa: SLF001
+        self._budget._note_delay(self._slot, seconds)  # noqa: SLF001
 
     def release(self) -> None:
         """Give the slot back. Does nothing after `sent`."""
         if not self._was_sent:
-            self._budget._give_back(self._booking.slot)  # noqa: SLF001
+            self._budget._give_back(self._slot)  # noqa: SLF001
 
 
 class Budget:
@@ -129,6 +125,8 @@ class Budget:
         self._on_wait = on_wait
         self._on_pause = on_pause or on_wait
         self._kept = window + MARGIN
+        self.requests = 0
+        """Requests that this object let leave; every try counts."""
         self._start_anew()
         os.register_at_fork(after_in_child=weakly(self._start_anew))
         self._delays = 0
@@ -143,7 +141,7 @@ class Budget:
 
     def acquire(self) -> Permit:
         """Wait for a slot and take it. An exception of a signal or of the clock ends the wait."""
-        return Permit(self, self._acquire_slot())
+        return Permit(self, *self._acquire_slot())
 
     def pause(self, seconds: float) -> None:
         """Grant no slot for `seconds` from now (a 429 with Retry-After). Never shortens an earlier pause."""
@@ -168,9 +166,14 @@ class Budget:
         self._store.close()
 
     def _start_anew(self) -> None:
-        self._turn = threading.Lock()
+        self._turn, self._counting = threading.Lock(), threading.Lock()
 
-    def _acquire_slot(self) -> _Booking:
+    def _count(self) -> None:
+        with self._counting:
+            self.requests += 1
+
+    def _acquire_slot(self) -> tuple[int, float]:
+        """Take a slot. Return it, and the clock's time until which its request may leave."""
         # In short waits: a signal that the kernel gives to another thread does not wake the main thread, whose handler would run only then
         while not self._turn.acquire(timeout=LOOK_SECONDS):
             pass
@@ -184,7 +187,7 @@ class Budget:
         finally:
             self._turn.release()
 
-    def _try_to_take(self) -> tuple[_Booking | None, float, bool]:
+    def _try_to_take(self) -> tuple[tuple[int, float] | None, float, bool]:
         """Return a slot; or else the clock's time at which there will be one, and whether that is the end of a pause."""
         with self._store.transaction() as db:
             moment = self._moment(db)
@@ -195,7 +198,7 @@ class Budget:
                 (slot,) = db.execute(insert, (self._library, now + PROMPT + self._kept)).fetchone()
                 # Where several machines share the state, `sent` checks the lease of every request
                 until = -math.inf if self._is_shared else moment.asked_at + PROMPT
-                return _Booking(slot, until), 0.0, False
+                return (slot, until), 0.0, False
             free_at = now if slots_taken < self._limit else self._free_at(db, slots_taken - self._limit)
         return None, max(paused_until, free_at) + (self._clock.monotonic() - now), paused_until > free_at
 
@@ -228,21 +231,21 @@ class Budget:
         self._clock.sleep(max(0.0, min(until - now, LOOK_SECONDS)))
         return reported
 
-    def _book_for_now(self, booking: _Booking) -> _Booking:
+    def _book_for_now(self, slot: int, until: float) -> tuple[int, float]:
         """Return a booking for a request that leaves now: this one if it is recent, or one of its slot, or of another slot."""
         likely = 0.0  # seconds that the commit is expected to take beyond the allowance
-        while self._clock.monotonic() > booking.until or self._renew_leases():
+        while self._clock.monotonic() > until or self._renew_leases():
             with self._store.transaction() as db:
                 moment = self._moment(db)
                 free_at = moment.now + likely + PROMPT + self._kept
                 update = "UPDATE budget_slots SET free_at = ? WHERE slot = ?"
-                held = db.execute(update, (free_at, booking.slot)).rowcount == 1
+                held = db.execute(update, (free_at, slot)).rowcount == 1
             if held:
-                booking = _Booking(booking.slot, moment.asked_at + likely + PROMPT + self._store.allowance)
+                until = moment.asked_at + likely + PROMPT + self._store.allowance
                 likely = min(2 * (self._clock.monotonic() - moment.asked_at), MOST_LIKELY)
             else:
-                booking, likely = self._acquire_slot(), 0.0
-        return booking
+                (slot, until), likely = self._acquire_slot(), 0.0
+        return slot, until
 
     def _note_delay(self, slot: int, seconds: float) -> None:
         """Keep a slot for a window from when its request has certainly arrived: now, less the shortest way of a response."""

@@ -9,7 +9,6 @@ request that it did not check. `RetryTransport` is in retries.py, `NetworkTransp
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
@@ -27,40 +26,21 @@ ON_LEAVE = "on_leave"
 """Request extension: a function that is called just before the headers of the request leave, at each try."""
 
 
-class RequestMeter:
-    """Counts the requests that left this process for one library; safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._requests = 0
-
-    @property
-    def requests(self) -> int:
-        """Requests sent so far, every try counted."""
-        return self._requests
-
-    def count(self) -> None:
-        """One request left."""
-        with self._lock:
-            self._requests += 1
-
-
 class BudgetTransport(httpx.BaseTransport):
     """Sends a request when the library's budget has a free slot, and charges it at the moment its headers leave (I1).
 
     A 429 pauses the budget, so that every thread, process and run waits the full Retry-After.
     """
 
-    def __init__(self, inner: httpx.BaseTransport, *, budget: Budget, meter: RequestMeter, clock: Clock) -> None:
+    def __init__(self, inner: httpx.BaseTransport, *, budget: Budget, clock: Clock) -> None:
         self._inner = inner
         self._budget = budget
-        self._meter = meter
         self._clock = clock
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send it when a slot is free. A request that did not leave costs nothing, whatever went wrong."""
         on_leave = request.extensions.get(ON_LEAVE, lambda: None)
-        departure = _OutgoingRequest(self._budget.acquire(), self._meter, self._clock, on_leave)
+        departure = _OutgoingRequest(self._budget.acquire(), self._clock, on_leave)
         request.extensions = {**request.extensions, "trace": departure.trace}
         granted = self._clock.monotonic()
         try:
@@ -88,11 +68,10 @@ class _OutgoingRequest:
     progress.
     """
 
-    def __init__(self, permit: Permit, meter: RequestMeter, clock: Clock, on_leave: Callable[[], None]) -> None:
+    def __init__(self, permit: Permit, clock: Clock, on_leave: Callable[[], None]) -> None:
         self.at: float | None = None
         self._on_leave = on_leave
         self._permit = permit
-        self._meter = meter
         self._clock = clock
         self._to_proxy = False
 
@@ -110,7 +89,6 @@ class _OutgoingRequest:
         self._permit.sent()
         if self.at is None:
             self._on_leave()
-            self._meter.count()
         self.at = self._clock.monotonic()
 
     def answered(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus, urlencode
 
@@ -24,7 +23,7 @@ from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.responses import unsent_error
 from pipelines.service.http.retries import retrying
 from pipelines.service.http.retry_after import retry_after
-from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport, RequestMeter
+from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport
 from pipelines.service.redaction import keep_secret, outside_text
 from pipelines.service.sign_in.authorization_code import Challenge
 from pipelines.service.sign_in.oauth_errors import (
@@ -33,8 +32,9 @@ from pipelines.service.sign_in.oauth_errors import (
     registration_refused,
     token_refused,
 )
-from pipelines.service.sign_in.stored_sign_in import Registration
-from pipelines.service.sign_in.token_response import TokenResponse, read_object, read_registration, read_token_response
+from pipelines.service.sign_in.stored_sign_in import Grant, Registration
+from pipelines.service.sign_in.token_response import read_grant, read_object, read_registration
+from pipelines.settings.credentials import OAuthClient
 from pipelines.version import VERSION
 
 CLIENT_NAME = "Bookferry"
@@ -51,16 +51,6 @@ TRIES = 5
 as the server asks."""
 
 
-@dataclass(frozen=True)
-class OAuthClient:
-    """Our client at the authorization server."""
-
-    client_id: str
-    secret: str | None = field(repr=False)
-    auth: str
-    """`none`, `client_secret_basic` or `client_secret_post` (service.md#clients)."""
-
-
 class AuthorizationServer:
     """The `/oauth/` part of a library. Every request passes the budget and the check of the origin (I1, I2). Close it when done."""
 
@@ -70,16 +60,13 @@ class AuthorizationServer:
         *,
         budget: Budget,
         clock: Clock,
-        meter: RequestMeter | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.base_url = base_url
         self.resource = f"{base_url}/api/v3"
         self._clock = clock
         network = transport or NetworkTransport(base_url)
-        self._rings = OriginTransport(
-            BudgetTransport(network, budget=budget, meter=meter or RequestMeter(), clock=clock), base_url=base_url
-        )
+        self._rings = OriginTransport(BudgetTransport(network, budget=budget, clock=clock), base_url=base_url)
 
     def register(self, redirect_uris: Sequence[str], scopes: Iterable[str], auth: str) -> Registration:
         """Register a client (service.md#clients; RFC 7591)."""
@@ -110,7 +97,9 @@ class AuthorizationServer:
         }
         return f"{self.base_url}/oauth/authorize?{urlencode(query)}"
 
-    def exchange(self, client: OAuthClient, code: str, redirect_uri: str, challenge: Challenge) -> TokenResponse:
+    def exchange(
+        self, client: OAuthClient, code: str, redirect_uri: str, challenge: Challenge, scopes: Iterable[str]
+    ) -> Grant:
         """Exchange a code for tokens. Never repeated: a lost response costs the person another sign-in and nothing else."""
         keep_secret(code, challenge.verifier)
         form = {
@@ -120,23 +109,29 @@ class AuthorizationServer:
             "resource": self.resource,
             "code_verifier": challenge.verifier,
         }
-        return self._tokens(client, form)
+        requested = Grant(client.client_id, "", None, tuple(scopes), 0.0, 0.0, self._clock.now().timestamp())
+        return self._tokens(client, form, requested)
 
-    def refresh(self, client: OAuthClient, refresh_token: str, before_sending: Callable[[], None]) -> TokenResponse:
+    def refresh(self, client: OAuthClient, grant: Grant, before_sending: Callable[[], None]) -> Grant:
         """Exchange a refresh token for new tokens. `before_sending` is called at the last moment before anything leaves.
 
         The library does not document this request (service.md#not-shown). It is the one of RFC 6749, section 6, without `scope` and
         `resource`, which are optional and stay as they were.
         """
-        return self._tokens(client, {"grant_type": "refresh_token", "refresh_token": refresh_token}, before_sending)
+        form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token or ""}
+        return self._tokens(client, form, grant, before_sending)
 
     def close(self) -> None:
         """Close the connections."""
         self._rings.close()
 
     def _tokens(
-        self, client: OAuthClient, form: dict[str, str], before_sending: Callable[[], None] = lambda: None
-    ) -> TokenResponse:
+        self,
+        client: OAuthClient,
+        form: dict[str, str],
+        before: Grant,
+        before_sending: Callable[[], None] = lambda: None,
+    ) -> Grant:
         fields, headers = _authenticated(client, form)
         departures = [self._clock.now().timestamp()]
 
@@ -146,7 +141,7 @@ class AuthorizationServer:
 
         response = self._send(self._request("token", data=fields, headers=headers), leaving)
         if response.is_success:
-            return read_token_response(read_object(response), departures[-1])
+            return read_grant(read_object(response), departures[-1], before)
         raise token_refused(response)
 
     def _request(self, path: str, *, headers: Mapping[str, str] | None = None, **body: Any) -> httpx.Request:

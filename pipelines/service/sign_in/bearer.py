@@ -16,7 +16,6 @@ from pipelines.service.clock import Clock
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.failures import describe_request, error_and_description
 from pipelines.service.http.responses import REFUSAL
-from pipelines.service.http.transport import RequestMeter
 from pipelines.service.redaction import outside_text
 from pipelines.service.sign_in.authorization_server import AuthorizationServer
 from pipelines.service.sign_in.token_refresh import TokenRefresher
@@ -75,11 +74,9 @@ class TokenTransport(httpx.BaseTransport):
 
 
 @contextmanager
-def open_refresher(
-    settings: Settings, tenant: str, *, budget: Budget, clock: Clock, meter: RequestMeter | None = None
-) -> Iterator[TokenRefresher]:
+def open_refresher(settings: Settings, tenant: str, *, budget: Budget, clock: Clock) -> Iterator[TokenRefresher]:
     """Yields the token refresher of a v3 tenant. It sends nothing until a token is needed."""
-    server = AuthorizationServer(settings.tenant(tenant).base_url, budget=budget, clock=clock, meter=meter)
+    server = AuthorizationServer(settings.tenant(tenant).base_url, budget=budget, clock=clock)
     refresher = TokenRefresher(settings, tenant, server=server, clock=clock)
     try:
         yield refresher

@@ -11,13 +11,13 @@ from pipelines.scopes import SCOPES
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.sign_in.authorization_code import Challenge, authorization_code
-from pipelines.service.sign_in.authorization_server import AuthorizationServer, OAuthClient
+from pipelines.service.sign_in.authorization_server import AuthorizationServer
 from pipelines.service.sign_in.loopback_redirect import free_addresses, is_free
 from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
 from pipelines.service.sign_in.stored_sign_in import Grant, Registration, StoredSignIn
-from pipelines.service.sign_in.token_refresh import current_client, issued_client_refused, refresh_token_end
-from pipelines.service.sign_in.token_response import TokenResponse
+from pipelines.service.sign_in.token_refresh import current_client, issued_client_refused
 from pipelines.service.sign_in.token_store import LeasedSignIn, TokenStore, open_tokens
+from pipelines.settings.credentials import OAuthClient
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.state.store import State
@@ -78,24 +78,14 @@ class Login:
         if code_alone:
             parameters = {**parameters, "state": request.challenge.state}  # PKCE ties the code to us
         code = authorization_code(parameters, request.challenge, self._chosen.base_url)
-        tokens = self._exchanged(request, code)
-        grant = Grant(
-            client_id=request.client.client_id,
-            access_token=tokens.access_token,
-            refresh_token=tokens.refresh_token,
-            scopes=tokens.scopes if tokens.scopes is not None else request.scopes,
-            lifetime=tokens.lifetime,
-            obtained=tokens.obtained,
-            signed_in_at=self._clock.now().timestamp(),
-            ends_at=refresh_token_end(tokens),
-        )
+        grant = self._exchanged(request, code)
         self._change(lambda old, _: replace(old, grant=grant, refreshing_since=None, ended=None))
         return grant
 
-    def _exchanged(self, request: AuthorizationRequest, code: str) -> TokenResponse:
+    def _exchanged(self, request: AuthorizationRequest, code: str) -> Grant:
         again = f"Run `bookferry login {self._tenant}` again"
         try:
-            return self._server.exchange(request.client, code, request.redirect_uri, request.challenge)
+            return self._server.exchange(request.client, code, request.redirect_uri, request.challenge, request.scopes)
         except GrantRefusedError as error:
             raise SignInError(f"{error} A code is valid once, and not for long. {again}.") from None
         except LostResponseError as error:
@@ -108,10 +98,8 @@ class Login:
             ) from None
 
     def _client(self, *, new_client: bool) -> tuple[OAuthClient, str]:
-        issued = self._settings.oauth_client(self._tenant)
-        if issued is not None:
-            client = OAuthClient(issued.client_id, issued.secret, issued.auth)
-            return client, self._chosen.redirect_uri or DEFAULT_REDIRECT_URI
+        if (issued := self._settings.oauth_client(self._tenant)) is not None:
+            return issued, self._chosen.redirect_uri or DEFAULT_REDIRECT_URI
         stored = self._change(lambda old, leased: self._registered(old, leased, new_client=new_client))
         registration = stored.registration
         address = next((each for each in registration.redirect_uris if is_free(each)), None) if registration else None

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pipelines.errors import ConfigurationError, SignInError
 from pipelines.service.clock import Clock
 from pipelines.service.sign_in.token_refresh import (
-    check_client,
-    current_client,
-    current_grant,
     no_refresh_token,
     refresh_margin,
+    usable_grant,
 )
 from pipelines.service.sign_in.token_store import open_tokens
 from pipelines.settings.settings import Settings
@@ -46,8 +44,7 @@ def sign_in_state(settings: Settings, tenant: str, clock: Clock) -> SignInState:
     store = open_tokens(settings, tenant)
     try:
         stored = store.read()
-        grant = current_grant(stored)
-        check_client(current_client(settings, tenant, stored), grant, tenant)
+        grant = usable_grant(settings, tenant, stored)
     except (SignInError, ConfigurationError) as error:
         return SignInState(store.place, str(error))
     seconds_left = grant.left(clock)

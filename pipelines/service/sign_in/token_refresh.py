@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from tenacity import retry_if_exception_type, stop_after_attempt
 
 from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError, TemporaryError
 from pipelines.service.clock import Clock
 from pipelines.service.http.retries import retrying
-from pipelines.service.sign_in.authorization_server import AuthorizationServer, OAuthClient
+from pipelines.service.sign_in.authorization_server import AuthorizationServer
 from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
 from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn, local_time
-from pipelines.service.sign_in.token_response import TokenResponse
 from pipelines.service.sign_in.token_store import (
     LEASE_SECONDS,
     WRITE_TRIES,
@@ -36,6 +36,8 @@ from pipelines.service.sign_in.token_store import (
     TokenStore,
     open_tokens,
 )
+from pipelines.service.threads import in_thread
+from pipelines.settings.credentials import OAuthClient
 from pipelines.settings.settings import Settings
 
 MARGIN_SECONDS = 300.0
@@ -76,7 +78,7 @@ class TokenRefresher:
         self._clock = clock
         self._turn = threading.Lock()
         self._closed = False
-        self._running: set[threading.Thread] = set()
+        self._running: list[Future[Grant]] = []
         self._rejected = 0
         self._seen: Grant | None = None
         self._seen_at = self._again_at = float("-inf")
@@ -130,8 +132,7 @@ class TokenRefresher:
         """Wait for a running refresh: its response comes only once, and must be stored."""
         with self._turn:
             self._closed = True
-        for thread in list(self._running):  # a thread whose caller was stopped
-            thread.join()
+        wait(self._running)  # that of a caller who was stopped
         self._server.close()
 
     def _is_old(self, grant: Grant) -> bool:
@@ -152,8 +153,7 @@ class TokenRefresher:
         return self._saw(self._store.read())
 
     def _saw(self, stored: StoredSignIn) -> Grant:
-        grant = current_grant(stored)
-        check_client(current_client(self._settings, self.tenant, stored), grant, self.tenant)
+        grant = usable_grant(self._settings, self.tenant, stored)
         self._seen_at, self._seen = self._clock.monotonic(), grant
         return grant
 
@@ -163,26 +163,12 @@ class TokenRefresher:
         try:
             if self._closed:
                 raise TemporaryError("The run was stopped before its sign-in was renewed. Run the same command again.")
-            return self._to_its_end(lambda: self._renew(is_needed, seconds, last=last))
+            # No signal interrupts this thread, and the end of the program waits for it
+            renewal = in_thread(partial(self._renew, is_needed, seconds, last=last), "renewal", daemon=False)
+            self._running = [running for running in (*self._running, renewal) if not running.done()]
+            return renewal.result()
         finally:
             self._turn.release()
-
-    def _to_its_end(self, work: Callable[[], Grant]) -> Grant:
-        """Do the work in a thread that no signal interrupts and that the end of the program waits for."""
-        done: Future[Grant] = Future()
-
-        def run() -> None:
-            try:
-                done.set_result(work())
-            except BaseException as error:  # noqa: BLE001  the waiting thread gets any error
-                done.set_exception(error)
-            finally:
-                self._running.discard(thread)
-
-        thread = threading.Thread(target=run, name="renewal", daemon=False)
-        self._running.add(thread)
-        thread.start()
-        return done.result()
 
     def _renew(self, is_needed: Callable[[Grant], bool], seconds: float, *, last: bool) -> Grant:
         with self._store.leased(self._clock, seconds) as leased:
@@ -198,7 +184,7 @@ class TokenRefresher:
             raise SignInError(no_refresh_token(self.tenant))
         client, mark = current_client(self._settings, self.tenant, stored), _RefreshMark(leased, stored, self._clock)
         try:
-            answer = self._asked(client, grant.refresh_token, mark, MOST_TRIES if last else 2)
+            new = self._asked(client, grant, mark, MOST_TRIES if last else 2)
         except GrantRefusedError as error:
             raise self._end(leased, stored, _grant_ended(self.tenant, error, mark.lost_at)) from None
         except ClientRefusedError as error:
@@ -210,14 +196,14 @@ class TokenRefresher:
         except BookferryError:
             mark.take_back()
             raise
-        renewed = replace(stored, grant=renewed_grant(grant, answer), refreshing_since=None)
+        renewed = replace(stored, grant=replace(new, refreshes=grant.refreshes + 1), refreshing_since=None)
         self._keep(leased, renewed)
         return renewed
 
-    def _asked(self, client: OAuthClient, token: str, mark: _RefreshMark, tries: int) -> TokenResponse:
-        def ask() -> TokenResponse:
+    def _asked(self, client: OAuthClient, grant: Grant, mark: _RefreshMark, tries: int) -> Grant:
+        def ask() -> Grant:
             try:
-                return self._server.refresh(client, token, mark.set)
+                return self._server.refresh(client, grant, mark.set)
             except LostResponseError:
                 mark.lose()
                 raise
@@ -284,44 +270,26 @@ class _RefreshMark:
                 self._leased.write(self._before)
 
 
-def renewed_grant(grant: Grant, answer: TokenResponse) -> Grant:
-    """Returns the grant with the tokens of a refresh.
-
-    A server may keep the old refresh token, and may leave out the scopes (RFC 6749, 6).
-    """
-    return replace(
-        grant,
-        access_token=answer.access_token,
-        refresh_token=answer.refresh_token or grant.refresh_token,
-        scopes=answer.scopes if answer.scopes is not None else grant.scopes,
-        lifetime=answer.lifetime,
-        obtained=answer.obtained,
-        refreshes=grant.refreshes + 1,
-        ends_at=refresh_token_end(answer),
-    )
-
-
-def refresh_token_end(answer: TokenResponse) -> float | None:
-    """Returns when the refresh token ends if unused, in seconds since 1970; `None` if the server does not say."""
-    return None if answer.refresh_lifetime is None else answer.obtained + answer.refresh_lifetime
-
-
-def current_grant(stored: StoredSignIn) -> Grant:
-    """Returns the grant in use; raises `SignInError` with the remedy if there is none."""
+def usable_grant(settings: Settings, tenant: str, stored: StoredSignIn) -> Grant:
+    """Returns the grant in use; raises `SignInError` with the remedy if there is none, or if it belongs to another client."""
+    grant, run = stored.grant, f"Run `bookferry login {tenant}`."
     if stored.ended is not None:
         raise SignInError(stored.ended)
-    if stored.grant is None:
+    if grant is None:
+        raise SignInError(f"Nobody has signed in to '{tenant}' ({stored.base_url}) yet. {run}")
+    client = current_client(settings, tenant, stored)
+    if grant.client_id != client.client_id:
         raise SignInError(
-            f"Nobody has signed in to '{stored.tenant}' ({stored.base_url}) yet. Run `bookferry login {stored.tenant}`."
+            f"The sign-in of '{tenant}' belongs to another client ({grant.client_id}) than the one in use now ({client.client_id}). {run}"
         )
-    return stored.grant
+    return grant
 
 
 def current_client(settings: Settings, tenant: str, stored: StoredSignIn) -> OAuthClient:
     """Returns our OAuth client: the one that an administrator issued, else the registered one."""
-    issued, registered = settings.oauth_client(tenant), stored.registration
-    if issued is not None:
-        return OAuthClient(issued.client_id, issued.secret, issued.auth)
+    registered = stored.registration
+    if (issued := settings.oauth_client(tenant)) is not None:
+        return issued
     if registered is None:
         raise SignInError(f"Bookferry is not registered with '{tenant}'. Run `bookferry login {tenant}`.")
     return OAuthClient(registered.client_id, registered.client_secret, registered.auth)
@@ -334,15 +302,6 @@ def issued_client_refused(settings: Settings, tenant: str, error: ClientRefusedE
         f"not with its secret. Was the secret rotated, or the client revoked? Correct client_id, the variable that "
         f"client_secret_env names, or client_auth; then, if need be, run `bookferry login {tenant}`."
     )
-
-
-def check_client(client: OAuthClient, grant: Grant, tenant: str) -> None:
-    """Raises `SignInError` if the grant belongs to another client than the one in use."""
-    if grant.client_id != client.client_id:
-        raise SignInError(
-            f"The sign-in of '{tenant}' belongs to another client ({grant.client_id}) than the one in use now ({client.client_id}). "
-            f"Run `bookferry login {tenant}`."
-        )
 
 
 def _grant_ended(tenant: str, error: GrantRefusedError, lost_at: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -16,24 +16,10 @@ from pipelines.service.redaction import keep_secret, outside_text
 from pipelines.service.sign_in.oauth_errors import (
     LostResponseError,
 )
-from pipelines.service.sign_in.stored_sign_in import Registration
+from pipelines.service.sign_in.stored_sign_in import Grant, Registration
 
 DEFAULT_LIFETIME = 3600.0
 """Seconds that an access token lives if the response does not say (service.md#tokens)."""
-
-
-@dataclass(frozen=True)
-class TokenResponse:
-    """The tokens of one response."""
-
-    access_token: str = field(repr=False)
-    refresh_token: str | None = field(repr=False)
-    scopes: tuple[str, ...] | None
-    """None if the server does not say: then as requested (RFC 6749, 5.1)."""
-    lifetime: float
-    obtained: float
-    refresh_lifetime: float | None
-    """Seconds that the refresh token lives unused, if the server says."""
 
 
 def read_object(response: httpx.Response) -> dict[str, Any]:
@@ -77,8 +63,11 @@ _METHODS = ("none", "client_secret_basic", "client_secret_post")
 """How a client authenticates (service.md#clients)."""
 
 
-def read_token_response(answer: Mapping[str, Any], asked: float) -> TokenResponse:
-    """Returns the tokens of a response; `asked` is the time of the request."""
+def read_grant(answer: Mapping[str, Any], asked: float, before: Grant) -> Grant:
+    """Returns a grant with the tokens of a response; `asked` is the time of the request.
+
+    A server may keep the old refresh token, and may leave out the scopes: then they are as `before` (RFC 6749, 5.1 and 6).
+    """
     access, refresh = answer.get("access_token"), answer.get("refresh_token")
     keep_secret(*(token for token in (access, refresh) if isinstance(token, str)))
     kind = answer.get("token_type")
@@ -91,13 +80,16 @@ def read_token_response(answer: Mapping[str, Any], asked: float) -> TokenRespons
         raise ProtocolError(
             f"POST /oauth/token gave a token of the type {outside_text(kind)}; only bearer tokens are documented."
         )
-    return TokenResponse(
+    scopes = _scopes(answer.get("scope"))
+    refresh_lifetime = _seconds(answer.get("refresh_expires_in") or answer.get("refresh_token_expires_in"))
+    return replace(
+        before,
         access_token=access,
-        refresh_token=refresh if isinstance(refresh, str) and refresh else None,
-        scopes=_scopes(answer.get("scope")),
+        refresh_token=refresh if isinstance(refresh, str) and refresh else before.refresh_token,
+        scopes=before.scopes if scopes is None else scopes,
         lifetime=_seconds(answer.get("expires_in")) or DEFAULT_LIFETIME,
         obtained=asked,
-        refresh_lifetime=_seconds(answer.get("refresh_expires_in") or answer.get("refresh_token_expires_in")),
+        ends_at=None if refresh_lifetime is None else asked + refresh_lifetime,
     )
 
 

@@ -63,7 +63,7 @@ class TokenStore:
 
     def __init__(self, state: LocalState | PostgresState, tenant: str, base_url: str) -> None:
         self.place = state.place
-        self._store = state.open(SystemClock(), what="The sign-in", durable=True)
+        self._store = state.open(SystemClock(), durable=True)
         self._lease_table = state.lease_table
         self._empty = StoredSignIn(base_url, tenant)
 

@@ -19,7 +19,7 @@ from pipelines.errors import ConfigurationError, TemporaryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.network import NetworkTransport, proxy_for
-from pipelines.service.http.transport import BudgetTransport, RequestMeter
+from pipelines.service.http.transport import BudgetTransport
 from pipelines.state.local import LocalState
 from tests.service.conftest import PASSWORD
 from tests.service.manual_clock import ManualClock
@@ -188,7 +188,7 @@ def test_nothing_leaves_after_close(serve: Serve, tmp_path: Path, clock: ManualC
     """I1: a thread that got its slot just when the run was stopped gives the slot back."""
     server = serve(lambda _: Answer([]))
     shared = Budget(LocalState(tmp_path / "state.db"), "library", 1, clock)
-    ring = BudgetTransport(NetworkTransport(server.url), budget=shared, meter=RequestMeter(), clock=clock)
+    ring = BudgetTransport(NetworkTransport(server.url), budget=shared, clock=clock)
     ring.close()
     with pytest.raises(TemporaryError, match="stopped before this request was sent"):
         ring.handle_request(httpx.Request("GET", f"{server.url}/", headers={"host": "x"}))

@@ -15,7 +15,7 @@ from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import MARGIN, PROMPT, Budget
 from pipelines.service.http.retries import LEFT_AT
 from pipelines.service.http.retry_after import DEFAULT_PAUSE
-from pipelines.service.http.transport import BudgetTransport, RequestMeter
+from pipelines.service.http.transport import BudgetTransport
 from pipelines.state.local import LocalState
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
@@ -56,14 +56,13 @@ def budget(tmp_path: Path, clock: ManualClock) -> Budget:
 
 def send(
     budget: Budget, clock: ManualClock, steps: list[Step], outcome: httpx.Response | Exception
-) -> tuple[RequestMeter, httpx.Response | Exception]:
+) -> httpx.Response | Exception:
     """Sends one request through the transport."""
-    meter = RequestMeter()
-    ring = BudgetTransport(SteppedTransport(clock, steps, outcome), budget=budget, meter=meter, clock=clock)
+    ring = BudgetTransport(SteppedTransport(clock, steps, outcome), budget=budget, clock=clock)
     try:
-        return meter, ring.handle_request(httpx.Request("GET", "http://library.test/api/v2/publications"))
+        return ring.handle_request(httpx.Request("GET", "http://library.test/api/v2/publications"))
     except httpx.TransportError as error:
-        return meter, error
+        return error
 
 
 def seconds_until_free(budget: Budget, clock: ManualClock) -> float:
@@ -76,28 +75,28 @@ def seconds_until_free(budget: Budget, clock: ManualClock) -> float:
 def test_the_later_moment_of_leaving_counts(budget: Budget, clock: ManualClock) -> None:
     """I1: charged at the moment of sending: connecting took 3 s, writing the headers another 2 s; one request counts once."""
     steps = [(3.0, STARTED, b"GET"), (2.0, COMPLETE, b"GET")]
-    meter, response = send(budget, clock, steps, httpx.Response(200))
+    response = send(budget, clock, steps, httpx.Response(200))
     assert isinstance(response, httpx.Response)
     assert response.extensions[LEFT_AT] == clock.monotonic()
-    assert meter.requests == 1
+    assert budget.requests == 1
     assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
 
 
 def test_a_request_to_the_proxy_is_not_one_to_the_library(budget: Budget, clock: ManualClock) -> None:
     """I1: the library never sees the CONNECT that asks the proxy for a tunnel to it."""
     tunnel = [(1.0, STARTED, b"CONNECT"), (1.0, COMPLETE, b"")]
-    meter, _ = send(budget, clock, tunnel, httpx.ProxyError("407"))
-    assert meter.requests == 0
+    send(budget, clock, tunnel, httpx.ProxyError("407"))
+    assert budget.requests == 0
     assert seconds_until_free(budget, clock) == 0
-    meter, _ = send(budget, clock, [*tunnel, (1.0, STARTED, b"GET"), (1.0, COMPLETE, b"")], httpx.Response(200))
-    assert meter.requests == 1
+    send(budget, clock, [*tunnel, (1.0, STARTED, b"GET"), (1.0, COMPLETE, b"")], httpx.Response(200))
+    assert budget.requests == 1
     assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
 
 
 def test_a_request_whose_answer_was_lost_is_charged(budget: Budget, clock: ManualClock) -> None:
     """I1: it left, so the service may have counted it."""
-    meter, _ = send(budget, clock, [(0.0, STARTED, b"GET")], httpx.ReadError("reset"))
-    assert meter.requests == 1
+    send(budget, clock, [(0.0, STARTED, b"GET")], httpx.ReadError("reset"))
+    assert budget.requests == 1
     assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
 
 
@@ -123,11 +122,11 @@ def test_a_429_stops_every_request_for_the_full_time(
 def test_over_a_real_socket_each_request_is_charged_once(
     tmp_path: Path, serve: Callable[[Script], ScriptedServer]
 ) -> None:
-    """I1: httpcore really reports when the headers leave; meter, budget and server agree, also on a reused connection."""
+    """I1: httpcore really reports when the headers leave; budget and server agree, also on a reused connection."""
     server = serve(lambda _: Answer([]))
     clock = SystemClock()
-    shared, meter = Budget(LocalState(tmp_path / "state.db"), "library", 100, clock), RequestMeter()
-    with BudgetTransport(httpx.HTTPTransport(), budget=shared, meter=meter, clock=clock) as ring:
+    shared = Budget(LocalState(tmp_path / "state.db"), "library", 100, clock)
+    with BudgetTransport(httpx.HTTPTransport(), budget=shared, clock=clock) as ring:
         for _ in range(3):
             asked = clock.monotonic()
             response = ring.handle_request(httpx.Request("GET", f"{server.url}/", headers={"host": "x"}))
@@ -135,7 +134,7 @@ def test_over_a_real_socket_each_request_is_charged_once(
             response.read()
         with pytest.raises(httpx.ConnectError):
             ring.handle_request(httpx.Request("GET", "http://127.0.0.1:1/"))
-    assert (meter.requests, shared.used(), len(server.received)) == (3, 3, 3)
+    assert (shared.requests, shared.used(), len(server.received)) == (3, 3, 3)
 
 
 def test_a_run_that_is_stopped_while_it_waits_keeps_no_slot(tmp_path: Path) -> None:
@@ -144,9 +143,7 @@ def test_a_run_that_is_stopped_while_it_waits_keeps_no_slot(tmp_path: Path) -> N
     shared = Budget(LocalState(tmp_path / "state.db"), "library", 1, SystemClock(stop))
     shared.acquire().sent()
     stop.set()
-    ring = BudgetTransport(
-        httpx.MockTransport(lambda _: httpx.Response(200)), budget=shared, meter=RequestMeter(), clock=SystemClock()
-    )
+    ring = BudgetTransport(httpx.MockTransport(lambda _: httpx.Response(200)), budget=shared, clock=SystemClock())
     with pytest.raises(TemporaryError, match="stopped"):
         ring.handle_request(httpx.Request("GET", "http://library.test/"))
     assert shared.used() == 1

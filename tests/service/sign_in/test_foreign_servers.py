@@ -27,7 +27,7 @@ from pipelines.service.sign_in.login import signing_in
 from pipelines.service.sign_in.sign_in_state import sign_in_state
 from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.service.sign_in.token_refresh import MAX_REJECTED, MOST_TRIES
-from pipelines.service.sign_in.token_response import read_token_response
+from pipelines.service.sign_in.token_response import read_grant
 from pipelines.service.sign_in.token_store import open_tokens
 from tests.service.manual_clock import ManualClock
 from tests.service.sign_in.foreign import ForeignService, Liberties
@@ -461,7 +461,7 @@ def test_a_refresh_is_noted_before_it_leaves(visit: Visit) -> None:
 def test_no_secret_of_a_response_is_shown() -> None:
     """I10: not even in a traceback that prints the object."""
     answer = {"access_token": "an-access-token", "refresh_token": "a-refresh-token"}
-    response = read_token_response(answer, 1.0)
+    response = read_grant(answer, 1.0, Grant("client", "", None, (), 0.0, 0.0, 0.0))
     assert (response.access_token, response.refresh_token) == (*answer.values(),)
     assert not [token for token in answer.values() if token in repr(response)]
 

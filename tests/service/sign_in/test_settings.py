@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import ConfigurationError
-from pipelines.settings.credentials import IssuedClient
+from pipelines.settings.credentials import OAuthClient
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 
@@ -30,7 +30,7 @@ def test_without_a_client_one_is_registered(tmp_path: Path) -> None:
 def test_an_issued_client(tmp_path: Path, auth: str) -> None:
     """service.md#clients: an issued client is always confidential."""
     settings = load(tmp_path, 'client_id = "abc"', 'client_secret_env = "NEW_SECRET"', f'client_auth = "{auth}"')
-    assert settings.oauth_client("new", {"NEW_SECRET": SECRET}) == IssuedClient("abc", SECRET, auth)  # type: ignore[arg-type]
+    assert settings.oauth_client("new", {"NEW_SECRET": SECRET}) == OAuthClient("abc", SECRET, auth)  # type: ignore[arg-type]
     assert SECRET not in repr(settings.oauth_client("new", {"NEW_SECRET": SECRET}))
     with pytest.raises(ConfigurationError, match="NEW_SECRET, which is not set"):
         settings.check_sign_in("new", {})
