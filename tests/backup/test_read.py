@@ -180,7 +180,7 @@ class TestProof:
         manifest = canned(page_of({"id": 1}), totals=[lines]).back_up().manifest
         facts = manifest.resources["publications"]
         problem = f"publications: The service announced {total} records (X-Total) and sent 1 different one."
-        assert manifest.problems == ([problem] if total > 1 else [])
+        assert (problem in manifest.problems) == (total > 1)
         assert (facts.records, facts.x_total, manifest.complete) == (1, total, total == 1)
         assert notes_on_reading(manifest) == []
 
