@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pipelines.migration.model.field_mapping import plain
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, FieldRule, ResourceType
 from pipelines.migration.plan.files import files_of
@@ -33,7 +34,7 @@ TAKEN = {
     "pages": FieldRule(types=("integer",)),
     "marks": FieldRule(types=("array",), entry_types=("string",)),
 }
-ADDITIONAL = publication_type(PMCID, learned=ResourceType(PUBLICATIONS, (*TAKEN,), (), takes=TAKEN))
+ADDITIONAL = publication_type(PMCID, learned=ResourceType(PUBLICATIONS, plain(*TAKEN), (), takes=TAKEN))
 
 
 def check(payload: bytes, kinds: Kinds = STANDARD_KINDS, sent: frozenset[str] = GOOD) -> None:

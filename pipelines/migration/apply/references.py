@@ -14,10 +14,11 @@ import msgspec
 from pipelines.errors import AccessDeniedError, RefusedError
 from pipelines.migration.apply.row_result import LeftRowError
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.field_mapping import id_of
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind
 from pipelines.migration.model.plan import PlannedReference, PlanRow
-from pipelines.migration.model.resource_types import USERS, ResourceType, id_of
+from pipelines.migration.model.resource_types import USERS, ResourceType
 from pipelines.service.client import LibraryClient
 
 LOOKED_UP = (USERS,)

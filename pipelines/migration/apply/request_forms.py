@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 from pipelines.errors import RefusedError
 from pipelines.inventory import LIST_PATHS, noun, plural
 from pipelines.migration.apply.row_result import LeftRowError
+from pipelines.migration.model.field_mapping import PLAIN, id_of, several
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.resource_types import PUBLICATIONS, MergeRequest, ResourceType, Source, id_of, several
+from pipelines.migration.model.resource_types import PUBLICATIONS, MergeRequest, ResourceType, Source
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.settings.requests import RequestSettings
@@ -193,7 +194,7 @@ class RequestForms:
             if key not in known_keys and not is_managed(key) and (writable is None or key in writable)
         }
         return unknown | {
-            name: resource_type.sent(name, value) for name, value in values.items() if name not in changes
+            name: resource_type.fields[name].sent(value) for name, value in values.items() if name not in changes
         }
 
     def _writable(self, resource: str) -> set[str] | None:
@@ -278,8 +279,8 @@ class RequestForms:
         return self._settings.get(resource) or RequestSettings()
 
     def _sent(self, row: PlanRow, values: Mapping[str, Any]) -> dict[str, Any]:
-        resource_type = self._types[row.resource]
-        return {name: resource_type.sent(name, value) for name, value in values.items()}
+        fields = self._types[row.resource].fields
+        return {name: fields.get(name, PLAIN).sent(value) for name, value in values.items()}
 
     def _wrapped(self, row: PlanRow, content: dict[str, Any]) -> dict[str, Any]:
         key = self._of(row.resource).wrapped_in

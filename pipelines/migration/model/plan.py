@@ -97,9 +97,9 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
 
     def value(self, name: str, resource_type: ResourceType, ids: list[int]) -> Any:
         """The value that is sent, once all ids are known."""
-        entries = zip(self.entries, ids, strict=False)
-        values = [resource_type.with_id(name, entry, number) for entry, number in entries] if self.entries else ids
-        return resource_type.sent(name, values if self.many else values[0])
+        field, entries = resource_type.fields[name], zip(self.entries, ids, strict=False)
+        values = [field.with_id(entry, number) for entry, number in entries] if self.entries else ids
+        return field.sent(values if self.many else values[0])
 
 
 class End(msgspec.Struct, kw_only=True):

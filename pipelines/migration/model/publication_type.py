@@ -11,6 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from pipelines.migration.model.comparable import CONTENT, Form
+from pipelines.migration.model.field_mapping import FieldMapping, plain
 from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
     USERS,
@@ -47,7 +48,12 @@ _CONTENT = [name for name in sorted(WRITTEN) if name not in REFERENCES]
 _FILES = frozenset({"cover", "assets"})
 _LISTS = fields_of(FieldType.LIST)
 _NOTHING_DEMANDED = PayloadSchema()
-_DOCUMENTED = {"contributor": USERS, "organization": "organizations"}
+_DOCUMENTED = {
+    **plain(*WRITTEN),
+    **dict.fromkeys((IDENTIFIER_LIST, "categories"), FieldMapping(any_order=True)),
+    "contributor": FieldMapping(leads_to=USERS, sent_as="object"),
+    "organization": FieldMapping(leads_to="organizations", sent_as="object"),
+}
 _LACKING = (LeftOut.NOT_DESCRIBED, LeftOut.NOT_SHOWN)
 _OTHER_RULES = PICTURES | {"files", DEPRECATED_FIELD}
 
@@ -112,7 +118,7 @@ class PublicationType(ResourceType, frozen=True):
 
     @property
     def of_target(self) -> Self:
-        return msgspec.structs.replace(self, takes={}, translated={}, fills={}, first_day=False, nothing={})
+        return msgspec.structs.replace(super().of_target, first_day=False, nothing={})
 
     def form(self, record: Mapping[str, Any]) -> Form:
         apart = _FILES.union(*map(self.keys_of, self.additional))
@@ -202,28 +208,20 @@ def publication_type(
 
     `payload`: what the target's description says of a new one.
     """
-    learned = learned or ResourceType(PUBLICATIONS, (), ())
+    learned = learned or ResourceType(PUBLICATIONS, {}, ())
     demanded = [name for name in WRITTEN if name in payload.required]
     nullable = [name for name in demanded if name in payload.fields and "null" in payload.fields[name].types]
     nothing = dict.fromkeys(nullable) | {name: [] for name in demanded if name in _LISTS}
     return PublicationType(
         PUBLICATIONS,
-        fields=(*WRITTEN, *learned.fields),
+        fields=_DOCUMENTED | learned.fields,
         keys=(),
-        references={**_DOCUMENTED, **learned.references},
-        lists=(IDENTIFIER_LIST, "categories", *learned.lists),
-        keys_read=learned.keys_read,
-        objects=(*_DOCUMENTED, *learned.objects),
-        texts=learned.texts,
-        within=learned.within,
         link_members=learned.link_members,
-        translated=learned.translated,
-        fills=learned.fills,
         takes=learned.takes,
         left_out=learned.left_out,
         author_members=learned.author_members,
         required=(*learned.required, *demanded),
-        additional=learned.fields,
+        additional=(*learned.fields,),
         nothing=nothing,
         kinds=kinds,
         verdicts=frozenset(sent),

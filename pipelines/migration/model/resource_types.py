@@ -11,19 +11,21 @@ import hashlib
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.comparable import Form, digest
+from pipelines.migration.model.field_mapping import PLAIN, FieldMapping, plain, several
 from pipelines.records.additional_fields import is_empty, is_managed, is_sent_empty, sendable
 from pipelines.records.left_out import LeftOut
 from pipelines.records.residue import residue_json, without_addresses, without_signatures
 from pipelines.records.shapes.field_names import resource_named, stem_of
 from pipelines.records.tables.registry import PERSONAL
-from pipelines.records.values import compact_json, text_of, whole_number
+from pipelines.records.values import compact_json, text_of
 
 PUBLICATIONS, USERS, LOCATIONS, AUTHORITIES = "publications", "users", "locations", "authorities"
 
@@ -103,71 +105,21 @@ def _is_of(value: Any, types: tuple[str, ...]) -> bool:
     return not types or not {*types}.isdisjoint(_JSON_TYPES.get(type(value), ()))
 
 
-class Within(msgspec.Struct, frozen=True):
-    """Where the ids of a reference are in an object, as in `{"location_id": 7}`, or in those of a list, as in `[{"publication_id": 7}]`."""
-
-    path: tuple[str, ...]
-    """The members from an object to its id: `("user", "id")`."""
-    members: tuple[str, ...]
-    """The members of an object that are sent and compared."""
-    typed: bool = False
-    """Whether the kind of the record stands beside its id, as in `{"data": {"type": "locations", "id": "7"}}`."""
-
-    def id_of(self, entry: Any) -> int | None:
-        """The id in an entry."""
-        for member in self.path:
-            entry = entry.get(member) if isinstance(entry, dict) else None
-        return whole_number(entry)
-
-    def with_id(self, entry: Mapping[str, Any], number: Any) -> dict[str, Any]:
-        """An entry as it is sent and compared, with another id."""
-        inner = entry.get(self.path[0])
-        kind = inner.get("type") if self.typed and isinstance(inner, dict) else None
-        for member in reversed(self.path[1:]):
-            number = ({"type": kind} if isinstance(kind, str) else {}) | {member: number}
-        members = {name: sendable(entry[name]) for name in self.members if entry.get(name) is not None}
-        return members | {self.path[0]: number}
-
-    def entries(self, value: Any, *, many: bool) -> Any:
-        """The object, or those of a list, as they are sent and compared. Raises `ValueError` for an object without an id."""
-        if many:
-            return [self.with_id(entry, self.id_of(entry)) for entry in several(value) if isinstance(entry, dict)]
-        if (number := self.id_of(value)) is None:
-            raise ValueError("no id")
-        return self.with_id(value, number)
-
-
-class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
+class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """How the records of one resource are moved. Publications, which have most of everything, are a `PublicationType`."""
 
     resource: str
-    fields: tuple[str, ...]
+    fields: dict[str, FieldMapping]
     """The fields that are sent and compared, in the order in which they are sent."""
     keys: tuple[tuple[str, ...], ...]
     """The fields that name a record for people: the first group of which it has all. In the last group only the first field is required."""
-    references: dict[str, str] = {}
-    """Field → the resource that its ids refer to. A plan and a drill of this resource need a snapshot that has that one (plan/scope.py)."""
-    lists: tuple[str, ...] = ()
-    """Fields with several values in no order."""
     guarded: tuple[str, ...] = ()
     """Fields that are never added to a record that exists: a person is asked."""
     created: bool = True
     """Whether the service lets a program create records."""
-    keys_read: dict[str, tuple[str, ...]] = {}
-    """Field → the keys of a record that have it, the first one that is there; by default the field itself."""
-    objects: tuple[str, ...] = ()
-    """References that are sent as `{"id"}`."""
-    texts: tuple[str, ...] = ()
-    """References whose ids are sent as texts."""
-    within: dict[str, Within] = {}
-    """References whose ids are inside of objects."""
     link_members: dict[str, dict[str, str]] = {}
     """Reference → the members of its objects that tell of the link, such as a role, and not of the record that it leads to → why one that
-    is not in `within` is not sent: a `LeftOut`."""
-    translated: dict[str, dict[str, Any]] = {}
-    """Field → value of the source, as text → the one that is sent for it."""
-    fills: dict[str, Any] = {}
-    """Field → what a new record gets that has nothing there."""
+    is not among the field's `members` is not sent: a `LeftOut`."""
     takes: dict[str, FieldRule] = {}
     """Field → the values that the target takes; a field that is absent takes any."""
     required: tuple[str, ...] = ()
@@ -186,10 +138,28 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     """How its records are merged; none for those that are not, and where the target's description is not clear."""
     after_create: dict[str, str] = {}
     """Field → the request that sets it in a new record, such as `PATCH complete`: method, and path below the record."""
-    posted: dict[str, str] = {}
-    """Reference → how its ids are added to a list below the record, such as `publications publication_id`: path, and key of the body."""
     author_members: tuple[str, ...] = ()
     """What is sent of an author of a publication besides the documented members, such as `orcid`."""
+
+    @cached_property
+    def references(self) -> dict[str, str]:
+        """Field → the resource that its ids refer to: a plan and a drill of this one need a snapshot that has it (plan/scope.py)."""
+        return {name: field.leads_to for name, field in self.fields.items() if field.refers}
+
+    @cached_property
+    def lists(self) -> frozenset[str]:
+        """Fields with several values in no order."""
+        return frozenset(name for name, field in self.fields.items() if field.many or field.any_order)
+
+    @cached_property
+    def fills(self) -> dict[str, Any]:
+        """Field → what a new record gets that has nothing there."""
+        return {name: field.fill for name, field in self.fields.items() if field.fill is not None}
+
+    @cached_property
+    def posted(self) -> dict[str, str]:
+        """Reference → how its ids are added to a list below the record."""
+        return {name: self.fields[name].post for name in self.references if self.fields[name].post}
 
     @property
     def personal(self) -> bool:
@@ -227,7 +197,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         return frozenset()
 
     @property
-    def learned(self) -> tuple[str, ...]:
+    def learned(self) -> Collection[str]:
         """The fields that are read as they were learned."""
         return self.fields
 
@@ -252,9 +222,10 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
         return True
 
     @property
-    def of_target(self) -> ResourceType:
+    def of_target(self) -> Self:
         """The same for records of the target, which are compared whatever their values are."""
-        return msgspec.structs.replace(self, takes={}, translated={}, fills={})
+        fields = {name: msgspec.structs.replace(field, values={}, fill=None) for name, field in self.fields.items()}
+        return msgspec.structs.replace(self, fields=fields, takes={})
 
     def form(self, record: Mapping[str, Any]) -> Form:
         """What is compared and sent of a record; references are those of its own library."""
@@ -311,7 +282,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
     def _unsent_parts(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         """Yield path, value and reason of what is said of a link and not sent, and of links that stand among addresses, as in HAL."""
         for name in self.link_members.keys() & self.references.keys():
-            sent = self.within[name].members if name in self.within else ()
+            field = self.fields[name]
+            sent = field.members if field.inside else ()
             entries = [entry for entry in several(self._read(record, name)) if isinstance(entry, dict)]
             for member, why in self.link_members[name].items():
                 values = [entry[member] for entry in entries if not is_empty(entry.get(member))]
@@ -326,19 +298,11 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def _form_of(self, name: str, value: Any) -> Any:
         """A value as it is sent and compared. Raises `ValueError` for one that cannot be sent."""
-        if name in self.within:
-            return self.within[name].entries(value, many=name in self.lists)
-        if name in self.references:
-            many = name in self.lists
-            return [*dict.fromkeys(_id(entry) for entry in several(value) if entry is not None)] if many else _id(value)
+        field = self.fields[name]
+        if field.refers:
+            return field.references_in(value)
         value = _texts(value) if name in self.lists else sendable(value)
-        return self._translated(name, value) if name in self.translated else value
-
-    def _translated(self, name: str, value: Any) -> Any:
-        """The target's values for those of the source."""
-        if isinstance(value, list):
-            return [self._translated(name, entry) for entry in value]
-        return self.translated[name].get(text_of(value) or "", value)
+        return field.translated(value) if field.values else value
 
     def _why_unsendable(self, name: str, value: Any) -> LeftOut:
         if name in self.references:
@@ -370,7 +334,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def keys_of(self, name: str) -> tuple[str, ...]:
         """The keys of a record that may have a field, the best first."""
-        return self.keys_read.get(name, (name,))
+        return self.fields.get(name, PLAIN).keys_of(name)
 
     def has(self, record: Mapping[str, Any], name: str) -> bool:
         """Whether a record has a field, under any of the keys that it may have."""
@@ -378,29 +342,6 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def _read(self, record: Mapping[str, Any], name: str) -> Any:
         return next((record[key] for key in self.keys_of(name) if key in record), None)
-
-    def id_in(self, name: str, entry: Any) -> int | None:
-        """The id in a reference, or in an entry of a list of them."""
-        return self.within[name].id_of(entry) if name in self.within else id_of(entry)
-
-    def with_id(self, name: str, entry: Any, number: Any) -> Any:
-        """A reference, or an entry of a list of them, with another id."""
-        if name in self.within:
-            return self.within[name].with_id(entry, number)
-        return {"id": number} if isinstance(entry, dict) and isinstance(number, int) else number
-
-    def sent(self, name: str, value: Any) -> Any:
-        """A value in the form in which it is sent."""
-        if isinstance(value, list):
-            return [self.sent(name, entry) for entry in value] if name in self.references else value
-        if value is None or name not in self.references:
-            return value
-        number: Any = self.id_in(name, value)
-        if name in self.texts:
-            number = str(number)
-        if name in self.within:
-            return self.with_id(name, value, number)
-        return {"id": number} if name in self.objects else number
 
     def _unknown(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are not sent, whatever they have."""
@@ -417,10 +358,11 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True):
             value = values.get(name)
             if value is None:
                 continue
+            field = self.fields[name]
             entries = [
-                self.with_id(name, entry, merged.get((resource, number), number))
+                field.with_id(entry, merged.get((resource, number), number))
                 for entry in several(value)
-                for number in [self.id_in(name, entry) or 0]
+                for number in [field.id_of(entry) or 0]
             ]
             different = [*{compact_json(entry): entry for entry in entries}.values()]
             values[name] = different if isinstance(value, list) else entries[0]
@@ -496,36 +438,39 @@ RESOURCE_TYPES = {
     for resource_type in (
         ResourceType(
             AUTHORITIES,
-            ("name", "kind", "variants"),
+            {**plain("name", "kind"), "variants": FieldMapping(any_order=True)},
             (("name", "kind"), ("name", "type"), ("name",)),
-            lists=("variants",),
         ),
         ResourceType(
             USERS,
-            ("email", "name", "roles"),
+            {**plain("email", "name"), "roles": FieldMapping(any_order=True)},
             (("email",),),
-            lists=("roles",),
             guarded=("roles",),
         ),
         ResourceType(
             "collections",
-            ("name", "description", "publication_ids"),
+            {**plain("name", "description"), "publication_ids": FieldMapping(leads_to=PUBLICATIONS, many=True)},
             (("name",), ("title",)),
-            references={"publication_ids": PUBLICATIONS},
-            lists=("publication_ids",),
         ),
-        ResourceType(LOCATIONS, ("name", "note"), (("name",), ("title",)), created=False),
+        ResourceType(LOCATIONS, plain("name", "note"), (("name",), ("title",)), created=False),
         ResourceType(
             "hard_copies",
-            ("publication_id", "location_id", "barcode", "call_number", "status", "acquired_on", "note"),
+            {
+                "publication_id": FieldMapping(leads_to=PUBLICATIONS),
+                "location_id": FieldMapping(leads_to=LOCATIONS),
+                **plain("barcode", "call_number", "status", "acquired_on", "note"),
+            },
             (("barcode",), ("publication_id", "location_id", "call_number")),
-            references={"publication_id": PUBLICATIONS, "location_id": LOCATIONS},
         ),
         ResourceType(
             "tasks",
-            ("title", "description", "publication_id", "assignee_id", "due_on"),
+            {
+                **plain("title", "description"),
+                "publication_id": FieldMapping(leads_to=PUBLICATIONS),
+                "assignee_id": FieldMapping(leads_to=USERS),
+                **plain("due_on"),
+            },
             (("title", "publication_id", "assignee_id", "due_on"),),
-            references={"publication_id": PUBLICATIONS, "assignee_id": USERS},
         ),
     )
 }
@@ -583,23 +528,6 @@ def adopts(counts: Mapping[str, Mapping[str, int]]) -> bool:
         return False
     publications = counts[PUBLICATIONS]
     return bool(counts[AUTHORITIES].get(Action.CREATE)) and any(publications.get(action) for action in WRITTEN_ACTIONS)
-
-
-def several(value: Any) -> list[Any]:
-    """The entries of a list; of any other value, itself."""
-    return value if isinstance(value, list) else [value]
-
-
-def id_of(value: Any) -> int | None:
-    """The id of a reference, which may be the whole record."""
-    return whole_number(value.get("id")) if isinstance(value, dict) else whole_number(value)
-
-
-def _id(value: Any) -> int:
-    """The same. Raises `ValueError` for what is no reference."""
-    if (number := id_of(value)) is None:
-        raise ValueError("no id")
-    return number
 
 
 def _texts(value: Any) -> list[str]:

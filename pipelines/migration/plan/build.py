@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from pipelines.inventory import NESTED, nested_address
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import Side
+from pipelines.migration.model.field_mapping import OPEN
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import (
@@ -44,7 +45,7 @@ from pipelines.migration.model.target_reading import TargetListing, file_table, 
 from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import TypeLearner, additional_names
-from pipelines.migration.plan.mapping import OPEN, MappingFile
+from pipelines.migration.plan.mapping import MappingFile
 from pipelines.migration.plan.resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import plan_notes, unproved_notes
@@ -142,15 +143,16 @@ class PlanBuilder:
                 reads = self._session.settings.tenant(self._request.target).nested
                 schema, posted = _schema_of(self._described(client), resource, reads)
                 self.learners[resource] = TypeLearner(
-                    replace(self._assumed[resource], posted=posted),
+                    self._assumed[resource],
                     listing,
                     self._target[resource],
                     schema,
+                    posted=posted,
                     same_service=self._request.source.manifest.api == API,
                     read=self._source,
                     library=self._library,
                 )
-        self._types = {resource: _without_unknown_posts(learner.type) for resource, learner in self.learners.items()}
+        self._types = {resource: _without_questions(learner.type) for resource, learner in self.learners.items()}
         if mapping := self._request.mapping:
             self._types = {resource: mapping.follow(learner.type) for resource, learner in self.learners.items()}
             asked = (PUBLICATIONS, *self._request.resources)
@@ -337,15 +339,11 @@ def _schema_of(described: Description, resource: str, reads: Collection[str]) ->
     return schema, posted
 
 
-def _without_unknown_posts(learned: ResourceType) -> ResourceType:
+def _without_questions(learned: ResourceType) -> ResourceType:
     """The type without references of which it is unknown how they are added to their list, where no file asks."""
-    unknown = {name for name, post in learned.posted.items() if post == OPEN}
-    return replace(
-        learned,
-        fields=tuple(name for name in learned.fields if name not in unknown),
-        references={name: led_to for name, led_to in learned.references.items() if name not in unknown},
-        left_out=learned.left_out | dict.fromkeys(unknown, LeftOut.LINK),
-    )
+    fields = {name: field for name, field in learned.fields.items() if not field.is_open}
+    unsent = dict.fromkeys(learned.fields.keys() - fields.keys(), LeftOut.LINK)
+    return replace(learned, fields=fields, left_out=learned.left_out | unsent)
 
 
 def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, target_url: str) -> list[RecordDecision]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from pipelines.migration.model.field_mapping import PLAIN, FieldMapping, SentAs, several
 from pipelines.migration.model.resource_types import (
     COMPLETED,
     MERGEABLE,
@@ -20,9 +21,7 @@ from pipelines.migration.model.resource_types import (
     FieldRule,
     ResourceType,
     Source,
-    Within,
     is_written_later,
-    several,
 )
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.link_members import members_of_links
@@ -57,7 +56,8 @@ Library = Mapping[str, TargetListing]
 class TypeLearner:
     """Learns how the records of one resource are moved.
 
-    `assumed`: our own assumption, which counts where nothing was learned; `schema`: the target's description of the resource;
+    `assumed`: our own assumption, which counts where nothing was learned; `schema`: the target's description of the resource; `posted`:
+    field → how the entries of a list at an address of its own are added, as in `FieldMapping.post`;
     `same_service`: whether both sides speak the same version; `read`: the resources that are read in both libraries, and `library`: all
     those of the source.
     """
@@ -69,6 +69,7 @@ class TypeLearner:
         target: TargetListing,
         schema: ResourceSchema,
         *,
+        posted: Mapping[str, str],
         same_service: bool,
         read: Library,
         library: Callable[[], Library],
@@ -92,6 +93,7 @@ class TypeLearner:
             contradicted=contradicted,
             doubted=doubted,
             mixed=fields_of_several_kinds(source.records(), self.source),
+            posted=posted,
             read=read,
         )
         self._leads_to = dict[str, str]()
@@ -145,14 +147,14 @@ class TypeLearner:
     def _members_with_ids(self) -> dict[str, list[str]]:
         """Field whose objects have the number of a record → the resources whose ids are all numbers of another of their members."""
         owners: dict[str, list[str]] = {}
-        for name, within in self.type.within.items():
+        for name, field in self.type.fields.items():
+            if not field.members:
+                continue
             key = next(key for key in self.type.keys_of(name) if key in self.source.fields)
             objects = (
                 entry for record in self.records() for entry in several(record.get(key)) if isinstance(entry, dict)
             )
-            for resources in (
-                fields_with_ids(objects, within.members, self._library()).values() if within.members else ()
-            ):
+            for resources in fields_with_ids(objects, field.members, self._library()).values():
                 owners[key] = resources
         return owners
 
@@ -209,6 +211,7 @@ def learn_from_shapes(
     doubtful: Collection[str] = (),
     link_members: Mapping[str, Sequence[str]] | None = None,
     mixed: Collection[str] = (),
+    posted: Mapping[str, str] | None = None,
     read: Collection[str] = (),
 ) -> ResourceType:
     """The same from the shapes of the records of both sides.
@@ -216,7 +219,7 @@ def learn_from_shapes(
     `contradicted`: fields whose description the target's own records do not keep to; `doubted`: fields about which records of the source,
     which is the same service, contradict it: the target may still take them; `leads_to`: field → the resource that the names beside its
     ids belong to; `doubtful`: fields of the source that may refer to records, whatever their names; `link_members`: as `members_of_links`
-    finds them; `mixed`: fields that refer to records of several resources.
+    finds them; `mixed`: fields that refer to records of several resources; `posted`: as `TypeLearner` has it.
     """
     if not source.records:
         return assumed
@@ -248,13 +251,18 @@ def learn_from_shapes(
         for name in learned.fields
         if name not in learned.references and name not in doubted
     }
+    added = {
+        name: msgspec.structs.replace(learned.fields[name], post=how)
+        for name, how in (posted or {}).items()
+        if name in learned.references
+    }
     return msgspec.structs.replace(
         learned,
+        fields=learned.fields | added,
         takes={name: rule for name, rule in takes.items() if rule != FieldRule()},
         left_out=left_out | learned.left_out,
         merge=merge_request(schema.merge) if assumed.resource in MERGEABLE else None,
         unproved=tuple(name for name in learned.fields if not proved & {name, *keys_of(name)}),
-        posted={name: how for name, how in assumed.posted.items() if name in learned.references},
         author_members=_author_members(writable) if assumed.resource == PUBLICATIONS else (),
     )
 
@@ -302,8 +310,7 @@ def _without_unread(learned: ResourceType, assumed: ResourceType, read: Collecti
     left_out = {key: LeftOut.LINK for name in unread for key in learned.keys_of(name)}
     return msgspec.structs.replace(
         learned,
-        fields=tuple(name for name in learned.fields if name not in unread),
-        references={name: resource for name, resource in learned.references.items() if name not in unread},
+        fields={name: field for name, field in learned.fields.items() if name not in unread},
         left_out=left_out | learned.left_out,
     )
 
@@ -318,8 +325,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     method: str,
 ) -> ResourceType:
     """The type with the fields of these names that the source has. `shown`: the fields of its records."""
-    fields, references, lists, read = list[str](), dict[str, str](), set[str](), dict[str, FieldShape]()
-    keys_read, left_out, within = dict[str, tuple[str, ...]](), dict[str, str](), dict[str, Within]()
+    fields, left_out = dict[str, FieldMapping](), dict[str, str]()
     in_order = [
         *(name for name in assumed.fields if name in names),
         *(name for name in names if name not in assumed.fields),
@@ -332,9 +338,10 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             continue
         field = shown[keys[0]]
         inside = ids_within(name, field, names[name], leads_to.get(keys[0]))
+        mapping, described, many = PLAIN, names[name], Kind.LIST in field.kinds
         if inside is not None and (keys[0] not in doubtful or keys[0] in leads_to):
-            within[name], references[name] = inside
-            read[name] = field
+            form = _FORMS[False, is_sent_as_text(*_at(inside.inside, described, field))]
+            mapping = msgspec.structs.replace(inside, many=many, sent_as=form)
         elif inside is None and (keys[0] in leads_to or _is_reference(name, keys[0], field)):
             resource = (
                 leads_to.get(keys[0])
@@ -346,7 +353,8 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             if resource is None:
                 left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
                 continue
-            references[name], read[name] = resource, field
+            form = _FORMS[is_sent_as_object(described, field), is_sent_as_text(described, field)]
+            mapping = FieldMapping(leads_to=resource, many=many, sent_as=form)
         elif (
             inside is not None
             or keys[0] in doubtful
@@ -355,37 +363,32 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
             continue
         elif name in assumed.lists and _is_plain_list(field):
-            lists.add(name)
-        fields.append(name)
+            mapping = FieldMapping(any_order=True)
         if keys != [name]:
-            keys_read[name] = (name, *(key for key in keys_of(name) if key not in {name, *assumed.ruled}))
-    lists |= {name for name, field in read.items() if Kind.LIST in field.kinds}
+            others = (key for key in keys_of(name) if key not in assumed.ruled)
+            mapping = msgspec.structs.replace(mapping, keys=(*dict.fromkeys((name, *others)),))
+        fields[name] = mapping
     return ResourceType(
         assumed.resource,
-        tuple(fields),
-        _keys(assumed, [name for name in fields if not _may_wait(references.get(name), assumed.resource)]),
-        references,
-        tuple(sorted(lists)),
-        tuple(name for name in assumed.guarded if name in fields),
+        fields,
+        _keys(assumed, [name for name, field in fields.items() if not _may_wait(field.leads_to, assumed.resource)]),
+        assumed.guarded,
         assumed.created,
-        keys_read=keys_read,
-        objects=tuple(sorted(name for name, field in read.items() if is_sent_as_object(names[name], field))),
-        texts=tuple(
-            sorted(
-                name
-                for name, field in read.items()
-                if is_sent_as_text(
-                    *(_at(within[name].path, names[name], field) if name in within else (names[name], field))
-                )
-            )
-        ),
-        within=within,
         required=tuple(name for name in (payload.required if payload else ()) if name in names),
         left_out=left_out,
         source=Source.DESCRIPTION if payload else Source.RECORDS,
         wrapped_in=payload.wrapped_in if payload else "",
         method=method or assumed.method,
     )
+
+
+_FORMS: dict[tuple[bool, bool], SentAs] = {
+    (False, False): "number",
+    (False, True): "text",
+    (True, False): "object",
+    (True, True): "object with a text",
+}
+"""Whether an id is sent in an object, and whether as a text → its form."""
 
 
 def _with_link_members(
@@ -396,10 +399,10 @@ def _with_link_members(
     doubtful: Collection[str],
 ) -> ResourceType:
     """The type that sends what its references' objects say of the link, where the target takes that and it names no other record."""
-    within, unsent = {**learned.within}, dict[str, dict[str, str]]()
+    fields, unsent = {**learned.fields}, dict[str, dict[str, str]]()
     for name in learned.references:
         key = next(key for key in learned.keys_of(name) if key in shown)
-        described = names[name]
+        described, field = names[name], fields[name]
         schemas = (described.entries or described).members if described else {}
         shapes = (shown[key].entries or shown[key]).members
         why = dict[str, str]()
@@ -408,15 +411,16 @@ def _with_link_members(
             if may_name_records(member, shapes[member]) or key in doubtful:
                 why[member] = LeftOut.UNKNOWN_REFERENCE
             elif (schemas and (member not in schemas or schemas[member].read_only)) or not (
-                name in within or is_sent_as_object(described, shown[key])
+                field.inside or is_sent_as_object(described, shown[key])
             ):
                 why[member] = LeftOut.NOT_DESCRIBED
         sent = tuple(member for member, reason in why.items() if reason == LeftOut.NOT_MAPPED)
-        if sent and name not in within:
-            within[name] = Within(("id",), sent)
+        if sent and not field.inside:
+            form = _FORMS[False, field.as_text]
+            fields[name] = msgspec.structs.replace(field, inside=("id",), members=sent, sent_as=form)
         if why:
             unsent[name] = why
-    return msgspec.structs.replace(learned, within=within, link_members=unsent)
+    return msgspec.structs.replace(learned, fields=fields, link_members=unsent)
 
 
 def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
@@ -426,9 +430,9 @@ def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
     return [key for name in learned.fields if name not in covered for key in learned.keys_of(name)]
 
 
-def _may_wait(referred: str | None, resource: str) -> bool:
+def _may_wait(referred: str, resource: str) -> bool:
     """Whether a reference may lead to records that do not exist yet, which cannot tell a record from others."""
-    return referred is not None and is_written_later(referred, resource)
+    return bool(referred) and is_written_later(referred, resource)
 
 
 def _is_reference(name: str, key: str, field: FieldShape) -> bool:
@@ -444,7 +448,7 @@ def _is_reference(name: str, key: str, field: FieldShape) -> bool:
 
 def ids_within(
     name: str, field: FieldShape, described: FieldSchema | None, leads_to: str | None = None
-) -> tuple[Within, str] | None:
+) -> FieldMapping | None:
     """Where an object, or those of a list, have the id of another record, as in `[{"publication_id": 7}]`, and of which resource.
 
     None where they are that record themselves, where several members may name records, or where the description lacks the one that does.
@@ -481,7 +485,8 @@ def ids_within(
         and not (schemas and (key not in schemas or schemas[key].read_only))
     ]
     typed = inner is not None and kind is not None and not (schemas and "type" not in schemas[member].members)
-    return Within((member,) if inner is None else (member, "id"), tuple(sent), typed), resource
+    path = (member,) if inner is None else (member, "id")
+    return FieldMapping(leads_to=resource, inside=path, typed=typed, members=tuple(sent))
 
 
 def _may_be_reference(name: str, field: FieldShape) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from pipelines.migration.model.resource_types import ResourceType, several
+from pipelines.migration.model.field_mapping import PLAIN, several
+from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, RecordShape
@@ -53,10 +54,11 @@ def members_of_links(
     values: dict[str, dict[str, _Values]] = {
         key: {member: _Values() for member in members} for key, members in _candidates(learned, names, shape, read)
     }
+    fields = {key: learned.fields.get(names.get(key, key), PLAIN) for key in values}
     for record in records if values else ():
         for key, by_member in values.items():
             for entry in several(record.get(key)):
-                if isinstance(entry, dict) and (number := learned.id_in(names.get(key, key), entry)) is not None:
+                if isinstance(entry, dict) and (number := fields[key].id_of(entry)) is not None:
                     for member, known in by_member.items():
                         known.add(number, entry.get(member))
     return {
@@ -71,10 +73,10 @@ def _candidates(
     """Yield the key of each reference with objects, and their members that are no fields of the record to which it leads."""
     for key, field in shape.fields.items():
         name = names.get(key, key)
-        within = learned.within.get(name)
-        if within is None and not field.has_ids:
+        inside = learned.fields.get(name, PLAIN).inside
+        if not inside and not field.has_ids:
             continue
-        ways = {"type", OTHERS, ANY_KEY, *(within.path if within else ())}
+        ways = {"type", OTHERS, ANY_KEY, *inside}
         members = {member for member in (field.entries or field).members.keys() - ways if not is_managed(member)}
         listing = read.get(learned.references.get(name, "")) if members else None
         members.difference_update(*(islice(listing.records(), MOST_IDS) if listing else ()))

@@ -56,18 +56,18 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
     for name, referred in resource.references.items():
         if name not in values:
             continue
-        many = isinstance(values[name], list)
+        field, many = resource.fields[name], isinstance(values[name], list)
         entries = values[name] if many else [values[name]]
         pairs, compared, missing = list[tuple[int, int | None]](), list[Any](), dict[int, Any]()
         for position, entry in enumerate(entries):
-            source_id = resource.id_in(name, entry) or 0
+            source_id = field.id_of(entry) or 0
             is_there, target_id = find_target(referred, source_id)
             if not is_there:
                 missing[position] = entry
                 continue
             pairs.append((source_id, target_id))
             led_to = {"source": source_id} if target_id is None else target_id
-            compared.append(resource.with_id(name, entry, led_to))
+            compared.append(field.with_id(entry, led_to))
         left_out = {f"{name}[{position}]" if many else name: entry for position, entry in missing.items()}
         unsent |= left_out
         why |= dict.fromkeys(left_out, resource.why_missing(name))
@@ -80,7 +80,7 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
         if any(target_id is None for _source_id, target_id in pairs):
             source_ids, target_ids = zip(*pairs, strict=True)
             references[name] = PlannedReference(
-                referred, [*source_ids], [*target_ids], many, entries=compared if name in resource.within else []
+                referred, [*source_ids], [*target_ids], many, entries=compared if field.inside else []
             )
     not_taken = {path.partition("[")[0] for path in unsent}
     lacking = {name for name in resource.required if name not in values and name not in form.empty}
@@ -104,8 +104,6 @@ def mark_waiting(resource: str, source_id: int, record: MappedForm, precedes: Ca
 
 def with_known_references(resource: ResourceType, unknown: Container[str]) -> ResourceType:
     """The type without references to these resources, whose records are not matched yet."""
-    references = {name: referred for name, referred in resource.references.items() if referred not in unknown}
-    dropped = resource.references.keys() - references.keys()
-    fields = tuple(name for name in resource.fields if name not in dropped)
-    required = tuple(name for name in resource.required if name not in dropped)
-    return msgspec.structs.replace(resource, fields=fields, references=references, required=required)
+    fields = {name: field for name, field in resource.fields.items() if field.leads_to not in unknown}
+    required = tuple(name for name in resource.required if name in fields or name not in resource.fields)
+    return msgspec.structs.replace(resource, fields=fields, required=required)

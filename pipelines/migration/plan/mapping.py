@@ -10,34 +10,20 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
-from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, ResourceType, Within
+from pipelines.migration.model.field_mapping import NOTHING, OPEN, FieldMapping, plain
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, ResourceType
 from pipelines.records.left_out import LeftOut
 from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean
-
-OPEN = "?"
-"""Stands for the answer to a question."""
-
-NOTHING = "nothing"
-"""The answer that a field refers to no records."""
-
-SentAs = Literal["number", "text", "object", "object with a text"]
-
-_FORMS: dict[SentAs, tuple[bool, bool]] = {
-    "number": (False, False),
-    "text": (False, True),
-    "object": (True, False),
-    "object with a text": (True, True),
-}
-"""Form of a reference → whether its id is in an object, and whether it is a text."""
 
 _ACTION = re.compile(r"(PATCH|PUT) [A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 """Matches a request that sets a field of a record."""
@@ -50,40 +36,6 @@ _QUESTION = re.compile(r"""["']\?["']""")
 
 _CODE = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^"'#])*""")
 """Matches a line without its comment."""
-
-
-class FieldMapping(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"keys": "from"}
-):
-    """One field that is sent, as the file has it."""
-
-    keys: tuple[str, ...] = ()
-    """The keys under which a record of the source may have it; by default its name."""
-    leads_to: str = ""
-    """The resource of the records whose ids it has."""
-    many: bool = False
-    """Whether it refers to several records."""
-    sent_as: SentAs = "number"
-    """The form of the ids."""
-    inside: tuple[str, ...] = ()
-    """The members of an object that lead to the id."""
-    typed: bool = False
-    """Whether the kind of the record stands beside its id."""
-    members: tuple[str, ...] = ()
-    """The other members of that object that are sent."""
-    post: str = ""
-    """As `ResourceType.posted`."""
-    any_order: bool = False
-    """Whether it has several texts in no order."""
-    values: dict[str, Any] = {}
-    """Value of the source → of the target."""
-    fill: Any = None
-    """What a new record gets that has nothing there."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a question about it has no answer yet."""
-        return OPEN in (self.leads_to, self.fill, self.post, *self.values.values())
 
 
 class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,7 +55,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def named(self) -> dict[str, FieldMapping]:
         """Every field that is sent."""
-        return dict.fromkeys(self.same, FieldMapping()) | self.fields
+        return plain(*self.same) | self.fields
 
     def apply_to(self, learned: ResourceType) -> ResourceType:
         """The type that moves what the file says, and nothing else; a field with an open question is left out.
@@ -112,18 +64,17 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         `learned`: says what the target takes in its fields, and in which form.
         """
         fields = {name: field for name, field in self.named.items() if not field.is_open}
-        references = {name: field for name, field in fields.items() if field.leads_to not in ("", NOTHING)}
         unknown = {
             name
             for name, field in fields.items()
-            if not field.leads_to and not _may_name_records(learned).isdisjoint(field.keys or (name,))
+            if not field.leads_to and not _may_name_records(learned).isdisjoint(field.keys_of(name))
         }
         for name in unknown:
             if fields[name].fill is None:
                 del fields[name]
-        keys_read = {name: () if name in unknown else field.keys for name, field in fields.items()}
-        sent = {key for name, keys in keys_read.items() if name not in unknown for key in keys or (name,)}
-        sent |= self.after_create.keys()
+            else:
+                fields[name] = replace(fields[name], keys=())
+        sent = {key for name, field in fields.items() for key in field.keys_of(name)} | self.after_create.keys()
         unsent = {
             key: LeftOut.NOT_MAPPED for name in learned.fields for key in learned.keys_of(name) if key not in sent
         }
@@ -131,31 +82,16 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             key: LeftOut.UNKNOWN_REFERENCE
             for name, field in self.named.items()
             if field.leads_to == OPEN or name in unknown
-            for key in field.keys or (name,)
+            for key in field.keys_of(name)
         }
-        forms = {name: _FORMS[field.sent_as] for name, field in references.items()}
-        return msgspec.structs.replace(
+        return replace(
             learned,
-            fields=tuple(fields),
+            fields=fields,
             keys=self.keys or learned.keys,
-            references={name: field.leads_to for name, field in references.items()},
-            lists=tuple(name for name, field in fields.items() if field.many or field.any_order),
-            guarded=tuple(name for name in learned.guarded if name in fields),
-            keys_read={name: keys for name, keys in keys_read.items() if keys or name in unknown},
-            objects=tuple(name for name, (in_object, _as_text) in forms.items() if in_object),
-            texts=tuple(name for name, (_in_object, as_text) in forms.items() if as_text),
-            within={
-                name: Within(field.inside, field.members, field.typed)
-                for name, field in references.items()
-                if field.inside
-            },
-            translated={name: field.values for name, field in fields.items() if field.values},
-            fills={name: field.fill for name, field in fields.items() if field.fill is not None},
             takes={name: _with_answers(rule, fields[name]) for name, rule in learned.takes.items() if name in fields},
             left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
             unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
             after_create=self.after_create,
-            posted={name: fields[name].post for name in references if fields[name].post},
         )
 
 
@@ -218,9 +154,7 @@ class MappingFile:
             assumed = RESOURCE_TYPES.get(learned.resource)
             documented = assumed.fields if assumed is not None and assumed.documented else ()
             mapping = ResourceMapping(
-                fields={
-                    name: FieldMapping(any_order=name in learned.lists) for name in learned.fields if name in documented
-                }
+                fields={name: field for name, field in learned.fields.items() if name in documented}
             )
         return mapping.apply_to(learned)
 

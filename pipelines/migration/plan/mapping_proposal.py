@@ -12,23 +12,18 @@ import msgspec
 from pipelines.errors import ConfigurationError
 from pipelines.humanize import counted
 from pipelines.inventory import LIST_PATHS
+from pipelines.migration.model.field_mapping import NOTHING, OPEN, PLAIN, FieldMapping, several
 from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import (
     COMPLETED,
     PUBLICATIONS,
     RESOURCE_TYPES,
-    ResourceType,
     Source,
-    several,
 )
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapping import (
-    NOTHING,
-    OPEN,
-    FieldMapping,
     MappingFile,
     ResourceMapping,
-    SentAs,
     code_of,
     fields_defined_by,
 )
@@ -80,8 +75,8 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         return None
     fields, comments = dict[str, FieldMapping](), dict[str, str]()
     other_values = _other_values(learner)
-    for name in learned.fields:
-        fields[name] = _field(learned, name, other_values.get(name, ()))
+    for name, field in learned.fields.items():
+        fields[name] = msgspec.structs.replace(field, values=dict.fromkeys(other_values.get(name, ()), OPEN))
         comments[name] = _known_from(learner, name)
     for name, field, comment in _unknown_references(learner):
         fields[name], comments[name] = field, comment
@@ -109,9 +104,9 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         comments[name] = REASONS[why].problem
     mapping = ResourceMapping(
         tuple(names for names in learned.keys if {*names} <= fields.keys() and learned.resource != PUBLICATIONS),
-        tuple(name for name, field in fields.items() if field == FieldMapping()),
+        tuple(name for name, field in fields.items() if field == PLAIN),
         tuple(left_out),
-        {name: field for name, field in fields.items() if field != FieldMapping()},
+        {name: field for name, field in fields.items() if field != PLAIN},
         after_create,
     )
     return Proposal(learned.resource, _about(learner, target), mapping, comments, frozenset(shape.fields))
@@ -126,27 +121,6 @@ def proposed_text(earlier: MappingFile | None, proposals: Iterable[Proposal], so
     return text
 
 
-def _field(learned: ResourceType, name: str, other_values: Iterable[str]) -> FieldMapping:
-    """A field as it was learned. `other_values`: values that the target does not take."""
-    is_reference, within = name in learned.references, learned.within.get(name)
-    in_object = name in learned.objects and within is None
-    form: SentAs = "object" if in_object else "number"
-    if name in learned.texts:
-        form = "object with a text" if in_object else "text"
-    return FieldMapping(
-        keys=tuple(dict.fromkeys(learned.keys_read.get(name, ()))),
-        leads_to=learned.references.get(name, ""),
-        many=is_reference and name in learned.lists,
-        sent_as=form,
-        inside=within.path if within else (),
-        typed=within is not None and within.typed,
-        members=within.members if within else (),
-        post=learned.posted.get(name, ""),
-        any_order=not is_reference and name in learned.lists,
-        values=dict.fromkeys(other_values, OPEN),
-    )
-
-
 def _unknown_references(learner: TypeLearner) -> Iterator[tuple[str, FieldMapping, str]]:
     """Yield each field about which is asked to which records it refers. One whose form no reference has stays left out."""
     candidates = learner.candidates()
@@ -155,13 +129,13 @@ def _unknown_references(learner: TypeLearner) -> Iterator[tuple[str, FieldMappin
     supposed = learner.if_known(keys)
     for name in supposed.references:
         key = next((key for key in supposed.keys_of(name) if key in keys), None)
-        if key is None or not (fields[key].may_be_ids or fields[key].has_ids or name in supposed.within):
+        if key is None or not (fields[key].may_be_ids or fields[key].has_ids or supposed.fields[name].inside):
             continue
         asked = "Which records are these?"
         if key in candidates:
             asked = f"Ids of all these numbers: {', '.join(candidates[key])}."
         comment = f'{_seen(learner, key)}. {asked} Answer with a resource, or "{NOTHING}" for plain values; or move it to left_out'
-        yield name, msgspec.structs.replace(_field(supposed, name, ()), leads_to=OPEN), comment
+        yield name, msgspec.structs.replace(supposed.fields[name], leads_to=OPEN), comment
 
 
 def _other_values(learner: TypeLearner) -> dict[str, list[str]]:
@@ -193,17 +167,17 @@ def _known_from(learner: TypeLearner, name: str) -> str:
     """Where is known from what a field is."""
     learned = learner.type
     key = _key_in_source(learner, name)
-    seen, within = _seen(learner, key), learned.within.get(name)
-    if (post := learned.posted.get(name)) == OPEN:
+    seen, field = _seen(learner, key), learned.fields[name]
+    if (post := field.post) == OPEN:
         return f"{seen}. Which POST adds each to its list? Write a path below the record and a key of the body; or move it to left_out"
     if post:
         return f"{seen}; added by the POST /{LIST_PATHS[learned.resource]}/:id/{post.split()[0]} of the description"
     if name not in learned.references:
         return f"{seen}{_one_of(learner, name)}"
     for member, why in learned.link_members.get(name, {}).items():
-        if within is None or member not in within.members:
+        if member not in field.members:
             seen += f"; {member} is not sent: {REASONS[why].problem.rstrip('.')}"
-    if within is not None and within.path != ("id",):
+    if field.inside not in ((), ("id",)):
         return f"{seen}; by the name of the member"
     if any(resource_named(stem_of(word)) or names_own_kind(stem_of(word)) for word in (name, key)):
         return f"{seen}; by its name"
@@ -231,7 +205,7 @@ def _one_of(learner: TypeLearner, name: str) -> str:
 
 
 def _keys(fields: Mapping[str, FieldMapping]) -> set[str]:
-    return {key for name, field in fields.items() for key in (name, *field.keys)}
+    return {key for name, field in fields.items() for key in (name, *field.keys_of(name))}
 
 
 def _table(proposal: Proposal) -> str:
@@ -273,7 +247,7 @@ def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> st
     gone = [
         name
         for name, field in mapping.named.items()
-        if field.fill is None and proposal.shown.isdisjoint(field.keys or (name,))
+        if field.fill is None and proposal.shown.isdisjoint(field.keys_of(name))
     ]
     lines = [_comment(f"{_GONE} {', '.join(gone)}")] if gone else []
     lines += _lines(proposal, new)
@@ -301,7 +275,7 @@ def _with_new_values(text: str, proposal: Proposal, mapping: ResourceMapping) ->
             break
         code = code_of(line).rstrip()
         for name, field in fields_defined_by(code).items():
-            proposed = proposal.mapping.named.get(name, FieldMapping()).values
+            proposed = proposal.mapping.named.get(name, PLAIN).values
             values = field.values | {value: OPEN for value in proposed if value not in field.values}
             if mapping.fields.get(name) == field and values != field.values:
                 asked = msgspec.structs.replace(field, values=values)

@@ -12,6 +12,7 @@ import pytest
 from pipelines.errors import RefusedError
 from pipelines.migration.apply.references import References, UntriedReferenceError, own_references
 from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.field_mapping import FieldMapping
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow
@@ -27,7 +28,7 @@ from tests.service.scripted import Answer, Script, ScriptedServer
 
 REVIEWED = publication_type(
     STANDARD_KINDS,
-    learned=ResourceType(PUBLICATIONS, ("reviewer",), (), references={"reviewer": USERS}, objects=("reviewer",)),
+    learned=ResourceType(PUBLICATIONS, {"reviewer": FieldMapping(leads_to=USERS, sent_as="object")}, ()),
 )
 """Publications with a field that the service does not document."""
 

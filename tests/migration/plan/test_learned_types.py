@@ -65,7 +65,10 @@ def test_a_reference_in_objects_is_known(
     found = learned(resource, {"id": 1, "name": "N", "title": "T", field: [entry]})
     assert found.references == {field: leads_to}
     [value] = found.values({field: [entry]})[field]
-    assert (found.id_in(field, value), found.sent(field, [found.with_id(field, value, 9)])) == (7, [sent])
+    assert (found.fields[field].id_of(value), found.fields[field].sent([found.fields[field].with_id(value, 9)])) == (
+        7,
+        [sent],
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +89,10 @@ def test_a_reference_in_an_object_is_known(
     found = learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
     assert found.references == {field: leads_to}
     read = found.values({field: value})[field]
-    assert (found.id_in(field, read), found.sent(field, found.with_id(field, read, 9))) == (7, sent)
+    assert (found.fields[field].id_of(read), found.fields[field].sent(found.fields[field].with_id(read, 9))) == (
+        7,
+        sent,
+    )
     assert found.form({field: {"shelf": "B"}}).why == {field: LeftOut.NO_RECORD}
 
 
@@ -95,7 +101,7 @@ def test_an_entry_without_its_number_is_left_out() -> None:
     found = learned("tasks", {"id": 1, "title": "T", "publications": entries})
     sent, *others = found.values({"publications": entries})["publications"]
     assert sent == {"data": {"type": "publications", "id": 7}}
-    assert [found.id_in("publications", entry) for entry in others] == [None, None]
+    assert [found.fields["publications"].id_of(entry) for entry in others] == [None, None]
 
 
 @pytest.mark.parametrize(

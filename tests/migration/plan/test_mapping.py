@@ -37,6 +37,7 @@ def learner_of(
         source,
         listing(folder, "target", []),
         schema,
+        posted={},
         same_service=False,
         read=library,
         library=lambda: library,
@@ -108,7 +109,7 @@ def test_the_file_parses_and_is_stable_and_keeps_its_lines(
     for name, field in before.named.items():
         assert field.values.items() <= after.named[name].values.items()
         assert replace(after.named[name], values=field.values) == field
-    decided = {key for name, field in after.named.items() for key in (name, *field.keys)}
+    decided = {key for name, field in after.named.items() for key in (name, *field.keys_of(name))}
     assert {*second.type.fields} <= decided | {*after.left_out}
 
 
@@ -384,7 +385,7 @@ def test_what_is_said_of_a_link_goes_with_it_or_is_named(
     schema = ResourceSchema() if entry is None else ResourceSchema(create=PayloadSchema(fields))
     learner = learner_of(tmp_path, ROLES, schema, "collections", ["users"])
     form = learner.type.form(ROLES[0])
-    assert learner.type.sent("contributors", form.values["contributors"])[0] == sent
+    assert learner.type.fields["contributors"].sent(form.values["contributors"])[0] == sent
     assert form.why == ({} if why is None else {"contributors.role": why})
     followed = file_of(text_of([learner])).follow(learner.type)
     assert followed.form(ROLES[0]) == form

@@ -97,6 +97,7 @@ def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
             own,
             listing(folder, "target", [{**record, "id": record["id"] + 100} for record in records]),
             ResourceSchema(),
+            posted={},
             same_service=True,
             read=library if reads_locations else {resource: own},
             library=lambda: library,

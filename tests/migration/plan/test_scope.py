@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pipelines.errors import ConfigurationError
+from pipelines.migration.model.field_mapping import plain
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule
 from pipelines.migration.plan.mapped_references import mapped
 from pipelines.migration.plan.scope import chosen_other_resources
@@ -17,7 +18,7 @@ from tests.store.snapshot_factory import make_snapshot
 COLLECTION = msgspec.structs.replace(
     RESOURCE_TYPES["collections"],
     required=("kind",),
-    fields=("name", "kind"),
+    fields=plain("name", "kind"),
     takes={"kind": FieldRule(("list", "shelf"))},
 )
 

@@ -1,0 +1,140 @@
+"""How one field of a resource is moved: assumed, learned, proposed in the mapping file, answered there and followed by a plan.
+
+The mapping file, `plan.json` and everything that reads, compares and sends a field have this one structure.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from pipelines.records.additional_fields import sendable
+from pipelines.records.values import text_of, whole_number
+
+OPEN = "?"
+"""Stands for the answer to a question."""
+
+NOTHING = "nothing"
+"""The answer that a field refers to no records."""
+
+SentAs = Literal["number", "text", "object", "object with a text"]
+
+
+class FieldMapping(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"keys": "from"}
+):
+    """One field that is sent, as the mapping file has it. One with an open question is sent by no plan."""
+
+    keys: tuple[str, ...] | None = None
+    """The keys under which a record may have it, the first one that is there; by default its name. With none it is only filled."""
+    leads_to: str = ""
+    """The resource of the records whose ids it has."""
+    many: bool = False
+    """Whether it refers to several records."""
+    sent_as: SentAs = "number"
+    """The form of the ids."""
+    inside: tuple[str, ...] = ()
+    """The members from an object, or from those of a list, to its id: `("user", "id")`."""
+    typed: bool = False
+    """Whether the kind of the record stands beside its id, as in `{"data": {"type": "locations", "id": "7"}}`."""
+    members: tuple[str, ...] = ()
+    """The other members of that object that are sent and compared."""
+    post: str = ""
+    """How ids are added to a list below the record, such as `publications publication_id`: path, and key of the body."""
+    any_order: bool = False
+    """Whether it has several texts in no order."""
+    values: dict[str, Any] = {}
+    """Value of the source, as text → the one that is sent for it."""
+    fill: Any = None
+    """What a new record gets that has nothing there."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a question about it has no answer yet."""
+        return OPEN in (self.leads_to, self.fill, self.post, *self.values.values())
+
+    @property
+    def refers(self) -> bool:
+        """Whether it has ids of other records."""
+        return self.leads_to not in ("", NOTHING)
+
+    @property
+    def as_text(self) -> bool:
+        """Whether its ids are sent as texts."""
+        return self.sent_as.endswith("text")
+
+    def keys_of(self, name: str) -> tuple[str, ...]:
+        """The keys of a record that may have it, the best first. `name`: its own."""
+        return (name,) if self.keys is None else self.keys
+
+    def id_of(self, entry: Any) -> int | None:
+        """The id in a reference, or in an entry of a list of them."""
+        if not self.inside:
+            return id_of(entry)
+        for member in self.inside:
+            entry = entry.get(member) if isinstance(entry, dict) else None
+        return whole_number(entry)
+
+    def with_id(self, entry: Any, number: Any) -> Any:
+        """A reference, or an entry of a list of them, as it is sent and compared, with another id."""
+        if not self.inside:
+            return {"id": number} if isinstance(entry, dict) and isinstance(number, int) else number
+        inner = entry.get(self.inside[0])
+        kind = inner.get("type") if self.typed and isinstance(inner, dict) else None
+        for member in reversed(self.inside[1:]):
+            number = ({"type": kind} if isinstance(kind, str) else {}) | {member: number}
+        members = {name: sendable(entry[name]) for name in self.members if entry.get(name) is not None}
+        return members | {self.inside[0]: number}
+
+    def references_in(self, value: Any) -> Any:
+        """The reference, or the list of them, as it is compared. Raises `ValueError` for what is none."""
+        if self.many and self.inside:
+            return [self.with_id(entry, self.id_of(entry)) for entry in several(value) if isinstance(entry, dict)]
+        if self.many:
+            return [*dict.fromkeys(self._known_id(entry) for entry in several(value) if entry is not None)]
+        number = self._known_id(value)
+        return self.with_id(value, number) if self.inside else number
+
+    def _known_id(self, entry: Any) -> int:
+        if (number := self.id_of(entry)) is None:
+            raise ValueError("no id")
+        return number
+
+    def sent(self, value: Any) -> Any:
+        """A value in the form in which it is sent."""
+        if value is None or not self.refers:
+            return value
+        if isinstance(value, list):
+            return [self.sent(entry) for entry in value]
+        number: Any = self.id_of(value)
+        if self.as_text:
+            number = str(number)
+        if self.inside:
+            return self.with_id(value, number)
+        return {"id": number} if self.sent_as.startswith("object") else number
+
+    def translated(self, value: Any) -> Any:
+        """The target's values for those of the source."""
+        if isinstance(value, list):
+            return [self.translated(entry) for entry in value]
+        return self.values.get(text_of(value) or "", value)
+
+
+PLAIN = FieldMapping()
+"""A field that is sent as it stands."""
+
+
+def plain(*names: str) -> dict[str, FieldMapping]:
+    """Fields that are sent as they stand."""
+    return dict.fromkeys(names, PLAIN)
+
+
+def several(value: Any) -> list[Any]:
+    """The entries of a list; of any other value, itself."""
+    return value if isinstance(value, list) else [value]
+
+
+def id_of(value: Any) -> int | None:
+    """The id of a reference, which may be the whole record."""
+    return whole_number(value.get("id")) if isinstance(value, dict) else whole_number(value)
