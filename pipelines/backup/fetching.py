@@ -199,16 +199,16 @@ class FileFetcher:
             )
 
     def _download(self, wanted: Wanted, address: str) -> _Stored | Failed:
-        key = wanted.reference.content_key
-        is_stored = wanted.sha256 is not None and self.blobs.size(wanted.sha256) == wanted.bytes
-        etag = wanted.etag if is_stored else None
+        known = wanted.known
+        is_stored = known.sha256 is not None and self.blobs.size(known.sha256) == known.bytes
+        etag = known.etag if is_stored else None
         with self.blobs.incoming(str(next(self._names))) as (path, file):
             result = self._transfers.fetch(address, file, size=wanted.reference.size, etag=etag)
             if isinstance(result, Failed):
                 return result
             if not isinstance(result, Received):
-                return Known(key, wanted.sha256, wanted.bytes, wanted.etag, wanted.problem), False
+                return known, False
             file.flush()
             self.blobs.store(path, result.sha256)
-        version = result.etag if key.startswith(UNSURE) else None
-        return Known(key, result.sha256, result.size, version, result.remark), True
+        version = result.etag if known.content_key.startswith(UNSURE) else None
+        return Known(known.content_key, result.sha256, result.size, version, result.remark), True

@@ -316,11 +316,7 @@ def _views(
         for description in (first, *list_tables, *raw_tables(resource)):
             table = description.impersonal if keys is None else description
             newest, history = table_views(table)
-            missing = _without_table(table, complete)
-            comment = (
-                f"{newest.comment} Not read in the newest one of: {', '.join(missing)}." if missing else newest.comment
-            )
-            yield from _view(replace(newest, comment=comment), rows(newest, table, newest_with_table(table, complete)))
+            yield from _view(newest, rows(newest, table, newest_with_table(table, complete)))
             yield from _view(history, rows(history, table, complete))
         records = first.impersonal if keys is None else first
         yield from _view(deleted_view(records), deleted_rows(records, resource))
@@ -386,12 +382,6 @@ def newest_with_table(table: Table, complete: Iterable[Snapshot]) -> list[Snapsh
     return list(
         {snapshot.manifest.tenant: snapshot for snapshot in complete if table.name in snapshot.manifest.tables}.values()
     )
-
-
-def _without_table(table: Table, complete: Iterable[Snapshot]) -> list[str]:
-    """The tenants whose newest snapshot does not have a table."""
-    newest = {snapshot.manifest.tenant: snapshot for snapshot in complete}
-    return [tenant for tenant, snapshot in newest.items() if table.name not in snapshot.manifest.tables]
 
 
 def newest_snapshots(complete: Sequence[Snapshot]) -> list[Snapshot]:

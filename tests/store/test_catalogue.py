@@ -123,7 +123,7 @@ class TestViews:
         assert ("old", "hard_copies", False, "version 2 of the API documents no list of hard_copies") in rows
         assert len(rows) == len(TABLES)
         ((comment,),) = query(two_tenants, "SELECT comment FROM duckdb_views() WHERE view_name = 'hard_copies'")
-        assert comment.endswith(" Not read in the newest one of: old, other.")
+        assert comment.endswith(" tables_read says which did not read it.")
 
 
 @pytest.mark.long

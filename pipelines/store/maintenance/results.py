@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -13,11 +13,17 @@ from pipelines.humanize import MOST_LISTED
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 
 
-class SnapshotResult(Protocol):
+class SnapshotResult(msgspec.Struct, kw_only=True):
     """A result about one snapshot."""
 
     tenant: str
     snapshot: str
+    ok: bool
+
+    @property
+    def name(self) -> str:
+        """`tenant/snapshot`."""
+        return f"{self.tenant}/{self.snapshot}"
 
 
 R = TypeVar("R", bound=SnapshotResult)
@@ -67,12 +73,9 @@ class ResultFiles(Generic[R]):
         return key_of_snapshot.replace("snapshots/", f"{self._folder}/", 1) + ".json"
 
 
-class SnapshotVerification(msgspec.Struct, kw_only=True):
+class SnapshotVerification(SnapshotResult, kw_only=True):
     """The result of verifying one snapshot."""
 
-    tenant: str
-    snapshot: str
-    ok: bool
     problems: list[str] = []
     problems_count: int = 0
     notes: list[str] = []
@@ -87,11 +90,6 @@ class SnapshotVerification(msgspec.Struct, kw_only=True):
     blobs_read: int = 0
     read_data: str
 
-    @property
-    def name(self) -> str:
-        """`tenant/snapshot`."""
-        return f"{self.tenant}/{self.snapshot}"
-
     def problem(self, text: str) -> None:
         """Note a problem. The first ones are listed, all are counted."""
         self.ok = False
@@ -100,12 +98,9 @@ class SnapshotVerification(msgspec.Struct, kw_only=True):
             self.problems.append(text)
 
 
-class DrillResult(msgspec.Struct, kw_only=True):
+class DrillResult(SnapshotResult, kw_only=True):
     """The result of one drill."""
 
-    tenant: str
-    snapshot: str
-    ok: bool
     drilled_at: str
     seconds: float
     records: int
@@ -121,11 +116,6 @@ class DrillResult(msgspec.Struct, kw_only=True):
     """What cannot be restored through this API, in words. It is no problem of the snapshot."""
     lost: str = ""
     """The values among it in a few words."""
-
-    @property
-    def name(self) -> str:
-        """`tenant/snapshot`."""
-        return f"{self.tenant}/{self.snapshot}"
 
 
 VERIFICATIONS = ResultFiles("verifications", SnapshotVerification)

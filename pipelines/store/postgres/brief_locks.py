@@ -16,8 +16,8 @@ from pipelines.store.postgres.server import Session
 MOST_LOCK_MILLISECONDS = 400
 """Milliseconds in which a lock must be acquired: readers queue behind a waiting one. The server looks for deadlocks after a second."""
 
-PAUSES = (0.1, 0.2, 0.4, 0.8)
-"""Seconds between two tries, the last one repeated. Each is multiplied by a random factor, so that two loads do not collide again."""
+PAUSE = 0.4
+"""Seconds between two tries, multiplied by a random factor, so that two loads do not collide again."""
 
 VIEWS_LOCK = 0x626F6F6B76696577
 """Advisory lock of whoever changes views: those over all libraries are shared by all loads."""
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 def briefly(session: Session, schemas: Iterable[str], seconds: float, work: Callable[[], T]) -> T:
     """Run `work` in a transaction, again for so many seconds while others hold locks. Raises `TemporaryError` that names them."""
-    until, pauses = time.monotonic() + seconds, iter(PAUSES)
+    until = time.monotonic() + seconds
     while True:
         try:
             with session.transaction():
@@ -39,7 +39,7 @@ def briefly(session: Session, schemas: Iterable[str], seconds: float, work: Call
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             if time.monotonic() >= until:
                 raise lock_error(session, schemas, seconds, "Tables and views cannot be changed", "them") from None
-            time.sleep(next(pauses, PAUSES[-1]) * random.uniform(1, 2))  # noqa: S311  no secret
+            time.sleep(PAUSE * random.uniform(1, 2))  # noqa: S311  no secret
 
 
 def lock_error(session: Session, schemas: Iterable[str], seconds: float, why: str, what: str) -> TemporaryError:

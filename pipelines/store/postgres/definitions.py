@@ -49,13 +49,9 @@ def fitting_name(name: str) -> str:
     return f"{as_bytes[: MOST_BYTES - 9].decode(errors='ignore')}_{digest}"
 
 
-ROWS = "_rows"
-"""The end of the names of the tables with the rows of the newest snapshot."""
-
-
 def rows_name(table: str) -> str:
     """The table with the rows of the newest snapshot."""
-    return f"{table}{ROWS}"
+    return f"{table}_rows"
 
 
 def past_name(table: str) -> str:

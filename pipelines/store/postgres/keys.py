@@ -12,22 +12,21 @@ import psycopg
 
 from pipelines.records.tables.description import Table
 from pipelines.store.parquet import quoted
-from pipelines.store.postgres.definitions import column_list, fitting_name
+from pipelines.store.postgres.definitions import column_list, fitting_name, rows_name
 from pipelines.store.postgres.server import Session
 
 
 @dataclass(frozen=True)
 class Keyed:
-    """A table of the database with the key and the indexes of a description. `suffix`: what follows the described name."""
+    """The table of a library's newest rows with the key and the indexes of a description."""
 
     schema: str
     table: Table
-    suffix: str = ""
 
     @property
     def name(self) -> str:
         """Its name."""
-        return f"{self.table.name}{self.suffix}"
+        return rows_name(self.table.name)
 
     @property
     def primary_key(self) -> str:

@@ -29,7 +29,7 @@ from pipelines.store.postgres.changes import (
     write_older,
 )
 from pipelines.store.postgres.copying import CopiedRows, copy_table
-from pipelines.store.postgres.definitions import ROWS, create_copied, create_kept, past_name, rows_name
+from pipelines.store.postgres.definitions import create_copied, create_kept, past_name, rows_name
 from pipelines.store.postgres.keys import Keyed, add_keys, dropping, index_names
 from pipelines.store.postgres.loaded import (
     LOADED_TABLES,
@@ -227,7 +227,7 @@ class Database:
                     session, [schemas.main], self._seconds, "The changes are not written", "the tables"
                 ) from None
             except psycopg.errors.ProgramLimitExceeded as error:
-                statements = [dropping(Keyed(schemas.main, table, ROWS), error) for table in TABLES.values()]
+                statements = [dropping(Keyed(schemas.main, table), error) for table in TABLES.values()]
                 statement = next(filter(None, statements), None)
                 if statement is None:
                     raise
@@ -238,7 +238,7 @@ class Database:
     def _add_keys(self, session: Session, schemas: TenantSchemas) -> list[str]:
         """Add the keys and indexes that the tables lack. Returns a sentence for each that the rows do not allow."""
         present = index_names(session, schemas.main)
-        keyed = [Keyed(schemas.main, table, ROWS) for name, table in TABLES.items() if rows_name(name) in present]
+        keyed = [Keyed(schemas.main, table) for name, table in TABLES.items() if rows_name(name) in present]
         lacking = [table for table in keyed if not {table.primary_key, *table.indexes}.issubset(present[table.name])]
 
         def add(table: Keyed) -> list[str]:

@@ -43,17 +43,6 @@ class State(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """One content to fetch. `sha256`, `bytes`, `etag` and `problem` are those of an earlier snapshot under the same key."""
-
-    reference: FileReference
-    sha256: str | None
-    bytes: int | None
-    etag: str | None
-    problem: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Known:
     """One content of an earlier snapshot, or the outcome of one of this run."""
 
@@ -63,6 +52,14 @@ class Known:
     etag: str | None
     problem: str | None = None
     """Why it could not be fetched, or why it is not the file that readers get: it is packed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One content to fetch, and what an earlier snapshot has under the same key."""
+
+    reference: FileReference
+    known: Known
 
 
 _SCHEMA = (
@@ -154,7 +151,7 @@ class FileList:
             if row is None:
                 return None
             database.execute("UPDATE files SET state = ? WHERE content_key = ?", (State.UNDER_WAY, row[0]))
-            return Wanted(FileReference(*row[:6]), *row[6:])
+            return Wanted(FileReference(*row[:6]), Known(row[0], *row[6:]))
 
     def mark_kept(self, content: Known, *, new: bool) -> None:
         """Record that a content is a blob. `new`: this run fetched it."""

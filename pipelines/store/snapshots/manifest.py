@@ -130,8 +130,9 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
     missing = {partial: _unreadable_resources(facts, partial=partial) for partial in (True, False)}
     problems = [f"{resource}: {text}" for resource, listing in facts.resources.items() for text in listing.problems]
     notes = [f"{resource}: {text}" for resource, listing in facts.resources.items() for text in listing.notes]
-    problems += missing[True] + _failed_files(facts)
-    notes += missing[False] + _files_not_fetched(facts) + _packed_files(facts)
+    files = facts.files or FileTotals()
+    problems += missing[True] + _problems_of_files(files)
+    notes += missing[False] + _notes_of_files(files)
     left_out = {*RESOURCES}.difference(default_resources(facts.api), facts.resources, facts.unreadable)
     read = {nested_address(name) for name, resource in NESTED.items() if resource in facts.resources}
     unread = unread_lists(facts.description, facts.shapes, left_out)
@@ -163,7 +164,7 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
         not_read=not_read,
         announced=announced,
         days_left=days_left,
-        files=facts.files or FileTotals(),
+        files=files,
         tables=facts.tables,
         residue=facts.residue,
         described=msgspec.Raw(msgspec.json.encode(facts.description)),
@@ -273,8 +274,7 @@ def _unreadable_resources(facts: CaptureFacts, *, partial: bool) -> list[str]:
     ]
 
 
-def _failed_files(facts: CaptureFacts) -> list[str]:
-    files = facts.files or FileTotals()
+def _problems_of_files(files: FileTotals) -> list[str]:
     if not files.failed:
         return []
     first = f" The first: {files.failures[0].problem}." if files.failures else ""
@@ -286,20 +286,11 @@ def _failed_files(facts: CaptureFacts) -> list[str]:
     ]
 
 
-def _packed_files(facts: CaptureFacts) -> list[str]:
-    files = facts.files or FileTotals()
-    if not files.packed:
-        return []
+def _notes_of_files(files: FileTotals) -> list[str]:
+    not_fetched = f"files: the content of {files.not_fetched:,} was not fetched, because of --no-files or `files = false` of the tenant."
     kept = f"files: {files.packed:,} of {files.count:,} are kept packed, as the storage sends them"
-    return [
-        f"{kept}: publication_files says which, in the column problem. A migration does not upload them under other names."
-    ]
-
-
-def _files_not_fetched(facts: CaptureFacts) -> list[str]:
-    files = facts.files or FileTotals()
-    count = f"files: the content of {files.not_fetched:,} was not fetched, because of --no-files or `files = false` of the tenant."
-    return [count] if files.not_fetched else []
+    packed = f"{kept}: publication_files says which, in the column problem. A migration does not upload them under other names."
+    return [*([not_fetched] if files.not_fetched else []), *([packed] if files.packed else [])]
 
 
 class _Header(msgspec.Struct):
