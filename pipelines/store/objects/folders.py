@@ -42,13 +42,9 @@ class Folder:
     def put(self, key: str, content: bytes) -> bool:
         """Write a temporary file, then link it: unlike a rename, a link never replaces a file."""
         target = self.path_of(key)
-        with _folder_errors(target):
-            temporary = _temporary_path(target)
-            try:
-                temporary.write_bytes(content)
-                return _link(temporary, target)
-            finally:
-                temporary.unlink(missing_ok=True)
+        with _folder_errors(target), _temporary_file(target) as temporary:
+            temporary.write_bytes(content)
+            return _link(temporary, target)
 
     def put_file(self, key: str, path: Path) -> bool:
         """Link the file where it is on the same disk. Nothing is copied then, and a kill leaves nothing behind."""
@@ -61,17 +57,11 @@ class Folder:
             except FileExistsError:
                 return False
             except OSError:
-                return self._copy(path, target)
+                with _temporary_file(target) as temporary:
+                    shutil.copyfile(path, temporary)
+                    return _link(temporary, target)
             sync_folder(target.parent)
             return True
-
-    def _copy(self, path: Path, target: Path) -> bool:
-        temporary = _temporary_path(target)
-        try:
-            shutil.copyfile(path, temporary)
-            return _link(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def replace(self, key: str, content: bytes) -> None:
         """One rename."""
@@ -184,9 +174,15 @@ def _sort_key(entry: os.DirEntry[str]) -> str:
     return f"{entry.name}/" if _is_folder(entry) else entry.name
 
 
-def _temporary_path(target: Path) -> Path:
+@contextmanager
+def _temporary_file(target: Path) -> Iterator[Path]:
+    """A path beside the target, whose file is removed after the block."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    return target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _link(temporary: Path, target: Path) -> bool:

@@ -85,7 +85,7 @@ class CaptureCopy:
     def copy(self) -> None:
         """Copy what is new. Raises the errors of the store, and those of a lost lease."""
         with self._lock:
-            self._key = _key_of_run(self._captures, self._fence())
+            self._key = f"{self._captures}/{self._fence():015}"
             try:
                 content = (self._path / Capture.FACTS).read_bytes()
             except FileNotFoundError:
@@ -164,16 +164,8 @@ class CaptureCopy:
         path = self._path / FILE_LIST
         if not path.exists() or path.stat().st_size > MOST_FILE_LIST_BYTES:
             return
-        whole = path.with_suffix(".copy")
-        try:
-            with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(whole)) as target:
-                source.backup(target)
-            content = whole.read_bytes()
-        except sqlite3.Error:
-            return
-        finally:
-            whole.unlink(missing_ok=True)
-        self._copy_content(FILE_LIST, content)
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
+            self._copy_content(FILE_LIST, database.serialize())
 
     def _copy_content(self, name: str, content: bytes) -> None:
         seen = (len(content), hash(content))
@@ -257,10 +249,6 @@ def remove_copies(objects: Objects, capture: str) -> None:
 def _copies_of(objects: Objects, capture: str) -> list[str]:
     """The folders of the copies of a capture, oldest first."""
     return [f"{capture}/{fence}" for fence in objects.folders(capture)]
-
-
-def _key_of_run(capture: str, fence: int) -> str:
-    return f"{capture}/{fence:015}"
 
 
 def _remove_copy(objects: Objects, key: str) -> None:
