@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
@@ -39,7 +39,7 @@ from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan
 from pipelines.migration.model.plan_findings import add_lacking
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.model.target_reading import TargetListing, TargetNow, numbered, reading_name
+from pipelines.migration.model.target_reading import TargetListing, TargetNow, reading_name
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.comparison import Merged, read_now
 from pipelines.migration.plan.conflicts import newest_table
@@ -212,14 +212,13 @@ class Migration:
             check_undo_ended(plan, journal)
 
             types = self.session.types_of(plan)
-            digests, find_listed = RecordDigests(types), partial(self._find_listed, plan, client)
             read_listing = partial(self._listed, plan, client, "adopt")
             run = ApplyRun(
                 plan,
                 journal,
                 client,
                 writer,
-                Merges(plan.name, journal, client, digests, writer.forms, find_listed),
+                Merges(plan.name, journal, client, RecordDigests(types), writer.forms, writer.records),
                 self._unclear_creates(plan, journal, client),
                 limits=limits,
                 selection=selection,
@@ -237,13 +236,6 @@ class Migration:
                 result.requests = client.requests
             add_lacking(result, plan, journal)
             return result
-
-    def _find_listed(
-        self, plan: Plan, client: LibraryClient, resource: str, ids: Collection[int]
-    ) -> dict[int, dict[str, Any]]:
-        """List a resource of the target, proved complete, to settle a merge without a response; returns what it has of `ids`."""
-        with self._listed(plan, client, "merges", resource) as listing:
-            return {number: record for number, record in numbered(listing.records()) if number in ids}
 
     @contextmanager
     def _listed(self, plan: Plan, client: LibraryClient, purpose: str, resource: str) -> Iterator[TargetListing]:

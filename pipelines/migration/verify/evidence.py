@@ -35,12 +35,6 @@ PLAN_FILES = (FACTS, ROWS, PEOPLE, HTML, ISSUES, WORKBOOK, CONFLICTS)
 
 JOURNAL, TARGET, SOURCE = "journal.jsonl", "target-publications.parquet", "source-manifest.json"
 
-_JOURNAL = (
-    "number", "plan", "resource", "source_id", "kind", "part", "state", "target_id", "asset_id",
-    "content", "wanted", "held", "before", "status", "message", "begun_at", "ended_at",
-)  # fmt: skip
-_JSON = frozenset({"wanted", "held", "before"})
-
 _README = """Evidence of the migration {plan}
 
 plan.*, issues.*, conflicts.tsv     the plan; its seal is {seal}
@@ -80,7 +74,7 @@ def write_evidence(
         for name in (*PLAN_FILES, verification.table, verification.name):
             if plan.path(name).exists():
                 bag.add(name, _pieces(plan.path(name)))
-        bag.add(JOURNAL, _journal_lines(journal, plan))
+        bag.add(JOURNAL, (msgspec.json.encode(entry) + b"\n" for entry in journal.of_plan(plan.name)))
         with _without_signed_urls(target) as unsigned:
             bag.add(TARGET, _pieces(unsigned))
         if source is not None:
@@ -125,15 +119,6 @@ def _pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while piece := file.read(CHUNK_BYTES):
             yield piece
-
-
-def _journal_lines(journal: Journal, plan: Plan) -> Iterator[bytes]:
-    for row in journal.columns_of_plan(plan.name, _JOURNAL):
-        entry = {
-            name: msgspec.Raw(value.encode()) if name in _JSON and value else value
-            for name, value in zip(_JOURNAL, row, strict=True)
-        }
-        yield msgspec.json.encode(entry) + b"\n"
 
 
 class _Bag:

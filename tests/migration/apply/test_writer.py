@@ -85,7 +85,7 @@ class Home:
                 self.journal,
                 self.client,
                 writer,
-                Merges(plan, self.journal, self.client, RecordDigests(TYPES), forms, lambda _resource, _ids: {}),
+                Merges(plan, self.journal, self.client, RecordDigests(TYPES), forms, records),
                 unclear,
             )
             run.workers = 1  # rows in their order

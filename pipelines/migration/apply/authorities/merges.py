@@ -1,13 +1,13 @@
 """Sends the merges of a plan. Each is in the journal before it is sent and after its result is known (I8).
 
-A merge answered by 404, or not at all, may have had its effect: the list of the target decides. Sent twice it does no harm, because the
+A merge answered by 404, or not at all, may have had its effect: the records of the target decide. Sent twice it does no harm, because the
 record that it removes is gone then.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -19,6 +19,7 @@ from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.apply.late_effects import PendingWriteError
 from pipelines.migration.apply.request_forms import Operation, RequestForms
 from pipelines.migration.apply.row_result import RowResult
+from pipelines.migration.apply.target_records import TargetRecords
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
@@ -31,9 +32,6 @@ from pipelines.migration.model.plan import PlanRow
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.envelope import record_with_id
 
-FindListed = Callable[[str, Collection[int]], Mapping[int, Mapping[str, Any]]]
-"""Lists a resource of the target now, proved complete, and returns those of the records with these ids that it has."""
-
 
 class Merges:
     """Merges records of the target, from several threads at once."""
@@ -45,17 +43,17 @@ class Merges:
         client: LibraryClient,
         digests: RecordDigests,
         forms: RequestForms,
-        find_listed: FindListed,
+        records: TargetRecords,
     ) -> None:
         self._plan = plan
         self._journal = journal
         self._client = client
         self._digests = digests
         self._forms = forms
-        self._find_listed = find_listed
+        self._records = records
         self._lock = threading.Lock()
         self._seen: set[str] = set()
-        """Resources of which the target's list showed the effect of a merge of this run."""
+        """Resources of which the target showed the effect of a merge of this run."""
         self._without_effect: dict[str, str] = {}
         """Resource → why nothing of it is merged any more: a merge cannot be taken back."""
 
@@ -113,7 +111,7 @@ class Merges:
         self._done(row, written, remaining)
 
     def _proved(self, row: PlanRow, number: int, written: int, response: Any) -> Any:
-        """The remaining record: of a response or, where nothing describes the form and this is the first merge, of the target's list."""
+        """The remaining record: of a response or, where nothing describes the form and this is the first merge, as it is now."""
         if not self._forms.is_open(row, Operation.MERGE) or row.resource in self._seen:
             return response
         remaining = self._remaining(row, number)
@@ -123,7 +121,7 @@ class Merges:
             return remaining
         name = noun(row.resource)
         problem = (
-            f"The service answered with success when {name} {number} was to be merged into {row.target_id}, but its list does not show "
+            f"The service answered with success when {name} {number} was to be merged into {row.target_id}, but its records do not show "
             f"that {row.target_id} remains and {number} is gone. No {name} is merged any more: look at both, and merge by hand."
         )
         self._without_effect[row.resource] = problem
@@ -147,7 +145,9 @@ class Merges:
         return {part: entry for (kind, part), entry in writes.items() if kind == WriteKind.MERGE}
 
     def _remaining(self, row: PlanRow, number: int) -> Mapping[str, Any] | None:
-        """The remaining record in the target's list; None unless the other one is gone from there."""
+        """The remaining record as it is now; None unless the other one is gone."""
         with self._lock:
-            listed = self._find_listed(row.resource, (number, row.existing_target_id))
-        return None if number in listed else listed.get(row.existing_target_id)
+            for merged in (number, row.existing_target_id):
+                self._records.changed(row.resource, merged)
+            is_gone = self._records.current(row.resource, number) is None
+            return self._records.current(row.resource, row.existing_target_id) if is_gone else None
