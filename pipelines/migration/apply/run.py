@@ -16,7 +16,7 @@ from pipelines.errors import SafetyLimitError
 from pipelines.inventory import plural
 from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.executor import FEW, Executor
-from pipelines.migration.apply.references import links_of, own_references
+from pipelines.migration.apply.references import own_references
 from pipelines.migration.apply.row_result import RowResult, is_written
 from pipelines.migration.apply.unclear_creates import UnclearCreates
 from pipelines.migration.apply.worker_pool import WorkerPool
@@ -160,7 +160,7 @@ class ApplyRun(Executor[ApplyResult]):
                 done = self._journal.done_writes(self._plan.name, resource, [row.source_id for row in step])
                 for row in step:
                     writes = done.get(row.source_id, set())
-                    yield row, is_written(row, writes), not links_of(row) or (WriteKind.LINK, "") in writes
+                    yield row, is_written(row, writes), not row.is_linked or (WriteKind.LINK, "") in writes
 
     def _unwritten(self) -> Iterator[PlanRow]:
         """The rows of the selection that are not written yet; counts the others."""

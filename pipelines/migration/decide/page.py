@@ -19,7 +19,7 @@ from pipelines.inventory import noun, plural
 from pipelines.migration.model.comparable import Form
 from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.formatting import SHORT, cut_both, display_pair, display_text, value_of
-from pipelines.migration.model.plan import CONFLICTS, Plan, PlanRow
+from pipelines.migration.model.plan import CONFLICTS, SOURCE, TARGET, Plan, PlanRow
 from pipelines.migration.model.reasons import decisions_about
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.conflicts import (
@@ -192,7 +192,7 @@ class _Records:
         """Read the records of these rows; those of earlier rows are forgotten."""
         rows = [row for row in rows if row.resource == PUBLICATIONS]
         ids = ([row.source_id for row in rows], [number for row in rows for number in _shown_candidates(row)])
-        sides = zip((self._plan.source, self._plan.target), ids, strict=True)
+        sides = zip(map(self._plan.side, (SOURCE, TARGET)), ids, strict=True)
         self._found = [
             {number: _fields_of(form) for number, form in side.forms(side_ids).items()} if side.exists else {}
             for side, side_ids in sides

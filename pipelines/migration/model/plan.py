@@ -286,6 +286,11 @@ class PlanRow(msgspec.Struct, kw_only=True):
         return bool(self.payload) or any(is_new or not reference.later for reference in self.references.values())
 
     @property
+    def is_linked(self) -> bool:
+        """Whether a second request sets references to records that are created later."""
+        return any(reference.later for reference in self.references.values())
+
+    @property
     def display_title(self) -> str:
         """Its title for results and messages; empty for a person."""
         return "" if self.resource in PERSONAL else self.title or ""
@@ -343,16 +348,6 @@ class Plan:
         """Write a document beside the plan."""
         with storage_errors(self.folder):
             write_atomically(self.path(name), msgspec.json.format(msgspec.json.encode(document)))
-
-    @property
-    def source(self) -> Side:
-        """The publications of the source in comparable form."""
-        return self.side(SOURCE)
-
-    @property
-    def target(self) -> Side:
-        """The publications of the target when the plan was made."""
-        return self.side(TARGET)
 
     def side(self, name: str, resource: str = PUBLICATIONS) -> Side:
         """The records of a resource that the plan moves, in comparable form: `SOURCE`, or `TARGET` when the plan was made."""

@@ -268,6 +268,7 @@ def plan_facts(
     parents = (totals.get(name.partition("/")[0]) for name in tenant.nested)
     reads += sum(total.target for total in parents if total and total.requests)  # one of each record, or more
     counts = {name: dict(total.actions) for name, total in totals.items()}
+    work, files = sum((total.work for total in totals.values()), Counter[str]()), totals[PUBLICATIONS].files
     if adopts(counts):
         reads += requests_to_read(totals[AUTHORITIES].target)
     return PlanFacts(
@@ -295,9 +296,15 @@ def plan_facts(
         resources=[*totals],
         counts=counts,
         matched_by=dict(sum((total.matched_by for total in totals.values()), Counter[str]())),
-        files=totals[PUBLICATIONS].files,
+        files=files,
         requests=writes + reads if writes else 0,
         requests_per_minute=per_minute,
+        work={
+            **{name: work[name] for name in ("create", "patch", "links", "merge")},
+            **({"actions": work["actions"]} if work["actions"] else {}),
+            "files": files.upload - files.covers,
+            "covers": files.covers,
+        },
         unfit=sum(total.unfit for total in totals.values()),
         left_out={
             name: counts.records

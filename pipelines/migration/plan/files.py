@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal_entries import WriteKind, WriteState, WrittenFile
-from pipelines.migration.model.plan import PlannedFile
+from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.records.files import ASSET, COVER, KEPT, AttachedFile, attached_files
 from pipelines.records.values import decode_record
 
@@ -136,12 +136,15 @@ def _alike(file: PlannedFile, source_file: AttachedFile, other: AttachedFile) ->
     return (source_file.name or None) == (other.name or None)
 
 
-def requests_of(action: str, payload: Mapping[str, Any] | str | None, files: Sequence[PlannedFile]) -> int:
+def requests_of(row: PlanRow) -> int:
     """Requests to the library for one record; those to the storage do not count.
 
     The record takes one, and includes its cover. Each upload takes one for its presigned form, and an attached file one more for the asset
-    (service.md#upload).
+    (service.md#upload). References to records that are created later take one more, and each that is added to a list one.
     """
-    assets = sum(file.action == FileAction.UPLOAD and file.kind == ASSET for file in files)
-    covers = sum(file.action == FileAction.UPLOAD and file.kind == COVER for file in files)
-    return (action == Action.CREATE or (action == Action.PATCH and bool(payload or covers))) + covers + assets * 2
+    if row.action == Action.MERGE:
+        return len(row.candidates)
+    assets = len(row.attached)
+    covers = sum(file.action == FileAction.UPLOAD for file in row.files) - assets
+    is_sent = row.action == Action.CREATE or row.writes or covers > 0
+    return is_sent + covers + assets * 2 + row.is_linked + len(row.after)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import MergeRequest, ResourceType
-from pipelines.migration.plan.rows import Totals
 from pipelines.shapes.model import MergeSchema
 
 if TYPE_CHECKING:
@@ -79,13 +78,8 @@ def _group(match: Match) -> list[int]:
     return match.candidates if match.target_id is None else [match.target_id, *match.twins]
 
 
-def merge_row(
-    resource_type: ResourceType, match: Match, merge: Merge, same: dict[str, str | None], totals: Totals
-) -> PlanRow:
+def merge_row(resource_type: ResourceType, match: Match, merge: Merge, same: dict[str, str | None]) -> PlanRow:
     """The row of a merge. `same`: digests of the fields that need no change; the next plan sees to the others, to which a merge may add."""
-    totals.count(Action.MERGE, match.matched_by or "decision")
-    totals.requests += len(merge.ids)
-    totals.merged += len(merge.ids)
     return PlanRow(
         resource=resource_type.resource,
         source_id=match.source_id,

@@ -16,10 +16,10 @@ from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, Decision,
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow
 from pipelines.migration.model.reasons import LOCATION_MISSING, NOTHING_TO_SEND, TWINS
-from pipelines.migration.model.resource_types import MERGEABLE, USERS, ResourceType, without_signed_addresses
+from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, without_signed_addresses
 from pipelines.migration.plan.comparison import Match
 from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
-from pipelines.migration.plan.files import described_files, files_of, planned_files, requests_of
+from pipelines.migration.plan.files import described_files, files_of, planned_files
 from pipelines.migration.plan.merges import (
     MERGE_INTO_ANOTHER,
     MERGE_UNCLEAR,
@@ -139,7 +139,13 @@ class RowMaker:
         self.fields = compared_fields(self.resource, self.ids)
 
     def row(self, match: Match) -> PlanRow:
-        """The row of a record. Records of which an earlier row disposes are not merged again."""
+        """The row of a record, counted."""
+        row = self._merge_or_row(match)
+        self.totals.add(row)
+        return row
+
+    def _merge_or_row(self, match: Match) -> PlanRow:
+        """Records of which an earlier row disposes are not merged again."""
         merge, name = decided_merge(match), self.resource.resource
         if is_into_another(match):
             match = match._replace(reason=MERGE_INTO_ANOTHER)
@@ -150,9 +156,7 @@ class RowMaker:
         self.ids.note_merge(name, merge.ids, merge.remains)
         outcome = outcome_of(self.resource, match, self.fields, overwrite=False)
         same = outcome.with_verdict(FieldVerdict.SAME) if merge.remains == match.target_id else []
-        return merge_row(
-            self.resource, match, merge, {field: digest(outcome.source.get(field)) for field in same}, self.totals
-        )
+        return merge_row(self.resource, match, merge, {field: digest(outcome.source.get(field)) for field in same})
 
     def _row(self, match: Match) -> PlanRow:
         resource, totals = self.resource, self.totals
@@ -181,16 +185,8 @@ class RowMaker:
         matched_by = match.matched_by
         if matched_by is None and match.decision in (Decision.CREATE, Decision.SKIP):
             matched_by = "decision"
-        at_once = {**payload, **{name: reference for name, reference in references.items() if not reference.later}}
         totals.proposed += reason == TWINS or (reason == SEVERAL and resource.resource in MERGEABLE)
-        totals.count(action, matched_by)
-        totals.count_links(references)
-        after = match.source.after if action == Action.CREATE else ()
-        totals.requests += requests_of(action, at_once, files) + len(after)
         totals.first_days += LeftOut.FIRST_DAY in match.source.why.values()
-        totals.mails += action == Action.CREATE and resource.resource == USERS
-        for file in files:
-            totals.files.count(file)
         return PlanRow(
             resource=resource.resource,
             source_id=match.source_id,
@@ -209,7 +205,7 @@ class RowMaker:
             why=why,
             references=references,
             kept={name: [outcome.source.get(name), outcome.target.get(name)] for name in kept},
-            after=[*after],
+            after=[*match.source.after] if action == Action.CREATE else [],
         )
 
     def _added_later(self, name: str, ids: list[int], reference: PlannedReference | None) -> PlannedReference:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import FileCounts, PlannedReference
+from pipelines.migration.model.plan import FileCounts, PlanRow
+from pipelines.migration.model.resource_types import USERS
+from pipelines.migration.plan.files import requests_of
 from pipelines.service_limits import PER_PAGE
 
 
@@ -27,26 +28,28 @@ class Totals:
     first_days: int = 0
     """Records with a date that is sent as the first day of its year or month."""
     requests: int = 0
-    linked: int = 0
-    """Records that get references by a second request, because the records to which they refer are created after them."""
-    merged: int = 0
-    """Records of the target that are merged into others."""
+    work: Counter[str] = field(default_factory=Counter)
+    """As in `PlanFacts.work`, without files and covers."""
     proposed: int = 0
     """Rows for which a merge is proposed in conflicts.tsv."""
     mails: int = 0
     """Persons for whom an account is created (service.md#users)."""
 
-    def count_links(self, references: Mapping[str, PlannedReference]) -> None:
-        """Count the second request of a row, where it needs one."""
-        is_linked = any(reference.later for reference in references.values())
-        self.linked += is_linked
-        self.requests += is_linked
-
-    def count(self, action: Action, matched_by: str | None) -> None:
-        """Count a record with this action."""
-        self.actions[action] += 1
-        if matched_by is not None:
-            self.matched_by[matched_by] += 1
+    def add(self, row: PlanRow) -> None:
+        """Count a row."""
+        self.actions[row.action] += 1
+        if row.matched_by is not None:
+            self.matched_by[row.matched_by] += 1
+        self.requests += requests_of(row)
+        if row.action == Action.MERGE:
+            self.work["merge"] += len(row.candidates)
+        elif row.writes:
+            self.work[row.action] += 1
+        self.work["links"] += row.is_linked
+        self.work["actions"] += len(row.after)
+        self.mails += row.action == Action.CREATE and row.resource == USERS
+        for file in row.files:
+            self.files.count(file)
 
 
 def requests_to_read(records: int) -> int:

@@ -85,24 +85,6 @@ _EXAMPLES = f"""
 """  # noqa: S608  our own words
 
 
-_WORK = f"""
-    SELECT
-        count(*) FILTER (action = '{Action.CREATE}' AND is_first) AS "create",
-        count(*) FILTER (action = '{Action.PATCH}' AND is_first) AS patch,
-        count(*) FILTER (links > 0 AND action IN ('{Action.CREATE}', '{Action.PATCH}')) AS links,
-        coalesce(sum(json_array_length(candidates)) FILTER (action = '{Action.MERGE}'), 0)::BIGINT AS merge,
-        coalesce(sum(json_array_length("after")), 0)::BIGINT AS actions
-    FROM (
-        SELECT
-            action, candidates, "after", coalesce(len(json_extract("references", '$.*.later')), 0) AS links,
-            payload IS NOT NULL OR ("references" IS NOT NULL AND action = '{Action.CREATE}')
-                OR coalesce(len(json_keys("references")) > links, false) AS is_first
-        FROM file
-    )
-"""  # noqa: S608  our own words
-"""The rows that send fields of a record with its first request, those whose references follow in a second, and the merges."""
-
-
 class IssueGroup(msgspec.Struct):
     """Findings with one reason and, if it is about values, one field: their number, and the first ones."""
 
@@ -163,15 +145,11 @@ class PlanSummary(msgspec.Struct):
 
 
 def summarise(plan: Plan) -> PlanSummary:
-    """Write the tables of issues of a plan and count its work and what it does not move in its facts; returns a summary of its rows."""
+    """Write the tables of issues of a plan and count what it does not move in its facts; returns a summary of its rows."""
     summary = PlanSummary()
     with plan.reading() as database:
         summary.patched = list(_patched(database))
         ((summary.replaced,),) = database.execute(_REPLACED).fetchall()
-        [work] = database.sql(_WORK).to_arrow_table().to_pylist()
-    files = plan.facts.files
-    actions = {"actions": number} if (number := work.pop("actions")) else {}
-    plan.facts.work = {**work, **actions, "files": files.upload - files.covers, "covers": files.covers}
     plan.facts.not_moved = summary.not_moved
     summary.not_moved.lacking.records = plan.facts.unfit
     summary.not_moved.lacking.unanswered = plan.facts.unanswered_records

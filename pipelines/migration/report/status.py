@@ -18,7 +18,7 @@ from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.formatting import display_text, value_of
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
-from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
+from pipelines.migration.model.plan import ROWS, SOURCE, TARGET, Plan, PlanRow, plan_row
 from pipelines.migration.model.plan_findings import add_lacking
 from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
@@ -160,7 +160,9 @@ def three_way(
     )
     target_id = row.target_id if entry is None or entry.target_id is None else entry.target_id
     live = None if target_id is None else find(f"{row.resource}/{target_id}")
-    source, before = _side(publications, plan.source, source_id), _side(publications, plan.target, row.target_id)
+    source, before = (
+        _side(publications, plan.side(name), number) for name, number in ((SOURCE, source_id), (TARGET, row.target_id))
+    )
     return RecordView(
         plan=plan.name,
         resource=row.resource,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import CONFLICTS, Plan, PlanRow
+from pipelines.migration.model.plan import CONFLICTS, SOURCE, TARGET, Plan, PlanRow
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.plan.comparison import write_side
 from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, write_conflicts
@@ -78,7 +78,7 @@ def pages_for(plan: Plan, decided: Iterable[RecordDecision] = ()) -> Plan:
 
 def with_records(plan: Plan, source: dict[int, dict[str, Any]], target: dict[int, dict[str, Any]]) -> Plan:
     """Give a plan records of both sides: id → field → value."""
-    for side, records in ((plan.source, source), (plan.target, target)):
+    for side, records in ((plan.side(SOURCE), source), (plan.side(TARGET), target)):
         numbered = ({"id": number, **record} for number, record in records.items())
         write_side(side, numbered, publication_type(STANDARD_KINDS))
     return plan
